@@ -30,7 +30,7 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings, settings_of,
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 HORIZON = 16
-SEEN, WIDTH = 128, 384
+FEATURE_COUNT, WIDTH = 128, 384
 SHIFT = 4
 """[px] A picture is moved by so much at most, a whole batch alike."""
 
@@ -46,7 +46,7 @@ class PictureRows:
     targets: np.ndarray
     """(N, 16, A)"""
     places: np.ndarray
-    """(N, 3 M) positions of the objects that every episode has [m]: what the eyes learn to see."""
+    """(N, 3 M) positions of the objects that every episode has [m]: the encoders learn to predict them."""
     settings: TrainedSettings
     episode_count: int
 
@@ -86,35 +86,37 @@ def _object_names(path: Path) -> set[str]:
 
 
 class Actor(nn.Module):
-    """One eye a camera, and a perceptron from what they see and the joints to a chunk of actions."""
+    """One encoder a camera, and a perceptron from their features and the joints to a chunk of actions."""
 
     def __init__(self, cameras: dict[str, tuple[int, int]], *, state: int, action: int, places: int) -> None:
         super().__init__()
-        self.eyes = nn.ModuleList(_make_eye(*size) for size in cameras.values())
-        seen = SEEN * len(self.eyes)
+        self.encoders = nn.ModuleList(_make_encoder(*size) for size in cameras.values())
+        features = FEATURE_COUNT * len(self.encoders)
         layers: list[nn.Module] = []
-        for size in (seen + state, WIDTH):
+        for size in (features + state, WIDTH):
             layers += [nn.Linear(size, WIDTH), nn.LayerNorm(WIDTH), nn.GELU(approximate="tanh")]
         self.body = nn.Sequential(*layers, nn.Linear(WIDTH, HORIZON * action))
-        self.places = nn.Linear(seen, places)
+        self.places = nn.Linear(features, places)
 
     def forward(self, pictures: list[torch.Tensor], state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """(B, 16 A) actions and (B, 3 M) places, from pictures (B, 3, H, W) about 0 and the joints."""
-        seen = torch.cat([eye(picture) for eye, picture in zip(self.eyes, pictures, strict=True)], dim=1)
-        return self.body(torch.cat([seen, state], dim=1)), self.places(seen)
+        features = torch.cat(
+            [encoder(picture) for encoder, picture in zip(self.encoders, pictures, strict=True)], dim=1
+        )
+        return self.body(torch.cat([features, state], dim=1)), self.places(features)
 
 
-def _make_eye(width: int, height: int) -> nn.Sequential:
+def _make_encoder(width: int, height: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     before = 3
     for channels, kernel, stride in CONVOLUTIONS:
         layers += [nn.Conv2d(before, channels, kernel, stride, 1), nn.ReLU()]
         before, (width, height) = channels, ((size + 2 - kernel) // stride + 1 for size in (width, height))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * width * height, SEEN), nn.ReLU())
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * width * height, FEATURE_COUNT), nn.ReLU())
 
 
 def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, np.ndarray]:
-    """Clone the demonstrations: L1 between chunks of actions, and between where objects are and are seen."""
+    """Clone the demonstrations: L1 between chunks of actions, and between true and predicted positions of objects."""
     torch.manual_seed(seed)
     torch.set_num_threads(1)
     scales = {"x": (data.states, 0), "y": (data.targets, (0, 1)), "place": (data.places, 0)}
@@ -132,9 +134,9 @@ def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, 
         rows = torch.randint(len(states), (batch,))
         move = torch.randint(0, 2 * SHIFT + 1, (2,)).tolist()
         pictures = [_varied(data.pictures[name][rows], *move) for name in data.settings.cameras]
-        actions, seen = model(pictures, states[rows] + 0.02 * torch.randn(batch, states.shape[1]))
+        actions, positions = model(pictures, states[rows] + 0.02 * torch.randn(batch, states.shape[1]))
         loss = functional.l1_loss(actions, targets[rows])
-        total = loss + functional.l1_loss(seen, places[rows]) if places.shape[1] else loss
+        total = loss + functional.l1_loss(positions, places[rows]) if places.shape[1] else loss
         optimizer.zero_grad()
         total.backward()
         optimizer.step()
@@ -145,7 +147,7 @@ def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, 
                 f"step {step}: loss {loss.item():.4f}, with places {total.item():.4f}, {spent:.0f} s CPU\n"
             )
             sys.stdout.flush()
-    return weights_of(model, tuple(data.settings.cameras)) | scaling_of(means, spreads, eyes=len(model.eyes))
+    return weights_of(model, tuple(data.settings.cameras)) | scaling_of(means, spreads, encoders=len(model.encoders))
 
 
 def _varied(pictures: torch.Tensor, left: int, top: int) -> torch.Tensor:
@@ -155,12 +157,12 @@ def _varied(pictures: torch.Tensor, left: int, top: int) -> torch.Tensor:
     return moved[:, :, top : top + height, left : left + width] * (0.85 + 0.3 * torch.rand(len(pictures), 1, 1, 1))
 
 
-def scaling_of(means: dict[str, np.ndarray], spreads: dict[str, np.ndarray], *, eyes: int) -> dict[str, np.ndarray]:
-    """Scaling of the perceptron's inputs, seen features before joints, and of its outputs."""
-    seen = SEEN * eyes
+def scaling_of(means: dict[str, np.ndarray], spreads: dict[str, np.ndarray], *, encoders: int) -> dict[str, np.ndarray]:
+    """Scaling of the perceptron's inputs, features of pictures before joints, and of its outputs."""
+    features = FEATURE_COUNT * encoders
     return {
-        "x_mean": np.concatenate([np.zeros(seen), means["x"]]),
-        "x_scale": np.concatenate([np.ones(seen), spreads["x"]]),
+        "x_mean": np.concatenate([np.zeros(features), means["x"]]),
+        "x_scale": np.concatenate([np.ones(features), spreads["x"]]),
         "y_mean": np.tile(means["y"], HORIZON),
         "y_scale": np.tile(spreads["y"], HORIZON),
     }
@@ -169,8 +171,8 @@ def scaling_of(means: dict[str, np.ndarray], spreads: dict[str, np.ndarray], *, 
 def weights_of(model: Actor, cameras: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Name the weights as :class:`ImagePolicy` does."""
     found = _of_layers(model.body)
-    for name, eye in zip(cameras, model.eyes, strict=True):
-        found |= {f"{name}/{key}": value for key, value in _of_layers(eye).items()}
+    for name, encoder in zip(cameras, model.encoders, strict=True):
+        found |= {f"{name}/{key}": value for key, value in _of_layers(encoder).items()}
     return found
 
 

@@ -23,7 +23,7 @@ def main(folder: str, examples: str) -> None:
     model = Actor(cameras, state=9, action=8, places=3)
     random = np.random.default_rng(0)
     means, spreads = ({name: random.uniform(0.5, 1.5, size) for name, size in {"x": 9, "y": 8}.items()} for _ in "ab")
-    scaling = scaling_of(means, spreads, eyes=2)
+    scaling = scaling_of(means, spreads, encoders=2)
     conventions = {"joint_names": (), "action_names": (), "cameras": cameras}
     settings = TrainedSettings(task="t", robot="r", rate=15.0, horizon=HORIZON, limit=1, **conventions)
     write_policy(Path(folder), settings, weights_of(model, tuple(cameras)) | scaling, policy=ImagePolicy)

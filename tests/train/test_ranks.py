@@ -18,14 +18,14 @@ from tests.support import ROOT
 RANK = """
 import os, signal, sys, time
 from pathlib import Path
-from nimbus.train.ranks import beat, own_rank
+from nimbus.train.ranks import own_rank, write_heartbeat
 rank, ranks = own_rank()
 folder = Path(sys.argv[1])
 starts = folder / f"starts-{rank}"
 starts.write_text(starts.read_text() + "x" if starts.exists() else "x")
 begin = len(starts.read_text())
 for step in range(begin, 100):
-    beat(folder, rank, step)
+    write_heartbeat(folder, rank, step)
     ACTION
 """
 WATCH = """
@@ -66,7 +66,7 @@ def test_a_hung_rank_is_noticed(tmp_path: Path, capfd: pytest.CaptureFixture[str
 
 
 def test_ranks_that_come_no_further_are_given_up(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
-    assert watched(tmp_path, "beat(folder, rank, 7); sys.exit(5)", count=1) == 1
+    assert watched(tmp_path, "write_heartbeat(folder, rank, 7); sys.exit(5)", count=1) == 1
     assert len((tmp_path / "starts-0").read_text()) == 6
     assert "rank 0 ended with 5, and 5 starts in a row came no further: given up" in capfd.readouterr().err
 
@@ -99,7 +99,7 @@ def test_ranks_end_with_a_killed_parent(tmp_path: Path):
         time.sleep(0.05)
     time.sleep(0.2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nimbus.train.ranks._FREE", 0.2)
+        patch.setattr("nimbus.train.ranks._EXIT_SECONDS", 0.2)
         with pytest.raises(InputError, match="another training runs here; wait for its end, or write another --out"):
             Ranks(["true"], count=1, folder=tmp_path).run()
     process.kill()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy, see
+from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy, encode_picture
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyObservation, PolicyTask
 from nimbus.datagen.policies.trained_policy import WEIGHTS, TrainedSettings, settings_of, write_policy
@@ -83,7 +83,7 @@ def test_a_convolution_is_the_sum_by_hand():
     weights["kernel_1"][0, 0, 1, 1] = weights["kernel_2"][0, 0, 1, 1] = 1.0
     weights |= {"weight_0": -np.eye(32), "bias_0": np.full(32, 20.0)}
     weights["offset_0"][0] = 20.0
-    features = see(picture, weights)
+    features = encode_picture(picture, weights)
     assert features[0] == pytest.approx(20.0 - (20.0 - 25 * 0.5 + 1.0)) and features[1] == 20.0
 
 

@@ -5,7 +5,7 @@ streams.py      the batches of a training, the same for any number of ranks
 sequences.py    samples as arrays: pictures, bytes of the instruction, noise of the flow; and measured padding
 network.py      a vision-language-action network with a flow-matching head, padded or packed
 checkpoint.py   what a training goes on from: safetensors and JSON, written durably
-ranks.py        processes of a training: heartbeats, and a new start of all when one dies or hangs
+ranks.py        processes of a training: heartbeats, and a new start of all when one exits or hangs
 trainer.py      one rank: DDP or FSDP2, mixed precision, accumulation, average of the weights
 vla_policy.py   the trained network as a policy
 ```

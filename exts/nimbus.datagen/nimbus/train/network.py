@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nimbus.train.sequences import LETTERS
+from nimbus.train.sequences import MAX_BYTES
 
-STEPS = 10
+EULER_STEPS = 10
 """Euler steps from noise to actions."""
 
 
@@ -41,12 +41,12 @@ class VlaSizes:
 
     @property
     def patches(self) -> int:
-        """Patches of one picture; what is left at the right and the bottom is not seen."""
+        """Patches of one picture; what is left at the right and the bottom is not used."""
         return (self.height // self.patch) * (self.image_width // self.patch)
 
-    def token_count(self, letters: int) -> int:
+    def token_count(self, byte_count: int) -> int:
         """Tokens of a sequence whose instruction has so many bytes."""
-        return self.cameras * self.patches + letters + 1 + self.horizon
+        return self.cameras * self.patches + byte_count + 1 + self.horizon
 
     def as_options(self) -> dict[str, float]:
         """Plain numbers by name."""
@@ -65,14 +65,14 @@ class VlaNetwork(nn.Module):
         super().__init__()
         self.sizes, self.is_packed = sizes, is_packed
         width = sizes.width
-        self.eye = nn.Conv2d(3, width, sizes.patch, sizes.patch)
-        self.spots = nn.Parameter(0.02 * torch.randn(sizes.cameras * sizes.patches, width))
-        self.letters = nn.Embedding(257, width)
-        self.places = nn.Parameter(0.02 * torch.randn(LETTERS, width))
-        self.joints = nn.Linear(sizes.state, width)
-        self.actions = nn.Linear(sizes.action, width)
-        self.turns = nn.Parameter(0.02 * torch.randn(sizes.horizon, width))
-        self.clock = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
+        self.patch_embedding = nn.Conv2d(3, width, sizes.patch, sizes.patch)
+        self.patch_positions = nn.Parameter(0.02 * torch.randn(sizes.cameras * sizes.patches, width))
+        self.byte_embedding = nn.Embedding(257, width)
+        self.byte_positions = nn.Parameter(0.02 * torch.randn(MAX_BYTES, width))
+        self.state_projection = nn.Linear(sizes.state, width)
+        self.action_projection = nn.Linear(sizes.action, width)
+        self.action_positions = nn.Parameter(0.02 * torch.randn(sizes.horizon, width))
+        self.time_embedding = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
         self.blocks = nn.ModuleList(VlaBlock(width, sizes.heads) for _ in range(sizes.depth))
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, sizes.action))
         for name, count in (("state", sizes.state), ("action", sizes.action)):
@@ -84,42 +84,49 @@ class VlaNetwork(nn.Module):
         goal = (batch["action"] - self.action_mean) / self.action_scale
         noise, time = batch["noise"].to(goal.dtype), batch["time"].to(goal.dtype)
         at = noise + time[:, None, None] * (goal - noise)
-        found = self.velocity(self.look(batch), batch["text"] > 0, at, time)
+        found = self.velocity(self.embed_observation(batch), batch["text"] > 0, at, time)
         return (found.to(goal.dtype) - (goal - noise)).square().mean(dim=(1, 2))
 
     @torch.no_grad()
     def act(self, batch: Mapping[str, Tensor]) -> Tensor:
         """(B, K, A) actions [rad or m], from ``noise`` along the flow."""
-        seen, at = self.look(batch), batch["noise"]
-        for step in range(STEPS):
-            time = torch.full((len(at),), step / STEPS, dtype=at.dtype)
-            at = at + self.velocity(seen, batch["text"] > 0, at, time).to(at.dtype) / STEPS
+        observed, at = self.embed_observation(batch), batch["noise"]
+        for step in range(EULER_STEPS):
+            time = torch.full((len(at),), step / EULER_STEPS, dtype=at.dtype)
+            at = at + self.velocity(observed, batch["text"] > 0, at, time).to(at.dtype) / EULER_STEPS
         return at * self.action_scale + self.action_mean
 
-    def look(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def embed_observation(self, batch: Mapping[str, Tensor]) -> Tensor:
         """(B, L, D) tokens of pictures, instruction and joints."""
-        kind = self.spots.dtype
+        kind = self.patch_positions.dtype
         pictures = batch["pictures"]
-        patches = self.eye(pictures.flatten(0, 1).permute(0, 3, 1, 2).to(kind) / 255 - 0.5)
-        seen = patches.flatten(2).transpose(1, 2).reshape(len(pictures), len(self.spots), -1) + self.spots
-        said = self.letters(batch["text"]) + self.places[: batch["text"].shape[1]]
-        felt = self.joints((batch["state"] - self.state_mean) / self.state_scale)
-        return torch.cat([seen, said, felt[:, None]], dim=1)
+        patches = self.patch_embedding(pictures.flatten(0, 1).permute(0, 3, 1, 2).to(kind) / 255 - 0.5)
+        observed = (
+            patches.flatten(2).transpose(1, 2).reshape(len(pictures), len(self.patch_positions), -1)
+            + self.patch_positions
+        )
+        instruction = self.byte_embedding(batch["text"]) + self.byte_positions[: batch["text"].shape[1]]
+        joints = self.state_projection((batch["state"] - self.state_mean) / self.state_scale)
+        return torch.cat([observed, instruction, joints[:, None]], dim=1)
 
-    def velocity(self, seen: Tensor, has_letter: Tensor, at: Tensor, time: Tensor) -> Tensor:
+    def velocity(self, observed: Tensor, is_byte: Tensor, at: Tensor, time: Tensor) -> Tensor:
         """(B, K, A) velocity of the flow.
 
         Args:
-            seen: (B, L, D) of :meth:`look`.
-            has_letter: (B, W) False for the padding of instructions.
+            observed: (B, L, D) of :meth:`embed_observation`.
+            is_byte: (B, W) False for the padding of instructions.
             at: (B, K, A) actions on their way, scaled.
             time: (B,) from 0, noise, to 1, actions.
         """
         count, horizon = at.shape[:2]
-        moving = self.actions(at) + self.turns + self.clock(_waves(time, self.sizes.width))[:, None]
-        tokens = torch.cat([seen, moving.to(seen.dtype)], dim=1)
+        moving = (
+            self.action_projection(at)
+            + self.action_positions
+            + self.time_embedding(embed_time(time, self.sizes.width))[:, None]
+        )
+        tokens = torch.cat([observed, moving.to(observed.dtype)], dim=1)
         is_there = torch.ones(tokens.shape[:2], dtype=torch.bool, device=at.device)
-        is_there[:, len(self.spots) : len(self.spots) + has_letter.shape[1]] = has_letter
+        is_there[:, len(self.patch_positions) : len(self.patch_positions) + is_byte.shape[1]] = is_byte
         if not self.is_packed:
             for block in self.blocks:
                 tokens = block(tokens, is_there[:, None, None])
@@ -138,17 +145,17 @@ class VlaBlock(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.asked, self.answered = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.think = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.attention_norm, self.feedforward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.query_key_value, self.attention_output = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feedforward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         """Tokens (B, L, D) with a mask of keys (B, 1, 1, L), or packed (T, D) with the sequences' lengths (B,)."""
-        parts = self.asked(self.before(x)).unflatten(-1, (3, self.heads, -1)).unbind(-3)
+        parts = self.query_key_value(self.attention_norm(x)).unflatten(-1, (3, self.heads, -1)).unbind(-3)
         query, key, value = parts
         attend = attend_padded if x.ndim == 3 else attend_packed
-        x = x + self.answered(attend(query, key, value, which).flatten(-2))
-        return x + self.think(self.between(x))
+        x = x + self.attention_output(attend(query, key, value, which).flatten(-2))
+        return x + self.feedforward(self.feedforward_norm(x))
 
 
 def attend_padded(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
@@ -175,7 +182,7 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) ->
     return torch.cat(found, dim=1).transpose(0, 1)
 
 
-def _waves(time: Tensor, width: int) -> Tensor:
+def embed_time(time: Tensor, width: int) -> Tensor:
     """(B, D) sines and cosines of a time in [0, 1], of periods from 4e-3 to 4."""
     half = width // 2
     rates = 2 * math.pi / torch.logspace(math.log10(4e-3), math.log10(4.0), half, dtype=time.dtype, device=time.device)

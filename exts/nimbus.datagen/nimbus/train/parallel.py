@@ -14,9 +14,9 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nimbus.datagen.errors import InputError
-from nimbus.train.ranks import MEETING
+from nimbus.train.ranks import RENDEZVOUS
 
-_PATIENCE = timedelta(minutes=10)
+_COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 """After which a collective call fails; what watches the ranks is faster."""
 
 
@@ -29,15 +29,15 @@ class Group:
     device: str = "cpu"
 
     def join(self) -> None:
-        """Meet the others."""
+        """Join the process group."""
         if self.ranks == 1:
             return
-        meeting = f"file://{Path(os.environ[MEETING]).absolute()}" if MEETING in os.environ else "env://"
+        rendezvous = f"file://{Path(os.environ[RENDEZVOUS]).absolute()}" if RENDEZVOUS in os.environ else "env://"
         if self.device != "cpu":
             torch.cuda.set_device(self.device)
         backend = "gloo" if self.device == "cpu" else "nccl"
         distributed.init_process_group(
-            backend, init_method=meeting, rank=self.rank, world_size=self.ranks, timeout=_PATIENCE
+            backend, init_method=rendezvous, rank=self.rank, world_size=self.ranks, timeout=_COLLECTIVE_TIMEOUT
         )
 
     def leave(self) -> None:

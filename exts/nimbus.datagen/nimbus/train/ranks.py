@@ -1,6 +1,6 @@
-"""Ranks of a training on one machine: all start again, from the last checkpoint, when one dies or hangs.
+"""Ranks of a training on one machine: all start again, from the last checkpoint, when one exits or hangs.
 
-A rank beats after each step; it ends with its parent. One training runs in a folder at a time.
+A rank writes its heartbeat after each step; it ends with its parent. One training runs in a folder at a time.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from nimbus.runner.system.processes import die_with_parent
 
 RANK, RANKS = "RANK", "WORLD_SIZE"
 """Environment variables of a rank, as torchrun names them."""
-MEETING = "NIMBUS_MEETING"
+RENDEZVOUS = "NIMBUS_RENDEZVOUS"
 """Environment variable with the file at which the ranks of one start find each other."""
 _PARENT = "NIMBUS_RANKS_PARENT"
 """Environment variable with the process that watches a rank."""
-_LOOK = 0.1
-"""[s] between two looks at the ranks."""
-_FREE = 20.0
+_POLL_SECONDS = 0.1
+"""[s] between two checks of the ranks."""
+_EXIT_SECONDS = 20.0
 """[s] that the ranks of a command which was killed may take to end."""
-_IN_VAIN = 5
+_MAX_STARTS_WITHOUT_PROGRESS = 5
 """Starts in a row that came no further before the training is given up."""
 
 
@@ -39,7 +39,7 @@ class _Rank:
     """One process, and when it was last seen to do something."""
 
     process: subprocess.Popen[bytes]
-    beat: str = ""
+    step: str = ""
     seen: float = field(default_factory=time.monotonic)
 
 
@@ -80,34 +80,35 @@ class Ranks:
             os.close(lock)
 
     def _supervise(self) -> int:
-        in_vain, most, generation = 0, 0, 0
+        idle_starts, most, generation = 0, 0, 0
         while True:
             self._begin(generation)
             why = self._watch()
-            reached = max(int(rank.beat or 0) for rank in self._ranks)
+            reached = max(int(rank.step or 0) for rank in self._ranks)
             codes = [rank.process.poll() for rank in self._ranks]
             if InputError.exit_code in codes:  # the first rank prints it
                 with suppress(subprocess.TimeoutExpired):
-                    self._ranks[0].process.wait(_FREE)
+                    self._ranks[0].process.wait(_EXIT_SECONDS)
             self._kill()
             if self._is_stopped:
                 return 128 + signal.SIGTERM
             if not why or InputError.exit_code in codes:
                 return InputError.exit_code if why else 0
-            in_vain, most, generation = 0 if reached > most else in_vain + 1, max(reached, most), generation + 1
-            if in_vain == _IN_VAIN:
-                write_error(f"{why}, and {_IN_VAIN} starts in a row came no further: given up\n")
+            idle_starts = 0 if reached > most else idle_starts + 1
+            most, generation = max(reached, most), generation + 1
+            if idle_starts == _MAX_STARTS_WITHOUT_PROGRESS:
+                write_error(f"{why}, and {_MAX_STARTS_WITHOUT_PROGRESS} starts in a row came no further: given up\n")
                 return 1
             write_error(f"{why}: all ranks start again\n")
 
     def _begin(self, generation: int) -> None:
-        meeting = self._folder / f"meeting-{os.getpid()}-{generation}"
-        for left in (*self._folder.glob("meeting-*"), *self._folder.glob("heartbeat-*")):
+        rendezvous = self._folder / f"rendezvous-{os.getpid()}-{generation}"
+        for left in (*self._folder.glob("rendezvous-*"), *self._folder.glob("heartbeat-*")):
             left.unlink()
         self._ranks = []
         for number in range(self._count):
             own = {RANK: str(number), "LOCAL_RANK": str(number), RANKS: str(self._count)}
-            own |= {MEETING: str(meeting), _PARENT: str(os.getpid())}
+            own |= {RENDEZVOUS: str(rendezvous), _PARENT: str(os.getpid())}
             process = subprocess.Popen(self._command, env=os.environ | own, pass_fds=(self._lock_file,))
             self._ranks.append(_Rank(process))
 
@@ -118,22 +119,22 @@ class Ranks:
             codes = [rank.process.poll() for rank in self._ranks]
             now = time.monotonic()
             for number, rank in enumerate(self._ranks):
-                if (beat := _read(self._folder / f"heartbeat-{number}")) not in ("", rank.beat):
-                    rank.beat, rank.seen = beat, now
+                if (step := _read(self._folder / f"heartbeat-{number}")) not in ("", rank.step):
+                    rank.step, rank.seen = step, now
             if self._is_stopped:  # all save together, and end one by one
                 asked_to_stop = asked_to_stop or now
-                if None not in codes or now - asked_to_stop > self._hang + _FREE:
+                if None not in codes or now - asked_to_stop > self._hang + _EXIT_SECONDS:
                     return "stopped"
-                time.sleep(_LOOK)
+                time.sleep(_POLL_SECONDS)
                 continue
             if all(code == 0 for code in codes):
                 return ""
             if dead := [(number, code) for number, code in enumerate(codes) if code]:
                 return f"rank {dead[0][0]} ended with {dead[0][1]}"
             for number, rank in enumerate(self._ranks):
-                if codes[number] is None and now - rank.seen > (self._hang if rank.beat else self._start):
-                    return f"rank {number} hangs since step {rank.beat or 0}"
-            time.sleep(_LOOK)
+                if codes[number] is None and now - rank.seen > (self._hang if rank.step else self._start):
+                    return f"rank {number} hangs since step {rank.step or 0}"
+            time.sleep(_POLL_SECONDS)
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self._is_stopped = True
@@ -151,7 +152,7 @@ class Ranks:
     def _lock(self) -> int:
         """Hold the folder; ranks of a command that was killed keep it until they are gone."""
         self._lock_file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        end = time.monotonic() + _FREE
+        end = time.monotonic() + _EXIT_SECONDS
         while True:
             try:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -161,7 +162,7 @@ class Ranks:
                     os.close(self._lock_file)
                     what, instead = "another training runs here", "wait for its end, or write another --out"
                     raise InputError(what, where=str(self._folder), instead=instead) from None
-                time.sleep(_LOOK)
+                time.sleep(_POLL_SECONDS)
 
 
 def own_rank() -> tuple[int, int] | None:
@@ -173,7 +174,7 @@ def own_rank() -> tuple[int, int] | None:
     return int(os.environ[RANK]), int(os.environ[RANKS])
 
 
-def beat(folder: Path, rank: int, step: int) -> None:
+def write_heartbeat(folder: Path, rank: int, step: int) -> None:
     """Write that a rank is alive: its steps that are done."""
     (folder / f"heartbeat-{rank}").write_text(str(step))
 

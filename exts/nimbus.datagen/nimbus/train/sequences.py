@@ -13,9 +13,9 @@ from nimbus.datagen.datasets.training.reader import Reader, Sample
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import generator
 
-LETTERS = 256
+MAX_BYTES = 256
 """Bytes of an instruction at most."""
-PAYS = 0.1
+PACKING_THRESHOLD = 0.1
 """Share of padding from which packing is worth while; measured, see ``docs/training.md``."""
 
 Arrays = dict[str, NDArray[Any]]
@@ -29,11 +29,11 @@ def to_tokens(instruction: str) -> NDArray[np.int64]:
     Raises:
         InputError: It is too long.
     """
-    letters = np.frombuffer(instruction.encode(), np.uint8).astype(np.int64) + 1
-    if len(letters) > LETTERS:
-        what = f"an instruction of {len(letters)} bytes: '{instruction[:40]}…'"
-        raise InputError(what, where="instructions", instead=f"write at most {LETTERS} bytes")
-    return letters
+    tokens = np.frombuffer(instruction.encode(), np.uint8).astype(np.int64) + 1
+    if len(tokens) > MAX_BYTES:
+        what = f"an instruction of {len(tokens)} bytes: '{instruction[:40]}…'"
+        raise InputError(what, where="instructions", instead=f"write at most {MAX_BYTES} bytes")
+    return tokens
 
 
 def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:

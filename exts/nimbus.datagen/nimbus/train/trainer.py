@@ -24,17 +24,17 @@ from nimbus.runner.system.output import write_out
 from nimbus.train import checkpoint
 from nimbus.train.network import VlaNetwork
 from nimbus.train.parallel import Group, fill, to_fp8, whole
-from nimbus.train.ranks import beat
-from nimbus.train.sequences import PAYS, Arrays, make_batch, padding_share, scaling_of, to_tokens
+from nimbus.train.ranks import write_heartbeat
+from nimbus.train.sequences import PACKING_THRESHOLD, Arrays, make_batch, padding_share, scaling_of, to_tokens
 from nimbus.train.streams import Streams, check_ranks
 from nimbus.train.vla_policy import SAFE_WEIGHTS, VlaPolicy, begin_with, sizes_of
 
 DTYPES = ("fp32", "bf16", "fp64")
-_WARM = 100
+_WARMUP_STEPS = 100
 """Steps over which the learning rate rises."""
-_ASKED = 500
+_SAMPLED_EPISODES = 500
 """Episodes whose instructions are measured."""
-_CLIP = 1.0
+_MAX_GRADIENT_NORM = 1.0
 """Largest norm of the gradient."""
 
 
@@ -107,10 +107,10 @@ class Trainer:
         features = (STATE, *(f"{IMAGES}{name}" for name in self.cameras))
         reader = self.reader = Reader(wanted.dataset, windows={ACTION: range(wanted.horizon)}, features=features)
         self.streams = Streams(reader, seed=wanted.seed, count=wanted.streams, size=wanted.size, rank=rank, ranks=ranks)
-        some = range(0, len(source.items), max(1, len(source.items) // _ASKED))
-        letters = [len(to_tokens(reader.frames.task(number))) for number in some]
-        self.padding = padding_share(list(map(sizes.token_count, letters)), batch=wanted.size)
-        self.is_packed = wanted.pack == "on" or (wanted.pack == "auto" and self.padding > PAYS)
+        numbers = range(0, len(source.items), max(1, len(source.items) // _SAMPLED_EPISODES))
+        token_counts = [len(to_tokens(reader.frames.task(number))) for number in numbers]
+        self.padding = padding_share(list(map(sizes.token_count, token_counts)), batch=wanted.size)
+        self.is_packed = wanted.pack == "on" or (wanted.pack == "auto" and self.padding > PACKING_THRESHOLD)
         self.conventions = replace(conventions, dataset=source.content_hash, options=sizes.as_options())
         torch.manual_seed(wanted.seed)
         network = self.network = VlaNetwork(sizes, is_packed=self.is_packed)
@@ -160,7 +160,7 @@ class Trainer:
                 is_due = self.group.rank == 0 and time.monotonic() - saved > 60 * self.wanted.minutes
                 loss, stops, saves = self.group.sum(part, bool(asked), is_due)
                 self.step += 1
-                beat(self.wanted.out, self.group.rank, self.step)
+                write_heartbeat(self.wanted.out, self.group.rank, self.step)
                 self._show(loss)
                 if stops or saves or self.step == self.wanted.steps:
                     self._save()
@@ -189,8 +189,8 @@ class Trainer:
                     part = self.model(self.to_tensors(batch)).sum() * (bool(samples) / count)
                 (part * self.group.ranks).backward()  # DDP and FSDP take the mean over the ranks
             loss += float(part.detach())
-        torch.nn.utils.clip_grad_norm_(self.parameters.values(), _CLIP)
-        warmth = min(1.0, (step + 1) / _WARM)
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), _MAX_GRADIENT_NORM)
+        warmth = min(1.0, (step + 1) / _WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = wanted.rate * warmth * (1 + math.cos(math.pi * step / wanted.steps)) / 2
         self.optimizer.step()
         self.optimizer.zero_grad()

@@ -39,11 +39,13 @@ class ImagePolicy(TrainedPolicy):
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
         """Compute the next actions (K, A) [rad or m]."""
         weights = self._weights
-        eyes = [see(observation.images[name], _below(weights, f"{name}/")) for name in self.settings.cameras]
-        return predict(weights, np.concatenate([*eyes, observation.state])[None]).reshape(self.settings.horizon, -1)
+        features = [
+            encode_picture(observation.images[name], _below(weights, f"{name}/")) for name in self.settings.cameras
+        ]
+        return predict(weights, np.concatenate([*features, observation.state])[None]).reshape(self.settings.horizon, -1)
 
 
-def see(picture: NDArray[np.uint8], weights: Mapping[str, FloatArray]) -> FloatArray:
+def encode_picture(picture: NDArray[np.uint8], weights: Mapping[str, FloatArray]) -> FloatArray:
     """Run the network of one camera.
 
     Args:

@@ -89,14 +89,14 @@ class PolicyServer:
 
     def _talk(self, connection: ServerConnection) -> None:
         policy = self._make_policy()
-        seat = _Seat(policy)
+        session = _PolicySession(policy)
         self._connections.add(connection)
         try:
             connection.send(OPENPI.pack(self._metadata))
             for frame in connection:
                 if isinstance(frame, str):
                     raise FrameError("a text; observations are msgpack")
-                connection.send(OPENPI.pack({"actions": seat.answer(OPENPI.unpack(frame))}))
+                connection.send(OPENPI.pack({"actions": session.answer(OPENPI.unpack(frame))}))
         except ConnectionClosed:
             return
         except Exception:  # whatever the policy raised goes to the client, as openpi's server has it
@@ -107,7 +107,7 @@ class PolicyServer:
             policy.close()
 
 
-class _Seat:
+class _PolicySession:
     """One client's policy, and the episode that it is in."""
 
     def __init__(self, policy: Policy) -> None:
