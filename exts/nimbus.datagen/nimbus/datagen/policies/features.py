@@ -14,12 +14,15 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import TaskFile
 
 _POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
+_POINT = ("handle_x", "handle_y", "handle_z")
+"""Where a moving part is held or pressed [m]: a cabinet's pose and size leave it open."""
 _SIZE = ("width", "depth", "height")
 """Extents along the object's own axes [m]."""
 
@@ -36,7 +39,7 @@ class _Slot:
     def names(self) -> tuple[str, ...]:
         kinds = tuple(f"is_{kind}" for kind in self.kinds) if len(self.kinds) > 1 else ()
         own = ("present", *_POSE, *_SIZE, *kinds)
-        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in _POSE)
+        parts = tuple(f"{part}.{entry}" for part in self.parts for entry in (*_POSE, *_POINT))
         return tuple(f"{self.name}.{entry}" for entry in (*own, *parts))
 
 
@@ -91,9 +94,14 @@ class SceneFeatures:
             kinds = [float(item.kind == kind) for kind in slot.kinds] if len(slot.kinds) > 1 else []
             fixed = np.tile([*_extents(item), *kinds], (count, 1))
             columns += [np.ones((count, 1)), pose(item.name), fixed]
+            points = _part_points(item) if slot.parts else {}
             for part in slot.parts:
-                body = f"{item.name}.{part}"
-                columns.append(pose(body) if body in place else np.zeros((count, len(_POSE))))
+                if (body := f"{item.name}.{part}") in place:
+                    own = np.eye(4)
+                    own[:3, 3] = points[part]
+                    columns += [pose(body), pose(body, own)[:, :3]]
+                else:
+                    columns.append(np.zeros((count, len(_POSE) + len(_POINT))))
         return np.concatenate(columns, axis=1)
 
 
@@ -109,5 +117,17 @@ def _slots(task: Task | TaskFile) -> list[_Slot]:
 
 
 def _extents(item: PlacedObject) -> FloatArray:
-    vertices = open_library(item.library).model(item.kind, item.variant, item.scale).vertices
+    vertices = _model(item).vertices
     return vertices.max(axis=0) - vertices.min(axis=0)
+
+
+def _part_points(item: PlacedObject) -> dict[str, FloatArray]:
+    """Where each part is held, or else pressed, in the part's frame [m]; its origin where it is neither."""
+    return {
+        part.name: next((one.position for one in (*part.handles, *part.pressings)), np.zeros(3))
+        for part in _model(item).parts
+    }
+
+
+def _model(item: PlacedObject) -> ObjectModel:
+    return open_library(item.library).model(item.kind, item.variant, item.scale)

@@ -1,0 +1,40 @@
+"""The scene as numbers: what a policy on states needs to act."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.policies.features import SceneFeatures
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.tasks.task import load_task
+
+
+@pytest.mark.parametrize("variant", [0, 1, 2, 3])
+def test_handle_is_given_in_the_world(variant: int):
+    model = open_library("furniture").model("drawer_cabinet", variant)
+    robot = load_robot("panda", where="test")
+    features = SceneFeatures(load_task("open_drawer"), robot)
+    cabinet = PlacedObject(
+        name="cabinet_0",
+        group="cabinet",
+        library="furniture",
+        kind="drawer_cabinet",
+        variant=variant,
+        object_class="furniture",
+        position=(0.0, 0.0, 0.0),
+        wxyz=(1.0, 0.0, 0.0, 0.0),
+        rest_pose="upright",
+        mass=1.0,
+        friction=0.5,
+    )
+    names = (*(robot.with_arm(arm).tool.link for arm in robot.arm_names), "cabinet_0", "cabinet_0.drawer_0")
+    half_turn = np.array([[[1.0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1]]])
+    positions = np.array([[[0.0, 0, 0], [0, 0, 0], [0.5, 0.1, 0.2]]])
+    (row,) = features.rows((cabinet,), names, positions, half_turn)
+    handle = model.parts[0].handles[0].position * [-1, -1, 1]
+    at = [features.names.index(f"cabinet_0.drawer_0.handle_{axis}") for axis in "xyz"]
+    np.testing.assert_allclose(row[at], positions[0, 2] + handle, atol=1e-9)
+    assert np.isfinite(row).all()
