@@ -122,7 +122,7 @@ def _extents(item: PlacedObject) -> FloatArray:
 
 
 def _part_points(item: PlacedObject) -> dict[str, FloatArray]:
-    """Where each part is held, or else pressed, in the part's frame [m]; its origin where it is neither."""
+    """Points at which each part is held, or else pressed, in the part's frame [m]; its origin where it is neither."""
     return {
         part.name: next((one.position for one in (*part.handles, *part.pressings)), np.zeros(3))
         for part in _model(item).parts
