@@ -22,7 +22,7 @@ from nimbus.datagen.tasks.task_file import TaskFile
 _POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
 _POINT = ("handle_x", "handle_y", "handle_z")
-"""Where a moving part is held or pressed [m]: a cabinet's pose and size leave it open."""
+"""Point at which a moving part is held or pressed [m]: a cabinet's pose and size leave it open."""
 _SIZE = ("width", "depth", "height")
 """Extents along the object's own axes [m]."""
 
