@@ -108,31 +108,40 @@ def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator
 
 
 def run_spec(
-    spec: CellSpec, *, serial: bool = False, coupled: bool = False, price_per_hour: float | None = None
+    spec: CellSpec,
+    *,
+    serial: bool = False,
+    coupled: bool = False,
+    price_per_hour: float | None = None,
+    shows: bool = True,
 ) -> int:
-    """Run a spec and show what became of it; the exit code."""
+    """Run a spec; show what it stored if asked to; return the exit code."""
     serial = serial or coupled or not sys.platform.startswith("linux")
-    return _serial(spec, price_per_hour, coupled=coupled) if serial else _cell(spec, price_per_hour)
+    if serial:
+        return _serial(spec, price_per_hour, coupled=coupled, shows=shows)
+    return _cell(spec, price_per_hour, shows=shows)
 
 
-def _serial(spec: CellSpec, price: float | None, *, coupled: bool) -> int:
+def _serial(spec: CellSpec, price: float | None, *, coupled: bool, shows: bool) -> int:
     try:
         stored = run_serial(spec, coupled=coupled)
     except Drained:
         show(Path(spec.folder), price=price, quiet=True)
         raise
-    show(Path(spec.folder), price=price)
+    if shows:
+        show(Path(spec.folder), price=price)
     return 0 if stored == spec.target else _short(stored, spec)
 
 
-def _cell(spec: CellSpec, price: float | None) -> int:
+def _cell(spec: CellSpec, price: float | None, *, shows: bool) -> int:
     from nimbus.runner.cell.launcher import run_cell
     from nimbus.runner.monitor.dashboard import StatusDashboard
 
     folder = Path(spec.folder)
     with StatusDashboard(folder) as watcher:
         ended = run_cell(spec, watch=watcher.look)
-    if ended.state in ("done", "short", "interrupted") and (folder / "dataset.json").exists():
+    shows = shows or ended.state == "interrupted"
+    if shows and ended.state in ("done", "short", "interrupted") and (folder / "dataset.json").exists():
         show(folder, price=price, quiet=ended.state == "interrupted")
     if ended.state == "interrupted":
         raise KeyboardInterrupt

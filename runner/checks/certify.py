@@ -26,7 +26,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
 from nimbus.runner.system.console import TerminalConsole
 from nimbus.runner.system.threads import prepare_libraries
 
@@ -44,17 +44,19 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
         attempts: Every one.
         states: Of every episode.
     """
-    planned = {attempt.idx for attempt in attempts} | {state.idx for state in states}
+    place = place_finder(states)
+    planned = {place(row)[:2] for row in (*attempts, *states)}
     stored = [attempt for attempt in attempts if attempt.path]
     missing = [attempt.path for attempt in stored if not attempt.is_in(folder)]
-    done = {attempt.idx for attempt in stored}
-    quarantined = {state.idx for state in states if state.state is EpisodeStatus.QUARANTINED} - done
-    last = {attempt.idx: attempt.reason for attempt in attempts if attempt.final and not attempt.success}
-    failed = {index: reason for index, reason in last.items() if index not in done | quarantined}
-    waiting = {state.idx for state in states if state.state in _UNDER_WAY} - done - quarantined - failed.keys()
+    done = {place(attempt)[:2] for attempt in stored}
+    quarantined = {place(state)[:2] for state in states if state.state is EpisodeStatus.QUARANTINED} - done
+    last = {place(attempt)[:2]: attempt.reason for attempt in attempts if attempt.final and not attempt.success}
+    failed = {address: reason for address, reason in last.items() if address not in done | quarantined}
+    waiting = {place(state)[:2] for state in states if state.state in _UNDER_WAY}
+    waiting -= done | quarantined | failed.keys()
     lost = sorted(planned - done - quarantined - failed.keys() - waiting)
-    tried = {(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
-    problems = [f"episode {index}: neither stored nor failed" for index in lost]
+    tried = {(attempt.task, attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
+    problems = [f"{f'{task}, ' if task else ''}episode {index}: neither stored nor failed" for task, index in lost]
     problems += [f"{path}: missing, or not as large as the ledger says" for path in missing]
     return Certificate(
         name=ACCOUNTING,

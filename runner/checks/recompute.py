@@ -147,7 +147,8 @@ class _Maker:
             task = stored_task(episode)
             check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
-        found, wanted, fine = self._info.inputs, job.origin.inputs, "this is no fault of the dataset"
+        found = self._info.inputs_of(key.task)
+        wanted, fine = job.origin.inputs, "this is no fault of the dataset"
         refuse_source_hashes(found, wanted, where=str(self._folder), instead=f"recompute it with that version; {fine}")
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)

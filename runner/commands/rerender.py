@@ -65,10 +65,11 @@ def command(
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
     from nimbus.datagen.load.scene_loader import load_assets
-    from nimbus.datagen.store.dataset import Dataset, read_info
+    from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES, image_settings
+    from nimbus.datagen.store.info import read_single_task_info
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
@@ -95,7 +96,7 @@ def command(
     if not task.cameras:
         instead = "give a task with cameras: --task NAME"
         raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)
-    source = read_info(folder)
+    source = read_single_task_info(folder)
     if assets.robot.name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
         raise InputError(what, where=f"--task {task_name}", instead=f"write robot: {source.robot}")

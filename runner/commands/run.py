@@ -32,7 +32,9 @@ from nimbus.runner.commands.options import (
 
 def command(
     *,
-    task: Annotated[str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, or its file's path")],
+    task: Annotated[
+        str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder")
+    ],
     episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
     seed: Seed = 0,
     variants: Annotated[
@@ -97,7 +99,9 @@ def command(
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     from nimbus.datagen.tasks.task import check_form
 
-    check_form(_text(task, "--task"))
+    tasks = Path(task) if Path(task).is_dir() else None
+    if tasks is None:
+        check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec
 
     instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled)
@@ -107,7 +111,7 @@ def command(
         check_format(format)  # before the run
     counts = workers.counts if workers else None
     fixed = bool(instances.executable) or (roles or ("fixed" if counts else "")) == "fixed"
-    folder = Path("out") / Path(task).stem if out is None else out
+    folder = Path("out") / Path(task).absolute().stem if out is None else out
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
@@ -124,7 +128,13 @@ def command(
         resources=Resources(workers=counts, fixed_roles=fixed),
         instances=instances,
     )
-    code = run_spec(spec, serial=serial, coupled=coupled, price_per_hour=price_per_hour)
+    how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
+    if tasks is None:
+        code = run_spec(spec, **how)
+    else:
+        from nimbus.runner.cell.task_folder import run_task_folder
+
+        code = run_task_folder(spec, tasks, **how)
     if code in (0, SHORT):
         if certify != 0:
             code = max(code, _prove(folder, certify, skills=skills, price_per_hour=price_per_hour))

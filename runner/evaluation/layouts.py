@@ -10,7 +10,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.policy import DEFAULT_LIMIT, TIMES_LONGEST
 from nimbus.datagen.random_streams import EVALUATION, RUN
-from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.info import read_single_task_info
 from nimbus.datagen.store.ledger.ledger import Ledger
 
 _SPELLING = "write a number, run:SEED, run:SEED:NUMBER, or train:DATASET"
@@ -61,7 +61,7 @@ def _first(text: str, *, where: str) -> tuple[int, ...]:
 
 
 def _stored(folder: Path) -> Layouts:
-    info = read_info(folder)
+    info = read_single_task_info(folder)
     with closing(Ledger(folder, read_only=True)) as ledger:
         stored = ledger.stored()
     if not stored:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         rate=info.rate,
         cameras=info.cameras,
         state=status.state if status else "",
-        target=status.target if status else 0,
+        target=status.target * max(1, len(info.tasks)) if status else 0,
         stored=len(stored),
         given_up=sum(attempt.final for attempt in failed),
         attempts=len(plans),
@@ -245,15 +246,16 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
 
 def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:
     """One attempt for each plan: variants show the same one, which counts once."""
-    return list({(attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values())
+    address = attrgetter("task", "seed", "idx", "attempt")
+    return list({address(attempt): attempt for attempt in attempts}.values())
 
 
 def _longest(attempts: list[Attempt]) -> float:
     """[s] CPU of the episode that took the most; all its attempts and variants are one after the other."""
-    costs: Counter[int] = Counter()
+    costs: Counter[tuple[str, int]] = Counter()
     for attempt in attempts:
         own = (seconds for name, seconds in attempt.times.items() if not name.endswith("_wait") and name not in ONCE)
-        costs[attempt.idx] += sum(own)  # pyright: ignore[reportArgumentType]
+        costs[attempt.task, attempt.idx] += sum(own)  # pyright: ignore[reportArgumentType]
     return max(costs.values(), default=0.0)
 
 

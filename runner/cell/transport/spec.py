@@ -66,6 +66,8 @@ class CellSpec:
     folder: str
     task: str = ""
     """Name or path of a task file; a pipeline of somebody's own may need none."""
+    collection: str = ""
+    """Name of the folder of tasks that it comes from, whose dataset has several tasks."""
     pipeline: str = ""
     """Name or path of a pipeline file; the task's own when empty."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -124,6 +126,8 @@ class Origin:
     robot: str = ""
     inputs: dict[str, str] = field(default_factory=dict)
     """What else decides the content: assets, code, settings and versions by name."""
+    collection: str = ""
+    """Name of the folder of tasks that the task comes from; empty in a dataset of one task."""
     task_text: str = ""
     reach: dict[str, Any] = field(default_factory=dict)
     """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
@@ -134,5 +138,11 @@ class Origin:
         from nimbus.datagen.store.dataset import Dataset
 
         return Dataset.create_or_open(
-            folder, task=self.task, task_hash=self.task_hash, seed=self.seed, robot=self.robot, inputs=self.inputs
+            folder,
+            task=self.task,
+            task_hash=self.task_hash,
+            seed=self.seed,
+            robot=self.robot,
+            inputs=self.inputs,
+            collection=self.collection,
         )

@@ -78,7 +78,8 @@ def load_job(spec: CellSpec) -> Job:
     from nimbus.datagen.tasks.task import load_task
 
     task = load_task(spec.task, skill_folders=folders)
-    check_folder(Path(spec.folder), task=task.name, task_hash=task.content_hash, seed=spec.seed)
+    own = {"task": task.name, "task_hash": task.content_hash, "collection": spec.collection}
+    check_folder(Path(spec.folder), seed=spec.seed, **own)
     prepare_libraries(device=spec.device)
     return job_of(spec, task)
 
@@ -119,6 +120,7 @@ def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> 
         seed=spec.seed,
         robot=_robot(task, context),
         inputs=_inputs(task, pipeline, context),
+        collection=spec.collection,
         task_text=task.text,
         reach=_reach(task, context),
     )

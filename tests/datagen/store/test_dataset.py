@@ -284,3 +284,27 @@ def test_a_name_too_long_for_a_folder_is_refused(tmp_path: Path) -> None:
 def test_reading_a_folder_without_a_dataset_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
         read_info(tmp_path)
+
+
+def test_tasks_of_a_folder_share_a_dataset(tmp_path: Path) -> None:
+    def open_task(task: str, **values: object) -> Dataset:
+        given = {"task_hash": task * 2, "seed": 0, "inputs": {"mujoco": "3", f"component {task}": "1"}} | values
+        return Dataset.create_or_open(tmp_path / "data", task=task, **{"collection": "kitchen"} | given)
+
+    leases = []
+    for task in ("pour", "stack", "pour"):
+        with open_task(task) as dataset:
+            leases.append(dataset.lease(0))
+    assert leases == [1, 1, 2]
+    info = read_info(tmp_path / "data")
+    assert (info.task, list(info.tasks)) == ("kitchen", ["pour", "stack"])
+    assert info.inputs_of("stack") == {"mujoco": "3", "component stack": "1"}
+    for values, message in (
+        ({"task_hash": "ffff"}, "another version of task 'pour'"),
+        ({"inputs": {"mujoco": "4", "component pour": "1"}}, "made with another mujoco"),
+        ({"collection": ""}, "holds a dataset of the tasks of 'kitchen'"),
+        ({"collection": "garage"}, "holds a dataset of the tasks of 'kitchen'"),
+        ({"seed": 1}, "holds a dataset of seed 0, not 1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            open_task("pour", **values)

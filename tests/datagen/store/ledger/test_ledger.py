@@ -317,3 +317,16 @@ def test_an_episode_stands_where_was_last_said_also_when_the_ledger_is_opened_ag
         ledger.record(row) if how == "record" else ledger.defer(row)
     assert all(ledger.episode(*key) == expected.get(key) for key in [(i, v) for i in range(5) for v in range(2)])
     ledger.close()
+
+
+def test_an_index_stands_for_the_ledgers_task(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, task="pour")
+    ledger.record(replace(attempt(3), task="pour"), replace(attempt(4), task="stack", episode_id="other"))
+    ledger.defer(EpisodeState(task="pour", idx=5, variant=0, state=EpisodeStatus.LEASED, lease=1))
+    ledger.record(EpisodeState(task="stack", idx=6, variant=0, state=EpisodeStatus.QUARANTINED))
+    assert [row.task for row in ledger.attempts()] == ["pour", "stack"]
+    assert (ledger.finished(3), ledger.finished(4), ledger.finished(6)) == ((0,), (), ())
+    assert (ledger.touched(episodes=9), ledger.known(0, 9)) == ([3], {3, 5})
+    assert (ledger.stored_count(episodes=9, variants=1), ledger.episode(6)) == (1, None)
+    assert ledger.episode(5) == EpisodeState(task="pour", idx=5, variant=0, state=EpisodeStatus.LEASED, lease=1)
+    ledger.close()

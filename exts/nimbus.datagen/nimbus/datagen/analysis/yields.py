@@ -166,16 +166,24 @@ def find_yields(attempts: Iterable[Attempt], *, level: float = LEVEL) -> Yields:
         level: Of false discoveries.
     """
     episodes = _episodes(attempts)
-    rows = _drawn_rows(episodes, "physical", physical_factors, level)
+    has_tasks = len({episode.attempts[0].task for episode in episodes}) > 1
+
+    def factors(attempt: Attempt) -> Values:
+        values = physical_factors(attempt)
+        if has_tasks:
+            _add(values, "task", attempt.task)
+        return values
+
+    rows = _drawn_rows(episodes, "physical", factors, level)
     rows += _drawn_rows(episodes, "visual", visual_factors, level)
     rows += _doing_rows([attempt for episode in episodes for attempt in episode.attempts])
     return Yields(episodes=len(episodes), kept=sum(one.kept for one in episodes), level=level, rows=tuple(rows))
 
 
 def _episodes(attempts: Iterable[Attempt]) -> list[_Episode]:
-    plans: dict[tuple[int, int], dict[int, Attempt]] = {}
+    plans: dict[tuple[str, int, int], dict[int, Attempt]] = {}
     for attempt in attempts:
-        plans.setdefault((attempt.seed, attempt.idx), {}).setdefault(attempt.attempt, attempt)
+        plans.setdefault((attempt.task, attempt.seed, attempt.idx), {}).setdefault(attempt.attempt, attempt)
     found = (_Episode(tuple(mine[number] for number in sorted(mine))) for mine in plans.values())
     return [one for one in found if one.kept or any(attempt.final for attempt in one.attempts)]
 

@@ -18,7 +18,7 @@ from nimbus.datagen.policies.state_policy import StatePolicy, state_vector
 from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.info import read_single_task_info
 from nimbus.datagen.tasks.task import parse_task
 
 HORIZON = 16
@@ -53,7 +53,7 @@ class Demonstrations:
         Raises:
             InputError: It is no dataset, or holds no episode.
         """
-        info = read_info(folder)
+        info = read_single_task_info(folder)
         paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
         if not paths:
             raise InputError("it holds no episode", where=str(folder), instead="run until there is one")

@@ -21,7 +21,7 @@ from nimbus.datagen.store.folder import can_link, quarantine_file
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, status_of
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 from nimbus.datagen.store.publish import disk
 
 ORPHANS = "orphans"
@@ -81,7 +81,7 @@ class Committer:
                 key = (staged.attempt.idx, staged.attempt.variant)
                 known = intents.get(key) or self._ledger.episode(*key)
                 if _is_there(staged) and _may_commit(known, staged.lease):
-                    before.append(known or status_of(staged.attempt, EpisodeStatus.PENDING))
+                    before.append(known or self._ledger.state_of(staged.attempt, EpisodeStatus.PENDING))
                     taken.append(staged)
                     stage, detail = f"stage/{staged.path.name}", to_compact_json(staged.attempt)
                     intents[key] = self._state(staged, EpisodeStatus.INTENT, stage=stage, detail=detail)
@@ -142,7 +142,7 @@ class Committer:
     def _state(self, staged: StagedEpisode, state: EpisodeStatus, **values: Any) -> EpisodeState:
         attempt = staged.attempt
         size = {"sha256": attempt.sha256, "byte_count": attempt.byte_count}
-        return status_of(attempt, state, lease=staged.lease, **size, **values)
+        return self._ledger.state_of(attempt, state, lease=staged.lease, **size, **values)
 
     @contextmanager
     def _undone_on_error(self, taken: list[StagedEpisode], before: list[EpisodeState]) -> Iterator[None]:

@@ -25,6 +25,7 @@ from nimbus.datagen.store.info import (
     INFO_NAME,
     RESTORE,
     DatasetInfo,
+    add_task,
     infer_dataset_info_from_file,
     info_text,
     merge,
@@ -32,7 +33,7 @@ from nimbus.datagen.store.info import (
 )
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan, status_of
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
 
@@ -50,7 +51,7 @@ class Dataset:
     ``recovered`` what became of the last run's unfinished commits. ``stale`` counts episodes that came too late.
     """
 
-    def __init__(self, folder: Path, info: DatasetInfo, lock: FolderLock) -> None:
+    def __init__(self, folder: Path, info: DatasetInfo, lock: FolderLock, *, task: str = "") -> None:
         self.folder = folder
         self.info = info
         self.episodes = folder / "episodes"
@@ -62,7 +63,7 @@ class Dataset:
         self._written = info
         self._written_at = -_INFO_PERIOD
         self._turn = threading.RLock()
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder, task=task)
         self._publisher = Committer(folder, self.ledger)
         try:
             self._recover()
@@ -80,6 +81,7 @@ class Dataset:
         seed: int,
         robot: str = "",
         inputs: Mapping[str, str] | None = None,
+        collection: str = "",
     ) -> Dataset:
         """Make a dataset in a new or empty folder, or go on with one that was made from the same.
 
@@ -90,6 +92,7 @@ class Dataset:
             seed: The run's seed.
             robot: Name of the robot.
             inputs: What else decides the content.
+            collection: Name of the folder of tasks that the task comes from: the dataset then has several.
 
         Raises:
             InputError: The folder is a file, cannot be written, holds something else, was made from something else, or
@@ -109,13 +112,17 @@ class Dataset:
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
-                refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed)
-                refuse_other_inputs(folder, info, wanted)
+                refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed, collection=collection)
+                if not collection or task in info.tasks:
+                    refuse_other_inputs(folder, info, wanted)
             else:
                 refuse_foreign(folder)
-                info = wanted
+                info = replace(wanted, task=collection, task_hash="") if collection else wanted
+            if collection and task not in info.tasks:
+                info = add_task(info, wanted)
+            if not (folder / INFO_NAME).exists() or task in info.tasks:
                 replace_text(folder / INFO_NAME, info_text(info))
-            return cls(folder, info, lock)
+            return cls(folder, info, lock, task=task if collection else "")
         except BaseException:
             lock.release()
             raise
@@ -144,8 +151,8 @@ class Dataset:
             for variant, state in known.items():
                 if state is not None and state.state is EpisodeStatus.DONE:
                     raise ValueError(f"{state.episode_id} is stored already")
-                row = EpisodeState(idx=index, variant=variant, state=EpisodeStatus.LEASED, lease=number, owner=owner)
-                self.ledger.defer(row)
+                values = {"state": EpisodeStatus.LEASED, "lease": number, "owner": owner}
+                self.ledger.defer(EpisodeState(task=self.ledger.task, idx=index, variant=variant, **values))
             return number
 
     def lease_of(self, index: int, variant: int = 0) -> int:
@@ -190,7 +197,7 @@ class Dataset:
             self.ledger.record(*attempts)
             for attempt in attempts:
                 if attempt.final:
-                    self._settle(status_of(attempt, EpisodeStatus.REJECTED, detail=attempt.reason))
+                    self._settle(self.ledger.state_of(attempt, EpisodeStatus.REJECTED, detail=attempt.reason))
 
     def quarantine(self, index: int, variants: Sequence[int] = (0,), *, evidence: Mapping[str, Any]) -> None:
         """Hand variants of an episode out no more, unless they are stored.
@@ -205,8 +212,8 @@ class Dataset:
         """
         with self._turn, self.ledger.batch():
             for variant in variants:
-                detail = json.dumps(dict(evidence))
-                self._settle(EpisodeState(idx=index, variant=variant, state=EpisodeStatus.QUARANTINED, detail=detail))
+                values = {"state": EpisodeStatus.QUARANTINED, "detail": json.dumps(dict(evidence))}
+                self._settle(EpisodeState(task=self.ledger.task, idx=index, variant=variant, **values))
 
     def fault(self, *faults: Fault) -> None:
         """Note faults; durable with the next batch or :meth:`flush`."""

@@ -14,7 +14,7 @@ from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
 from nimbus.datagen.version import was_source_hash
 
 
-def check_folder(folder: Path, *, task: str, task_hash: str, seed: int) -> None:
+def check_folder(folder: Path, *, task: str, task_hash: str, seed: int, collection: str = "") -> None:
     """Refuse early, and without making anything, what :meth:`Dataset.create_or_open` would refuse.
 
     Raises:
@@ -23,17 +23,22 @@ def check_folder(folder: Path, *, task: str, task_hash: str, seed: int) -> None:
     folder = folder.absolute()
     check_writable(folder)
     if (folder / INFO_NAME).exists():
-        refuse_other_task(folder, read_info(folder), task=task, task_hash=task_hash, seed=seed)
+        info = read_info(folder)
+        refuse_other_task(folder, info, task=task, task_hash=task_hash, seed=seed, collection=collection)
     elif folder.exists():
         refuse_foreign(folder)
 
 
-def refuse_other_task(folder: Path, found: DatasetInfo, *, task: str, task_hash: str, seed: int) -> None:
-    """Refuse a dataset of another task or seed, or one without its ledger."""
-    if found.task != task:
-        raise InputError(f"holds a dataset of task '{found.task}'", where=str(folder), instead=OTHER_OUT)
-    if found.task_hash != task_hash:
-        what = f"holds a dataset of another version of task '{found.task}'"
+def refuse_other_task(
+    folder: Path, found: DatasetInfo, *, task: str, task_hash: str, seed: int, collection: str = ""
+) -> None:
+    """Refuse a dataset of another task, folder of tasks or seed, or one without its ledger."""
+    if bool(found.tasks) != bool(collection) or found.task != (collection or task):
+        holds = "the tasks of" if found.tasks else "task"
+        raise InputError(f"holds a dataset of {holds} '{found.task}'", where=str(folder), instead=OTHER_OUT)
+    known = found.tasks[task].task_hash if task in found.tasks else task_hash if collection else found.task_hash
+    if known != task_hash:
+        what = f"holds a dataset of another version of task '{task}'"
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the task file")
     if found.seed != seed:
         what = f"holds a dataset of seed {found.seed}, not {seed}"
@@ -47,13 +52,14 @@ def refuse_other_task(folder: Path, found: DatasetInfo, *, task: str, task_hash:
 
 def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
     """Refuse a dataset whose content something else decided."""
+    inputs = found.inputs_of(wanted.task)
     refuse_source_hashes(
-        found.inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
+        inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
     )
     if found.field_schema != wanted.field_schema:
         what = f"holds a dataset of field schema {found.field_schema}, this Nimbus writes {wanted.field_schema}"
         raise InputError(what, where=str(folder), instead=OTHER_OUT)
-    if difference := find_difference(found.inputs, wanted.inputs):
+    if difference := find_difference(inputs, wanted.inputs):
         what = f"holds a dataset made with another {difference}"
         raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
 

@@ -19,12 +19,26 @@ RESTORE = "restore this file from a copy"
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskEntry:
+    """One task of a dataset of several."""
+
+    task_hash: str
+    """Content hash of the task."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Inputs that differ from the dataset's; empty text where the task has none of that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
     """What ``dataset.json`` says."""
 
     format_version: int = FORMAT_VERSION
     task: str
+    """Name of its task, or of the folder that its tasks come from."""
     task_hash: str
+    """Content hash of its task; empty where it has several."""
+    tasks: dict[str, TaskEntry] = field(default_factory=dict)
+    """Tasks by name, where it was made from a folder of them; empty where it has one."""
     seed: int
     inputs: dict[str, str] = field(default_factory=dict)
     """What else decides the content: assets, code, settings and versions by name, see ``content.content_inputs``."""
@@ -45,6 +59,11 @@ class DatasetInfo:
     episode_count: Count = 0
     step_count: Count = 0
     byte_count: Count = 0
+
+    def inputs_of(self, task: str) -> dict[str, str]:
+        """Everything else that decides the content of a task's episodes, by name."""
+        own = self.inputs | self.tasks[task].inputs if task in self.tasks else self.inputs
+        return {name: value for name, value in own.items() if value}
 
 
 def read_info(folder: Path) -> DatasetInfo:
@@ -70,6 +89,24 @@ def read_info(folder: Path) -> DatasetInfo:
     return info
 
 
+def read_single_task_info(folder: Path) -> DatasetInfo:
+    """Read ``dataset.json`` of a dataset of one task.
+
+    Raises:
+        InputError: The folder holds no dataset, or one of several tasks.
+    """
+    if (info := read_info(folder)).tasks:
+        first = next(iter(info.tasks))
+        instead = f"take one of them: nimbus filter {folder} --where \"task == '{first}'\" --out {first}"
+        raise InputError(f"the dataset holds {len(info.tasks)} tasks", where=str(folder), instead=instead)
+    return info
+
+
+def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
+    """Describe the part of a dataset of several tasks that is of one."""
+    return replace(info, task=task, task_hash=info.tasks[task].task_hash, inputs=info.inputs_of(task), tasks={})
+
+
 def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
     """What is known of a dataset after one more episode; counts stay."""
     return replace(
@@ -82,6 +119,19 @@ def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
         semantic_names=tuple(sorted({*info.semantic_names, *learned.semantic_names})),
         features=info.features | learned.features,
     )
+
+
+def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
+    """Describe a dataset of several tasks with one more.
+
+    Args:
+        info: The dataset.
+        own: Description of a dataset of the new task alone.
+    """
+    names = sorted({*info.inputs, *own.inputs})
+    inputs = {name: value for name in names if (value := own.inputs.get(name, "")) != info.inputs.get(name, "")}
+    entry = TaskEntry(task_hash=own.task_hash, inputs=inputs)
+    return replace(info, tasks={**info.tasks, own.task: entry})
 
 
 def info_text(info: DatasetInfo) -> str:

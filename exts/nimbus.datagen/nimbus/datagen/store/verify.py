@@ -22,7 +22,7 @@ from nimbus.datagen.store.folder_lock import is_locked
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
 
 _REQUIRED = tuple(
     field for field in FIELDS if not (field.optional or field.path.endswith("*") or field.path.startswith("labels"))
@@ -31,14 +31,15 @@ _REQUIRED = tuple(
 
 def check_consistency(states: list[EpisodeState], attempts: list[Attempt]) -> Iterator[str]:
     """Check that states and attempts fit together; one line for each that does not."""
-    winners: dict[tuple[int, int], list[Attempt]] = {}
+    winners: dict[tuple[str, int, int], list[Attempt]] = {}
+    place = place_finder(states)
     for attempt in attempts:
         if attempt.path:
-            winners.setdefault((attempt.idx, attempt.variant), []).append(attempt)
+            winners.setdefault(place(attempt), []).append(attempt)
     for mine in winners.values():
         if len(mine) > 1:
             yield f"ledger.sqlite: {mine[0].episode_id}: {len(mine)} stored attempts, one may be"
-    done = {(state.idx, state.variant): state for state in states if state.state is EpisodeStatus.DONE}
+    done = {place(state): state for state in states if state.state is EpisodeStatus.DONE}
     for address in sorted({*winners, *done}):
         yield from _check_done(done.get(address), winners.get(address, []))
 

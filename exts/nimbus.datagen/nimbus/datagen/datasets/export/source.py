@@ -18,7 +18,7 @@ from nimbus.datagen.store.episode_file.videos import SUFFIX
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, Video, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeStatus
+from nimbus.datagen.store.ledger.records import EpisodeStatus, place_finder
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
@@ -139,8 +139,10 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():
-            done = {(state.idx, state.variant) for state in ledger.episodes(EpisodeStatus.DONE)}
-            stored = [attempt for attempt in ledger.stored() if (attempt.idx, attempt.variant) in done]
+            states = ledger.episodes(EpisodeStatus.DONE)
+            place = place_finder(states)
+            done = set(map(place, states))
+            stored = [attempt for attempt in ledger.stored() if place(attempt) in done]
             failed = [attempt for attempt in ledger.attempts() if attempt.failure] if keep_failures else []
     finally:
         ledger.close()
@@ -185,8 +187,8 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     )
 
 
-def _address(attempt: Attempt) -> tuple[int, int, int]:
-    return attempt.idx, attempt.variant, attempt.attempt
+def _address(attempt: Attempt) -> tuple[str, int, int, int]:
+    return attempt.task, attempt.idx, attempt.variant, attempt.attempt
 
 
 def _camera(attempt: Attempt, video: Video) -> str:

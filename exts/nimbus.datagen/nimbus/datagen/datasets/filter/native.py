@@ -20,10 +20,10 @@ from nimbus.datagen.files.own_files import move, remove_tree
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
-from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
+from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, keep_task, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
 from nimbus.datagen.store.publish import disk, replace_text
 
 INPUT = "filter"
@@ -67,6 +67,11 @@ def filter_native(
     info, attempts, states = _read(folder)
     stored = [attempt for attempt in attempts if attempt.path]
     chosen = _choose(folder, stored, condition)
+    if info.tasks and len({one.task for one in chosen}) == 1:
+        task = chosen[0].task
+        attempts = [attempt for attempt in attempts if attempt.task == task]
+        states = [replace(state, task="") for state in states if state.task == task]
+        info = keep_task(info, task)
     mark = hashlib.sha256(to_json([condition.text, [(one.episode_id, one.sha256) for one in chosen]]).encode())
     info = _counted(replace(info, inputs=info.inputs | {INPUT: f"{condition.text} ({mark.hexdigest()[:16]})"}), chosen)
     made = Filtered(
@@ -77,14 +82,15 @@ def filter_native(
         byte_count=info.byte_count,
         is_new=True,
     )
-    addresses = {(one.idx, one.variant) for one in chosen}
-    kept = [one for one in attempts if (one.idx, one.variant) in addresses]
+    place = place_finder(states)
+    places = {place(one) for one in chosen}
+    kept = [one for one in attempts if place(one) in places]
     if out.exists() and any(out.iterdir()):
         if (out / INFO_NAME).exists() and read_info(out) == info and not _lost(out, kept):
             return replace(made, is_new=False)
         raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
     _refuse_lost(folder, [one for one in kept if one.failure])  # the others were looked at when they were chosen
-    done = [state for state in states if (state.idx, state.variant) in addresses]
+    done = [state for state in states if place(state) in places]
     with staging(out, mark.hexdigest()) as stage:
         _write(folder, stage / "tree", info, kept, [replace(state, owner="", stage="") for state in done], tell)
         _publish(stage, out)
@@ -95,6 +101,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
     """What a condition can ask of an episode without opening its file."""
     return {
         "episode_id": attempt.episode_id,
+        "task": attempt.task,
         "index": attempt.idx,
         "variant": attempt.variant,
         "seed": attempt.seed,

@@ -23,23 +23,27 @@ FILE_NAME = "ledger.sqlite"
 Row = Attempt | EpisodeState | Fault | TimeSpan | Run
 T = TypeVar("T")
 _TABLE_OF = {table.row: table for table in TABLES}
-_FINISHED = """
-SELECT variant, success FROM attempts WHERE idx = :idx AND (path != '' OR (final AND NOT success))
-UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND state = 'QUARANTINED'
+_OWN = "(:task = '' OR task = :task)"
+"""Rows of the ledger's task."""
+_FINISHED = f"""
+SELECT variant, success FROM attempts WHERE idx = :idx AND {_OWN} AND (path != '' OR (final AND NOT success))
+UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND {_OWN} AND state = 'QUARANTINED'
 """
 
-_TOUCHED = """
-SELECT idx FROM attempts WHERE idx < :episodes AND (path != '' OR (final AND NOT success))
-UNION SELECT idx FROM episodes WHERE idx < :episodes AND state = 'QUARANTINED'
+_TOUCHED = f"""
+SELECT idx FROM attempts WHERE idx < :episodes AND {_OWN} AND (path != '' OR (final AND NOT success))
+UNION SELECT idx FROM episodes WHERE idx < :episodes AND {_OWN} AND state = 'QUARANTINED'
 """
-_KNOWN = """
-SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last
-UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last
+_KNOWN = f"""
+SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last AND {_OWN}
+UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last AND {_OWN}
 """
+_ORDER = "task, seed, idx, variant, attempt"
 _NO_INDEX = 1 << 62
 """Above all indices and variants."""
-_STORED_COUNT = """
-SELECT COUNT(*) FROM (SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < ? AND variant < ?)
+_STORED_COUNT = f"""
+SELECT COUNT(*) FROM (
+SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < :episodes AND variant < :variants AND {_OWN})
 """
 
 
@@ -49,13 +53,14 @@ class Ledger:
     Args:
         folder: The dataset's folder.
         read_only: Open for reading; works while a run writes, and on a disk that is mounted read-only.
+        task: In a dataset of several, the task whose episodes an index stands for.
 
     Raises:
         InputError: There is no ledger to read, or the file is not one.
     """
 
-    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, folder: Path, *, read_only: bool = False, task: str = "") -> None:
+        self.path, self.task = folder / FILE_NAME, task
         self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
         self._most_rows = sys.maxsize
         """Rows of a table that there can be: pages that form a circle give rows without end."""
@@ -65,8 +70,8 @@ class Ledger:
         self._lock = threading.RLock()
         self._in_batch = False
         self._deferred: list[Row] = []
-        self._deferred_states: dict[tuple[int, int], EpisodeState] = {}
-        self._open: dict[tuple[int, int], EpisodeState] = {}
+        self._deferred_states: dict[tuple[str, int, int], EpisodeState] = {}
+        self._open: dict[tuple[str, int, int], EpisodeState] = {}
         """Where episodes stand that are not settled, as far as this process wrote of them."""
         self._last = (_NO_INDEX, 0) if read_only else (self._last_index(), _NO_INDEX)
         """No index and variant beyond this one has a row: what is new need not be looked up."""
@@ -120,7 +125,7 @@ class Ledger:
         with self._lock:
             for row in rows:
                 if isinstance(row, EpisodeState):
-                    self._deferred_states[row.idx, row.variant] = row
+                    self._deferred_states[row.task, row.idx, row.variant] = row
                 else:
                     self._deferred.append(row)
             self._remember(rows)
@@ -146,9 +151,9 @@ class Ledger:
             for attempt in attempts:
                 key = (attempt.episode_id, attempt.attempt)
                 self._connection.execute("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", key)
-                place = (attempt.idx, attempt.variant)
+                place = (attempt.task if self.task else "", attempt.idx, attempt.variant)
                 self._open.pop(place, None)
-                self._connection.execute("DELETE FROM episodes WHERE idx = ? AND variant = ?", place)
+                self._connection.execute("DELETE FROM episodes WHERE task = ? AND idx = ? AND variant = ?", place)
 
     def start_run(
         self,
@@ -192,36 +197,38 @@ class Ledger:
                 self._connection.execute("ROLLBACK")
 
     def attempts(self, index: int | None = None) -> list[Attempt]:
-        """Every attempt, at one episode or at all, by index, variant and attempt."""
-        which, values = ("", ()) if index is None else ("WHERE idx = ?", (index,))
-        return self._read(ATTEMPTS, f"{which} ORDER BY seed, idx, variant, attempt", *values)
+        """Every attempt, at one episode or at all, by task, index, variant and attempt."""
+        which, values = ("", {}) if index is None else (f"WHERE idx = :idx AND {_OWN}", self._of(idx=index))
+        return self._read(ATTEMPTS, f"{which} ORDER BY {_ORDER}", values)
 
     def stored(self, index: int | None = None) -> list[Attempt]:
-        """The attempts that have a file, of one episode or of all, by index and variant."""
+        """The attempts that have a file, of one episode or of all, by task, index and variant."""
         return [attempt for attempt in self.attempts(index) if attempt.path]
 
     def stored_count(self, *, episodes: int, variants: int) -> int:
         """How many of the first episodes are stored, their first variants counted."""
         with self._lock, reading(self.path):
-            return self._connection.execute(_STORED_COUNT, (episodes, variants)).fetchone()[0]
+            values = self._of(episodes=episodes, variants=variants)
+            return self._connection.execute(_STORED_COUNT, values).fetchone()[0]
 
     def touched(self, *, episodes: int) -> list[int]:
         """Those of the first episodes of which a variant at least needs no more work, in order."""
         with self._lock, reading(self.path):
-            return [row[0] for row in self._connection.execute(f"{_TOUCHED} ORDER BY idx", {"episodes": episodes})]
+            found = self._connection.execute(f"{_TOUCHED} ORDER BY idx", self._of(episodes=episodes))
+            return [row[0] for row in found]
 
     def known(self, begin: int, end: int) -> set[int]:
         """Those indices in ``range(begin, end)`` that have a row of an attempt or of where they stand."""
-        bounds = {"begin": begin, "last": end - 1}
+        bounds = self._of(begin=begin, last=end - 1)
         with self._lock, reading(self.path):
             return {row[0] for row in self._connection.execute(_KNOWN, bounds)} | {
-                index for index, _ in self._deferred_states if begin <= index < end
+                index for task, index, _ in self._deferred_states if task == self.task and begin <= index < end
             }
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
         """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
         with self._lock, reading(self.path):
-            rows = self._connection.execute(_FINISHED, {"idx": index}).fetchall()
+            rows = self._connection.execute(_FINISHED, self._of(idx=index)).fetchall()
         if any(not success for _, success in rows):
             return variants
         return tuple(variant for variant in variants if variant in {row[0] for row in rows})
@@ -229,18 +236,26 @@ class Ledger:
     def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
         """Where an episode stands; None when nothing is known of it."""
         with self._lock:
-            key = (index, variant)
+            key = (self.task, index, variant)
             if known := self._deferred_states.get(key) or self._open.get(key):
                 return known
-            if key > self._last:
+            if (index, variant) > self._last:
                 return None
-            return next(iter(self._read(EPISODES, "WHERE idx = ? AND variant = ?", index, variant)), None)
+            which = f"WHERE idx = :idx AND variant = :variant AND {_OWN}"
+            return next(iter(self._read(EPISODES, which, self._of(idx=index, variant=variant))), None)
+
+    def state_of(self, attempt: Attempt, state: EpisodeStatus, **values: Any) -> EpisodeState:
+        """Make the row of where the episode of an attempt stands."""
+        task = attempt.task if self.task else ""
+        return EpisodeState(
+            task=task, idx=attempt.idx, variant=attempt.variant, state=state, episode_id=attempt.episode_id, **values
+        )
 
     def episodes(self, *states: EpisodeStatus) -> list[EpisodeState]:
-        """Where episodes stand, those in some states or all that have a row, by index and variant."""
-        marks = ", ".join("?" for _ in states)
-        which = f"WHERE state IN ({marks})" if states else ""
-        return self._read(EPISODES, f"{which} ORDER BY idx, variant", *states)
+        """Where episodes stand, those in some states or all that have a row, by task, index and variant."""
+        values = {f"state_{number}": state for number, state in enumerate(states)}
+        which = f"WHERE state IN ({', '.join(f':{name}' for name in values)})" if states else ""
+        return self._read(EPISODES, f"{which} ORDER BY task, idx, variant", values)
 
     def faults(self) -> list[Fault]:
         """Every fault, in order of time."""
@@ -248,8 +263,8 @@ class Ledger:
 
     def spans(self, run: int | None = None) -> list[TimeSpan]:
         """What workers did, in one run or in all, by run, worker and time."""
-        which, values = ("", ()) if run is None else ("WHERE run = ?", (run,))
-        return self._read(SPANS, f"{which} ORDER BY run, worker, begin", *values)
+        which, values = ("", {}) if run is None else ("WHERE run = :run", {"run": run})
+        return self._read(SPANS, f"{which} ORDER BY run, worker, begin", values)
 
     def runs(self) -> list[Run]:
         """Every run, in order."""
@@ -263,20 +278,24 @@ class Ledger:
         for row in rows:
             if isinstance(row, EpisodeState):
                 self._last = max(self._last, (row.idx, row.variant))
+                place = (row.task, row.idx, row.variant)
                 if row.state in (EpisodeStatus.PENDING, EpisodeStatus.LEASED, EpisodeStatus.INTENT):
-                    self._open[row.idx, row.variant] = row
+                    self._open[place] = row
                 else:
-                    self._open.pop((row.idx, row.variant), None)
+                    self._open.pop(place, None)
 
     def _last_index(self) -> int:
         with reading(self.path):
             return self._connection.execute("SELECT COALESCE(MAX(idx), -1) FROM episodes").fetchone()[0]
 
-    def _read(self, table: Table[T], rest: str, *values: str | int) -> list[T]:
+    def _of(self, **values: int) -> dict[str, str | int]:
+        return {"task": self.task, **values}
+
+    def _read(self, table: Table[T], rest: str, values: Mapping[str, str | int] | None = None) -> list[T]:
         rows: list[T] = []
         keys: set[tuple[Any, ...]] = set()
         with self._lock, reading(self.path):
-            for cells in self._connection.execute(f"{table.select} {rest}", values):
+            for cells in self._connection.execute(f"{table.select} {rest}", values or {}):
                 row = table.parse(cells)
                 rows.append(row)
                 keys.add(table.key_of(row))

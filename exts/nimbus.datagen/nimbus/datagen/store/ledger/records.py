@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -27,8 +28,10 @@ class EpisodeStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeState:
-    """Where one episode stands, by index and variant."""
+    """Where one episode stands, by task, index and variant."""
 
+    task: str = ""
+    """Task of a dataset of several; empty in a dataset of one."""
     idx: Count
     variant: Count
     state: EpisodeStatus
@@ -46,9 +49,14 @@ class EpisodeState:
     """Depends on the state; of an intent the attempt as JSON."""
 
 
-def status_of(attempt: Attempt, state: EpisodeStatus, **values: Any) -> EpisodeState:
-    """Where the episode of an attempt stands."""
-    return EpisodeState(idx=attempt.idx, variant=attempt.variant, state=state, episode_id=attempt.episode_id, **values)
+def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeState], tuple[str, int, int]]:
+    """Make the function that gives task, index and variant of a row's episode; without tasks where there is one.
+
+    Args:
+        states: Those of the dataset.
+    """
+    has_tasks = any(state.task for state in states)
+    return lambda row: (row.task if has_tasks else "", row.idx, row.variant)
 
 
 @dataclass(frozen=True, kw_only=True)

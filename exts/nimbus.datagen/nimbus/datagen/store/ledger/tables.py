@@ -94,7 +94,7 @@ ATTEMPTS = Table(
     index="idx",
     later={"videos": "'[]'", "drawn": "'{}'", "steps": "'[]'", "grasps": "'[]'", "failure": "'null'"},
 )
-EPISODES = Table("episodes", EpisodeState, key=("idx", "variant"))
+EPISODES = Table("episodes", EpisodeState, key=("task", "idx", "variant"), later={"task": "''"})
 FAULTS = Table("faults", Fault)
 SPANS = Table("spans", TimeSpan)
 RUNS = Table("runs", Run, key=("id",))

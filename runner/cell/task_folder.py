@@ -1,0 +1,87 @@
+"""Runs every task of a folder into one dataset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.runner.cell.run import SHORT, run_spec, show
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.system.output import write_error, write_out
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
+
+
+def list_tasks(folder: Path) -> list[Path]:
+    """List the task files of a folder by name.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = sorted(path for path in folder.iterdir() if path.suffix == ".yaml" and path.is_file())
+    if not found:
+        what, instead = "the folder holds no task file", "give a folder of .yaml files, or a task's name"
+        raise InputError(what, where=f"--task {folder}", instead=instead)
+    return found
+
+
+def check_tasks(paths: list[Path], *, skills: tuple[str, ...]) -> None:
+    """Check that the episodes of all tasks fit into one dataset.
+
+    Raises:
+        InputError: A task cannot be read, or has another robot or other cameras than the first.
+    """
+    from nimbus.datagen.tasks.task import load_task
+
+    first: Task | None = None
+    for path in paths:
+        task = load_task(path, skill_folders=[Path(folder) for folder in skills])
+        first = first or task
+        for name, mine, other in (("robot", task.robot, first.robot), ("cameras", _sizes(task), _sizes(first))):
+            if mine != other:
+                what = f"{mine}; {paths[0].name} has {other}, and one dataset has the same {name} in all of its tasks"
+                raise InputError(what, where=f"{path}: {name}", instead="put it into a folder of its own")
+
+
+def run_task_folder(
+    spec: CellSpec, folder: Path, *, serial: bool = False, coupled: bool = False, price_per_hour: float | None = None
+) -> int:
+    """Run a spec for each task of a folder, one after the other, and show what all of them stored.
+
+    Args:
+        spec: The run; its episodes are those of each task.
+        folder: Of the tasks.
+        serial: Everything in this process.
+        coupled: As :func:`run_spec` has it.
+        price_per_hour: Of the machine.
+
+    Returns:
+        The exit code: 0 when all episodes of all tasks are stored.
+
+    Raises:
+        InputError: The folder holds no task, or tasks that do not fit into one dataset.
+    """
+    paths = list_tasks(folder)
+    check_tasks(paths, skills=spec.skills)
+    worst = 0
+    for number, path in enumerate(paths, 1):
+        write_out(f"\ntask {number} of {len(paths)}: {path.stem}\n")
+        own = replace(spec, task=str(path.absolute()), collection=folder.absolute().name)
+        try:
+            code = run_spec(own, serial=serial, coupled=coupled, shows=False)
+        except InputError as error:  # the others do not wait for it
+            write_error(single_line(str(error)) + "\n")
+            code = SHORT
+        if code not in (0, SHORT, InputError.exit_code):
+            return code
+        worst = max(worst, min(code, SHORT))
+    if (Path(spec.folder) / "dataset.json").exists():
+        show(Path(spec.folder), price=price_per_hour)
+    return worst
+
+
+def _sizes(task: Task) -> str:
+    return ", ".join(f"{name} {camera.size[0]} x {camera.size[1]}" for name, camera in sorted(task.cameras.items()))
