@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.layout import Camera
-from nimbus.datagen.geometry.cameras import is_in_picture, project, projected_width, world_T_camera
+from nimbus.datagen.geometry.cameras import is_in_picture, project, projected_width
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.render.scene_renderer import SceneRenderer
-from nimbus.datagen.simulate.newton import NewtonSimulation
-from tests.support.render_scene import layout, stage_and_robot
+from tests.support.render_scene import layout, render
 
 CAMERA = Camera(
     name="eye", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=math.radians(53.13), width=320, height=240
@@ -38,18 +36,14 @@ def test_border_of_the_picture_is_where_points_leave():
     assert is_in_picture(CAMERA, project(CAMERA, POSE, points)).tolist() == [True, False, True, False, False]
 
 
+@pytest.mark.slow
 def test_width_is_that_of_the_rendered_box():
-    stage, robot = stage_and_robot()
-    shown, world = layout(width=320, height=240), NewtonSimulation(stage, robot, rate=15)
-    world.load(shown.physical)
-    renderer = SceneRenderer(stage, robot, stack=1, shadows=False)
-    renderer.load(shown)
-    seen = renderer.render(world.body_names, world.body_positions()[None], world.body_wxyz()[None], first_step=0)
-    camera = next(one for one in shown.visual.cameras if not one.mount)
-    pose = world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]
+    shown = layout(width=320, height=240)
+    seen, _ = render(shown, stack=1, steps=slice(0, 1), shadows=False)
     for row, item in enumerate(shown.physical.objects, start=1):
-        left, _, right, _ = seen[camera.name].boxes_2d[0, row]
+        left, _, right, _ = seen["front"].boxes_2d[0, row]
         world_T_object = make_transform(item.position, item.wxyz)
         vertices = open_library(item.library).model(item.kind, item.variant).vertices
         points = vertices @ world_T_object[:3, :3].T + world_T_object[:3, 3]
-        assert projected_width(camera, pose, points) == pytest.approx(right - left, abs=1.5)
+        width = projected_width(shown.visual.cameras[0], seen["front"].world_T_camera[0], points)
+        assert width == pytest.approx(right - left, abs=1.5)
