@@ -14,7 +14,7 @@ from nimbus.runner.commands.options import AsJson, Skills
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.doctor.case import View
+    from nimbus.datagen.doctor.case import CameraView
     from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.doctor.forecast import Forecast
     from nimbus.datagen.doctor.machine import MachineItem
@@ -83,7 +83,7 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     return told + (["", *_forecast(diagnosis.forecast)] if diagnosis.forecast else [])
 
 
-def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, View]) -> Iterator[str]:
+def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, CameraView]) -> Iterator[str]:
     for camera in dict.fromkeys((*seen, *views)):
         found = [f"sees {share:.0%} of '{name}'" for name, share in seen.get(camera, {}).items()]
         if view := views.get(camera):

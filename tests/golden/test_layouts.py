@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -36,7 +35,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "textures": {"share": 1},
 }
 """Parameters without a default, and such that something is drawn."""
-FRONT = CameraSettings(position=(1.5, 0.0, 0.95), look_at=(0.4, 0.0, 0.14), vertical_fov=math.radians(45))
+FRONT = CameraSettings.model_validate(
+    {"position": (1.5, 0.0, 0.95), "look_at": (0.4, 0.0, 0.14), "vertical_fov": "45 deg"}
+)
 
 
 TABLETOP = version_of("randomize", "tabletop") | GENERATOR

@@ -40,7 +40,7 @@ def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str,
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class CameraView:
     """Sizes in a camera's pictures of what the steps work on, and what is out of view."""
 
     widths: dict[str, tuple[float, float]]
@@ -60,7 +60,7 @@ class Case:
     """Found by the checks: grasps of each variant (``can 3``) by group."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Likewise: share of each region that a camera that stands still sees, by camera."""
-    views: dict[str, View] = field(default_factory=dict)
+    views: dict[str, CameraView] = field(default_factory=dict)
     """Likewise: how large things are in its pictures, by camera."""
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nimbus.datagen.doctor.cameras import grid, still_pose, write_point
-from nimbus.datagen.doctor.case import View, make_finding
+from nimbus.datagen.doctor.case import CameraView, make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout, PlacedObject
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.geometry.cameras import is_in_picture, project, projected_width
@@ -95,8 +95,8 @@ def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
     return first, second
 
 
-def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str, list[FloatArray]]) -> View:
-    """Measure the objects that are in view; a frame of a picture that cuts most of one off tells no size."""
+def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str, list[FloatArray]]) -> CameraView:
+    """Measure the objects that are in view; one that is cut off has no size there."""
     pose, widths, out = still_pose(camera), {}, []
     shown = {
         name: [points for points in found if is_in_picture(camera, project(camera, pose, points)).mean() >= _IN_VIEW]
@@ -111,7 +111,7 @@ def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str,
     for name, found in others.items():
         if is_in_picture(camera, project(camera, pose, np.vstack(found))).mean() < _IN_VIEW:
             out.append(name)
-    return View(widths=widths, out_of_view=tuple(out))
+    return CameraView(widths=widths, out_of_view=tuple(out))
 
 
 def _small(
@@ -155,7 +155,7 @@ def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagno
             for group, found in held.items()
         }
         is_seen = bool(is_in_picture(camera, project(camera, pose, middle[None]))[0])
-        case.views[name] = View(
+        case.views[name] = CameraView(
             widths={group: (float(np.median(found)), min(found)) for group, found in sizes.items() if found},
             out_of_view=() if is_seen else ("place between the fingers",),
         )
