@@ -2,10 +2,11 @@
 
 Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task all that come with Nimbus.
 Attempts that the file of records holds are kept, so that a long measurement can be made in pieces; ``--anew`` forgets
-those of the named tasks, ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
-docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is known by its task, seed
-0 and the index under which ``benchmarks/task_table.json`` has its outcome; ``nimbus run --task TASK --seed 0``
-makes the same layouts and first attempts again, with pictures, into a folder.
+those of the named tasks, a picture that was deleted is made again, ``--episodes 0`` only writes the pages:
+docs/task-table.md, and the table of skills in docs/skills.md. Times are CPU seconds of one core. Nothing is rendered
+or stored: an attempt is known by its task, seed 0 and the index under which ``benchmarks/task_table.json`` has its
+outcome; ``nimbus run --task TASK --seed 0`` makes the same layouts and first attempts again, with pictures, into a
+folder.
 """
 
 from __future__ import annotations
@@ -113,12 +114,14 @@ def measure(name: str, episodes: int, records: Records, *, pictures: bool) -> No
     """Add the attempts that are missing, and a picture of the first success where there is none."""
     missing = [index for index in range(episodes) if str(index) not in records.get(name, {})]
     picture = PICTURES / f"{name}.jpg"
+    known = records.setdefault(name, {})
+    if pictures and not missing and not picture.exists():
+        missing = [int(index) for index, found in known.items() if found["success"]][:1]  # for its picture alone
     if not missing:
         return
-    known = records.setdefault(name, {})
     for item, seconds in attempts(load_task(name), missing):
         index = item.layouts[0].key.index
-        known[str(index)] = found = record(item, seconds)
+        found = known.setdefault(str(index), record(item, seconds))
         sys.stderr.write(f"{name} {index}: {found['failure'] or 'ok'}\n")
         if pictures and found["success"] and not picture.exists():
             draw(item, picture)

@@ -14,6 +14,7 @@ from nimbus.runner.commands.options import AsJson, Skills
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import CameraView
     from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.doctor.forecast import Forecast
     from nimbus.datagen.doctor.machine import MachineItem
@@ -77,14 +78,18 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
         told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]
-    found = [*_cameras(diagnosis.seen), *_grasps(diagnosis.grasps)]
+    found = [*_cameras(diagnosis.seen, diagnosis.views), *_grasps(diagnosis.grasps)]
     told += ["", *found] if found else []
     return told + (["", *_forecast(diagnosis.forecast)] if diagnosis.forecast else [])
 
 
-def _cameras(seen: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    for camera, regions in seen.items():
-        yield f"camera     {camera} sees " + ", ".join(f"{share:.0%} of '{name}'" for name, share in regions.items())
+def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, CameraView]) -> Iterator[str]:
+    for camera in dict.fromkeys((*seen, *views)):
+        found = [f"sees {share:.0%} of '{name}'" for name, share in seen.get(camera, {}).items()]
+        if view := views.get(camera):
+            found += [f"'{name}' {mid:.0f} px wide (least {low:.0f})" for name, (mid, low) in view.widths.items()]
+            found += [f"{name} out of view" for name in view.out_of_view]
+        yield f"camera     {camera}: " + ", ".join(found)
 
 
 def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.task import Task, load_task
+from nimbus.datagen.tasks.task_file import CameraSettings
 from nimbus.datagen.textures.procedural import procedural_texture, texture_names
 from tests.golden.values import GoldenFile, digest, leaves, sketch
 from tests.golden.versions import GENERATOR, built_in, version_of
@@ -34,6 +35,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "textures": {"share": 1},
 }
 """Parameters without a default, and such that something is drawn."""
+FRONT = CameraSettings.model_validate(
+    {"position": (1.5, 0.0, 0.95), "look_at": (0.4, 0.0, 0.14), "vertical_fov": "45 deg"}
+)
 
 
 TABLETOP = version_of("randomize", "tabletop") | GENERATOR
@@ -68,6 +72,7 @@ def test_randomizer_draws_golden_values(golden: GoldenFile, name: str) -> None:
 @pytest.mark.parametrize("name", ["sort_trash", "cook_prep", "hang_ring"])
 def test_nominal_layout_matches_golden_value(golden: GoldenFile, name: str) -> None:
     chosen = load_task(name)
+    chosen = replace(chosen, cameras=dict(chosen.cameras) | {"front": FRONT})  # where it stands is the task's
     golden.check(f"layout of {name}", digest(layout(chosen, load_assets(chosen))), TABLETOP)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.doctor.case import make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
 from nimbus.datagen.errors import Diagnostic
-from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.geometry.cameras import is_in_picture, project, world_T_camera
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _ENOUGH = 0.5
 """Share of a region that a fixed camera, or all of them together, should see."""
-_LEAST_PIXELS = 6
-"""That a thing of 10 cm should have."""
 _ABOVE = 0.03
 """[m] Of the points looked for above the surface."""
 _SKIN = 0.02
@@ -60,33 +58,28 @@ def check_cameras(case: Case) -> Iterator[Diagnostic]:
         if not every.any():
             blind.append(name)
             yield _blind(case, name, camera, np.concatenate(list(points.values())), center)
-        elif (pixels := _size_of_a_thing(camera, center)) < _LEAST_PIXELS:
-            what = f"a thing of 10 cm is {pixels:.1f} pixels wide in its picture"
-            fov = np.degrees(camera.vertical_fov) * pixels / (4 * _LEAST_PIXELS)
-            instead = f"write vertical_fov: {max(fov, 1):.0f} deg, or go nearer"
-            yield make_finding("cameras", case.task, ("cameras", name, "vertical_fov"), what, instead=instead)
     for region, seen in together.items():
         if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
             what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
             keys = ("cameras", next(name for name in fixed if name not in blind))
             yield make_finding(
-                "cameras", case.task, keys, what, instead=f"add look_at: {_said(points[region].mean(axis=0))}"
+                "cameras", case.task, keys, what, instead=f"add look_at: {write_point(points[region].mean(axis=0))}"
             )
 
 
 def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: FloatArray) -> Diagnostic:
-    _, inside = _project(camera, points)
+    inside = _are_inside(camera, points)
     keys: tuple[str, ...] = ("cameras", name, "look_at" if case.task.cameras[name].look_at is not None else "wxyz")
     if inside.any():
         blocker = _blocker(case, np.array(camera.position), points[inside][0])
         keys = ("cameras", name, "position")
         what = f"'{blocker}' hides everything from it" if blocker else "the scene hides everything from it"
-        instead = f"write a place with a free view, such as {_said(center + (0.6, 0.0, 0.6))}"
+        instead = f"write a place with a free view, such as {write_point(center + (0.6, 0.0, 0.6))}"
     elif np.linalg.norm(np.array(camera.position) - center) > 20:
-        what, instead = "it is too far away", f"write position: {_said(center + (0.8, 0.0, 0.6))}"
+        what, instead = "it is too far away", f"write position: {write_point(center + (0.8, 0.0, 0.6))}"
         keys = ("cameras", name, "position")
     else:
-        what, instead = "it sees nothing of where objects start", f"write look_at: {_said(center)}"
+        what, instead = "it sees nothing of where objects start", f"write look_at: {write_point(center)}"
     return make_finding("cameras", case.task, keys, what, instead=instead)
 
 
@@ -99,34 +92,24 @@ def grid(case: Case, name: str) -> FloatArray:
     return np.array([(a, b, height) for a in x for b in y])
 
 
-def _project(camera: Camera, points: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Pixels (n, 2), and whether they are in the picture."""
-    local = (points - camera.position) @ make_transform((0, 0, 0), camera.wxyz)[:3, :3]
-    ahead = -local[:, 2]
-    focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
-    safe = np.where(ahead > 1e-3, ahead, np.inf)
-    pixels = np.stack(
-        [camera.width / 2 + focal * local[:, 0] / safe, camera.height / 2 - focal * local[:, 1] / safe], 1
-    )
-    inside = (ahead > 1e-3) & (pixels >= 0).all(axis=1) & (pixels < (camera.width, camera.height)).all(axis=1)
-    return pixels, inside
+def still_pose(camera: Camera) -> FloatArray:
+    """``frame_T_camera`` (4, 4), OpenCV axes: in the world, or in the frame of the camera's mount."""
+    return world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]
 
 
-def _size_of_a_thing(camera: Camera, point: FloatArray) -> float:
-    """Pixels that 10 cm take there."""
-    focal = camera.height / 2 / np.tan(camera.vertical_fov / 2)
-    return float(0.1 * focal / max(np.linalg.norm(point - camera.position), 1e-3))
+def _are_inside(camera: Camera, points: FloatArray) -> NDArray[np.bool_]:
+    return is_in_picture(camera, project(camera, still_pose(camera), points))
 
 
 def _seen(case: Case, camera: Camera, points: FloatArray) -> NDArray[np.bool_]:
-    _, inside = _project(camera, points)
+    inside = _are_inside(camera, points)
     eye = np.array(camera.position)
     return np.array([bool(ok) and _blocker(case, eye, point) is None for ok, point in zip(inside, points, strict=True)])
 
 
 def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
     """Check if one of the points (n, 3) in the world frame [m] is in the picture, and nothing stands before it."""
-    _, inside = _project(camera, points)
+    inside = _are_inside(camera, points)
     return any(_blocker(case, np.array(camera.position), point) is None for point in points[inside])
 
 
@@ -151,7 +134,8 @@ def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
     return None
 
 
-def _said(point: FloatArray) -> str:
+def write_point(point: FloatArray) -> str:
+    """Write a point (3,) [m] as a task file has it."""
     return "[" + ", ".join(f"{round(float(value), 2) + 0.0:g}" for value in point) + "]"
 
 

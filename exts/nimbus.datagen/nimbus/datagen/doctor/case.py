@@ -39,6 +39,16 @@ def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str,
     return Diagnostic(check=check, severity=severity, where=task.where(*keys), what=what, instead=instead)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CameraView:
+    """Sizes in a camera's pictures of what the steps work on, and what is out of view."""
+
+    widths: dict[str, tuple[float, float]]
+    """By group: the median and the smallest width of its objects [px]; on a hand, when they are between its fingers."""
+    out_of_view: tuple[str, ...]
+    """Groups, fixtures, regions, handles and grippers; those of a hand's camera: the place between its fingers."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A task under examination."""
@@ -50,6 +60,8 @@ class Case:
     """Found by the checks: grasps of each variant (``can 3``) by group."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Likewise: share of each region that a camera that stands still sees, by camera."""
+    views: dict[str, CameraView] = field(default_factory=dict)
+    """Likewise: how large things are in its pictures, by camera."""
 
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:

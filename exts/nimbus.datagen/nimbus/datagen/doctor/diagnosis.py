@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.errors import Diagnostic, InputError
 
 if TYPE_CHECKING:
+    from nimbus.datagen.doctor.case import CameraView
     from nimbus.datagen.doctor.forecast import Forecast
 
 
@@ -28,6 +29,8 @@ class Diagnosis:
     """By group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """By camera that stands still: share of each region that it sees."""
+    views: dict[str, CameraView] = field(default_factory=dict)
+    """By camera: how large things are in its pictures, and what is out of view."""
     forecast: Forecast | None = None
     """None where something is certain to fail."""
     seconds: dict[str, float] = field(default_factory=dict)

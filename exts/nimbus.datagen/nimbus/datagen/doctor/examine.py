@@ -14,6 +14,7 @@ from nimbus.datagen.doctor.forecast import forecast
 from nimbus.datagen.doctor.goals import check_goals, check_trivial_success
 from nimbus.datagen.doctor.grasps import check_assets, check_fit, check_graspable, check_grasps
 from nimbus.datagen.doctor.reach import check_regions, check_targets
+from nimbus.datagen.doctor.sizes import check_sizes
 from nimbus.datagen.doctor.start import check_start
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.load.scene_loader import load_assets
@@ -33,12 +34,13 @@ CHECKS: dict[str, Check] = {
     "targets": check_targets,
     "cameras": check_cameras,
     "drawn cameras": check_randomized_cameras,
+    "sizes": check_sizes,
     "grasps": check_grasps,
     "start": check_start,
     "already": check_trivial_success,
 }
 """In the order in which they are done."""
-_DRAWING = ("start", "already")
+_DRAWING = ("sizes", "start", "already")
 """Those that draw layouts, which needs regions with room."""
 _AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
 """Those that a run can afford before it begins."""
@@ -75,6 +77,7 @@ def examine(
         reach=maps,
         grasps=case.grasps,
         seen=case.seen,
+        views=case.views,
         forecast=told,
         seconds=seconds,
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
@@ -13,6 +14,8 @@ from nimbus.datagen.geometry import transforms
 
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 """Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
+_NEAR = 1e-3
+"""[m] Nearest depth that is divided by."""
 
 
 def intrinsics(camera: Camera) -> FloatArray:
@@ -48,6 +51,34 @@ def world_T_camera(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
     matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
     return matrices @ GL_T_CV
+
+
+def project(camera: Camera, pose: FloatArray, points: FloatArray) -> FloatArray:
+    """Project points (n, 3) into a picture: (n, 3) column and row [px], and depth [m], negative behind the camera.
+
+    Args:
+        camera: Its size and field of view; a distortion is left out.
+        pose: ``world_T_camera`` (4, 4), OpenCV axes.
+        points: World frame [m].
+    """
+    seen, matrix = (points - pose[:3, 3]) @ pose[:3, :3], intrinsics(camera)
+    depth = np.where(np.abs(seen[:, 2:]) > _NEAR, seen[:, 2:], _NEAR)
+    return np.hstack([seen[:, :2] / depth * np.diag(matrix)[:2] + matrix[:2, 2], seen[:, 2:]])
+
+
+def is_in_picture(camera: Camera, projected: FloatArray) -> NDArray[np.bool_]:
+    """Return for each point (n, 3) of :func:`project` True where it is ahead of the camera and inside the picture."""
+    places, depth = projected[:, :2], projected[:, 2]
+    return (depth > _NEAR) & (places >= 0).all(axis=1) & (places < (camera.width, camera.height)).all(axis=1)
+
+
+def projected_width(camera: Camera, pose: FloatArray, points: FloatArray) -> float:
+    """Measure the width [px] of the box around projected points, also where it goes beyond the picture.
+
+    0 where a point is behind the camera; arguments are those of :func:`project`.
+    """
+    projected = project(camera, pose, points)
+    return float(np.ptp(projected[:, 0])) if projected[:, 2].min() > _NEAR else 0.0
 
 
 def image_planes(
