@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.trajectory import DISTURBED
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
@@ -96,7 +97,10 @@ class Demonstrations:
             count = trajectory.step_count
             kept = np.ones(count, dtype=bool)
             for part in trajectory.segments:
-                kept[part.start : part.stop] = not without or part.skill != without
+                if part.skill in (DISTURBED, without or DISTURBED):
+                    # Nor are rows whose answer would run into a push: nothing tells that it comes.
+                    ahead = HORIZON - 1 if part.skill == DISTURBED else 0
+                    kept[max(0, part.start - ahead) : part.stop] = False
             rows = state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names)
             inputs.append(rows[kept])
             ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
