@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.episode.trajectory import Outcome, Trajectory
+from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, Trajectory
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
@@ -47,9 +47,15 @@ def replay_actions(
     try:
         noisy = stored.executed_actions if actions == "executed" else None
         rows = zip(stored.actions, repeat(None) if noisy is None else noisy, strict=noisy is not None)
-        acted = {row for part in stored.segments if part.skill == POLICY for row in range(part.start, part.stop)}
+        unchecked = {
+            row: part.skill
+            for part in stored.segments
+            if part.skill in (POLICY, DISTURBED)
+            for row in range(part.start, part.stop)
+        }
         for row, (action, executed) in enumerate(rows):
-            cell.repeat(action, executed=executed, checked=row not in acted)
+            with cell.step(unchecked.get(row, ""), ""):
+                cell.repeat(action, executed=executed, checked=row not in unchecked)
     except SkillFailure as failure:
         return cell.finish(Outcome(success=False, reason=failure.reason, detail=failure.detail))
     return cell.finish(evaluate_success(task, performer(task, cell, layout), patience=0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.analysis.significance import wilson
-from nimbus.datagen.episode.trajectory import FAULTS
+from nimbus.datagen.episode.trajectory import FAULTS, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
@@ -84,9 +84,14 @@ class Evaluation:
 
     @property
     def is_valid(self) -> bool:
-        """Enough layouts have an outcome, and the policy moved the arm in one of them."""
+        """Enough layouts have an outcome, and one of them does not end with a wild action."""
         lost = len(self.layouts) - len(self.judged)
-        return bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts)
+        return bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts) and not self.is_wild
+
+    @property
+    def is_wild(self) -> bool:
+        """Every outcome is a wild action: the conventions of the policy are not those of the task."""
+        return all(one.reason == Reason.WILD_ACTION for one in self.judged)
 
     def reasons(self) -> dict[str, int]:
         """Failures by reason and by what the robot did last, the most frequent first."""

@@ -30,7 +30,10 @@ def lines_of(evaluation: Evaluation) -> Iterator[str]:
         detail = next((one.detail for one in evaluation.layouts if one.is_lost), "")
         if detail:
             yield f"  {detail}"
-    if not evaluation.is_valid:
+    if evaluation.judged and evaluation.is_wild:
+        yield "invalid: every layout ended with a wild action; the policy must answer absolute positions in rad and m"
+        yield f"  {evaluation.judged[0].detail}"
+    elif not evaluation.is_valid:
         yield f"invalid: more than {MOST_FAULTS:.0%} of the layouts have no outcome"
 
 

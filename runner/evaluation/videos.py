@@ -29,7 +29,7 @@ _SIZE = (320, 240)
 
 def choose_shown(evaluation: Evaluation, *, count: int) -> tuple[LayoutResult, ...]:
     """Choose the first ``count`` failures, and as many successes."""
-    judged = evaluation.judged
+    judged = [one for one in evaluation.judged if one.steps]
     failures = [one for one in judged if not one.success][:count]
     return (*failures, *[one for one in judged if one.success][:count])
 

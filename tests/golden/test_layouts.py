@@ -49,6 +49,8 @@ def layout(drawn_by: Task, scene: Any) -> dict[str, Any]:
     key = EpisodeKey(task="golden", task_hash="0", seed=3, index=1, variant=1)
     visual = draw_visual(drawn_by, scene.stage, scene.robot, physical, key=key)
     plain = json.loads(json.dumps([asdict(physical), asdict(visual)]))
+    if plain[0]["disturbance"] is None:
+        del plain[0]["disturbance"]  # nor is it stored
     for camera in plain[1]["cameras"]:
         del camera["modalities"]  # of the task, not drawn
     return {path: Path(value).name if isinstance(value, str) else value for path, value in leaves(plain)}

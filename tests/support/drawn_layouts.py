@@ -18,6 +18,7 @@ NEEDED = {
     "distractors": {"region": "start", "count": [1, 3]},
     "dome": {"textures": [str(Path(__file__).with_name("sky.hdr"))]},
     "lights": {"count": [1, 3]},
+    "push": {"time": [0, 0.01]},
     "textures": {"share": 1},
 }
 """Parameters without a default, and what makes sure that something is drawn."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.policies.policy import PolicyFault, PolicyTask, check_actions
+from nimbus.datagen.policies.policy import PolicyFault, PolicyTask, WildAction, check_actions
 
 TASK = PolicyTask(
     name="t",
@@ -59,7 +59,18 @@ def test_answer_that_is_not_finite_is_a_fault():
 
 
 def test_degrees_are_a_fault():
-    assert "a starts 11.26 from the posture" in fault([[np.degrees(0.2), -0.2, 0.04]])
+    assert "a of 11.46 is far beyond -1.00 to 1.00" in fault([[np.degrees(0.2), -0.2, 0.04]])
+
+
+def test_first_action_far_away_is_wild():
+    with pytest.raises(WildAction, match=r"a starts 0\.70 from the posture"):
+        check([[0.9, -0.2, 0.04]])
+    assert check([[0.9, -0.2, 0.04]], first=False).tolist() == [[0.9, -0.2, 0.04]]
+
+
+def test_later_action_far_beyond_limits_is_wild():
+    with pytest.raises(WildAction, match=r"gripper of 0\.30 is far beyond"):
+        check([POSTURE, [0.2, -0.2, 0.3]], first=False)
 
 
 def test_short_answer_names_the_flag():
@@ -74,6 +85,6 @@ def test_gripper_in_shares_of_its_way_is_a_fault():
 def test_every_taken_answer_is_within_the_limits(answer: np.ndarray):
     try:
         taken = check(answer, first=False)
-    except PolicyFault:
+    except WildAction:
         return
     assert (taken >= TASK.action_low).all() and (taken <= TASK.action_high).all()

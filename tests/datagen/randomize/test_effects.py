@@ -43,6 +43,7 @@ def renderer() -> SceneRenderer:
 def moved(physical: PhysicalLayout) -> np.ndarray:
     """What physics knows of a layout: masses, friction, damping, and where everything is after a turn of the arm."""
     SIMULATION.load(physical)
+    SIMULATION.restore(SIMULATION.state())
     model = SIMULATION.model
     action = SIMULATION.present_action()
     for period in range(3):

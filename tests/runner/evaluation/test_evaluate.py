@@ -88,6 +88,15 @@ def test_faults_are_repeated_and_make_the_result_invalid(tmp_path: Path, capsys)
 
 
 @pytest.mark.slow
+def test_wild_action_is_a_failure_without_repetition(tmp_path: Path):
+    path = Path(idle(tmp_path).partition(":")[0])
+    path.write_text(path.read_text().replace("[:7], 0.04", "[:7] + 0.7, 0.04"))
+    assert evaluate(f"{path}:make_policy", tmp_path / "out", "--serial", "--layouts", "1") == 1
+    (one,) = read_evaluation(tmp_path / "out").layouts
+    assert (one.reason, one.phase, one.faults, one.steps) == ("wild_action", "reach", 0, 0)
+
+
+@pytest.mark.slow
 def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
     words = ("--serial", "--randomize", "large", "--only", "camera,mass", "--videos", "1", "--layouts", "1")
     assert evaluate(idle(tmp_path), tmp_path / "out", *words) == 0

@@ -19,8 +19,8 @@ BASE = Evaluation(task="t", task_hash="1", policy="p", split="evaluation", seed=
 
 
 def evaluation(outcomes: str) -> Evaluation:
-    """``.`` success, ``x`` failure, ``f`` lost to faults, by layout."""
-    reasons = {".": "none", "x": "time_limit", "f": "policy_error"}
+    """``.`` success, ``x`` failure, ``w`` wild action, ``f`` lost to faults, by layout."""
+    reasons = {".": "none", "x": "time_limit", "w": "wild_action", "f": "policy_error"}
     results = tuple(
         LayoutResult(index=index, success=letter == ".", reason=reasons[letter], phase="hold", kinds=("can",))
         for index, letter in enumerate(outcomes)
@@ -46,6 +46,13 @@ def test_too_many_faults_are_no_result():
     assert not evaluation("." * 50 + "f").is_valid
     assert not evaluation("f").is_valid
     assert "invalid" in "\n".join(lines_of(evaluation("f")))
+
+
+def test_wild_actions_are_failures_unless_all_are():
+    found = evaluation("w" * 9 + "x")
+    assert (len(found.judged), found.fault_count, found.is_valid) == (10, 0, True)
+    assert not evaluation("wwf").is_valid
+    assert "every layout ended with a wild action" in "\n".join(lines_of(evaluation("ww")))
 
 
 def test_results_are_read_as_written(tmp_path: Path):

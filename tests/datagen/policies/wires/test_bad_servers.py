@@ -139,8 +139,8 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
         ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, 4 are to be executed: lower --execute"),
         ({"actions": np.full((4, 3), np.nan)}, Reason.BAD_ACTION, "not finite"),
-        ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a starts 30.00 from the posture"),
-        ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper starts 0.96 from the posture"),
+        ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a of 30.00 is far beyond"),
+        ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper of 1.00 is far beyond"),
         (
             {"actions": np.array([[0, 0, 0.04]] * 2 + [[0, 0, 0.3]] * 2)},
             Reason.BAD_ACTION,

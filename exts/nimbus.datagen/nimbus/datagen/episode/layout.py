@@ -110,11 +110,30 @@ class RobotSetup:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disturbance:
+    """A force on one body at one time of an episode, whatever commands the robot."""
+
+    body: str
+    """Name of an object, or of the link of a hand."""
+    time: float
+    """From the first recorded row until it begins [s]."""
+    duration: float
+    """[s]"""
+    force: Vector
+    """On the center of mass, world frame [N]."""
+    is_slippery: bool = False
+    """Nothing has a grip on the body meanwhile: it slips out of a hand."""
+    unnoticed: float = 0.0
+    """From its end until the demonstrator looks again [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PhysicalLayout:
     """What decides the motion. Equal physical layouts give equal plans."""
 
     objects: tuple[PlacedObject, ...]
     robot: RobotSetup = RobotSetup()
+    disturbance: Disturbance | None = None
     drawn: dict[str, Any] = field(default_factory=dict)
     """Every value drawn, by randomizer name; plain JSON values."""
 

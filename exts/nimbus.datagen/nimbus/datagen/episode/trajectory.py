@@ -67,10 +67,16 @@ class Reason(StrEnum):
     """The policy did not answer in time; a fault, no failure at the task."""
     BAD_ACTION = "bad_action"
     """The policy answered with something that is no action; a fault, no failure at the task."""
+    WILD_ACTION = "wild_action"
+    """The policy asked for a motion that no arm makes, in an action of the right form: a failure of its own."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 
 
+DISTURBED = "disturbed"
+"""Skill of the rows from a push until the demonstrator plans again: no demonstration."""
+TRAIN, RECOVERY = "train", "recovery"
+"""Splits of stored episodes: demonstrations as planned, and those in which something was pushed on the way."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
 """Reasons without meaning for the task: the attempt is repeated."""
 

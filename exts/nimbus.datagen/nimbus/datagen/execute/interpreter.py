@@ -116,9 +116,16 @@ class TaskPerformer(TaskJudge):
         scope: What the names of the task stand for.
     """
 
+    done: frozenset[str] = frozenset()
+    """Things of which the steps are left out."""
+
     def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
         super().__init__(cell, scope)
         self.cell = cell
+
+    def of_arm(self, arm: str) -> TaskPerformer:
+        """The same, seen by another arm."""
+        return TaskPerformer(self.cell.arms[arm], self.scope)
 
     def do(self, steps: Steps, scope: Scope) -> None:
         """Do steps one after another.
@@ -157,9 +164,7 @@ class TaskPerformer(TaskJudge):
         Raises:
             SkillFailure: Of the first arm that fails; the others end there.
         """
-        self.cell.together(
-            {arm: partial(TaskPerformer(self.cell.arms[arm], scope).do, body, scope) for arm, body in bodies.items()}
-        )
+        self.cell.together({arm: partial(self.of_arm(arm).do, body, scope) for arm, body in bodies.items()})
 
 
 def performer(task: Task, cell: SimulatedWorkcell, layout: PhysicalLayout) -> TaskPerformer:

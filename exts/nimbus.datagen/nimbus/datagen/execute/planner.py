@@ -14,7 +14,9 @@ from pydantic import Field
 from nimbus.datagen import registry
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.disturbance_watch import Disturbed
 from nimbus.datagen.execute.interpreter import TaskPerformer, performer
+from nimbus.datagen.execute.resuming import find_unmet, recover
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
@@ -139,15 +141,26 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
     """
     cell = doing.cell
     try:
-        prepare()
-        doing.do(task.steps, doing.scope)
-        outcome = evaluate_success(task, doing)
-        if outcome.success:
-            hold_still(cell)
-            outcome = evaluate_success(task, doing)  # what lay still may have begun to rock
+        unmet = find_unmet(task, cell, doing.scope) if cell.disturbance else frozenset()
+        try:
+            prepare()
+            outcome = _do_and_judge(task, doing)
+        except (Disturbed, SkillFailure):
+            if not cell.disturbance.is_active:
+                raise
+            outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
     return cell.finish(outcome)
+
+
+def _do_and_judge(task: Task, doing: TaskPerformer) -> Outcome:
+    doing.do(task.steps, doing.scope)
+    outcome = evaluate_success(task, doing)
+    if outcome.success:
+        hold_still(doing.cell)
+        outcome = evaluate_success(task, doing)  # what lay still may have begun to rock
+    return outcome
 
 
 def begin_attempt(

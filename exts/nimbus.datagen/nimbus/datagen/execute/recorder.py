@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
+from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, SkillSegment, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.geometry.transforms import make_transform
 
@@ -69,12 +70,18 @@ class Recorder:
 
     def largest(self, measure: str) -> float:
         """Largest value so far of a contact measure."""
-        return float(max(self._rows[f"contacts/{measure}"], default=0.0))
+        rows = zip(self._rows[f"contacts/{measure}"], self._calm_rows(), strict=True)
+        return float(max((value for value, is_calm in rows if is_calm), default=0.0))
 
     def largest_creep(self) -> float:
         """Largest mean speed of a carried object in the hand, over the carries so far [m/s]."""
-        slips = (np.array(self._rows[f"slip/{arm}"]) for arm in range(len(self._meters)))
+        slips = (np.array(self._rows[f"slip/{arm}"]) * self._calm_rows() for arm in range(len(self._meters)))
         return max(largest_creep(slip, rate=self._simulation.rate) for slip in slips)
+
+    def _calm_rows(self) -> NDArray[np.bool_]:
+        """(T,) False for the rows of a disturbance, and the one behind them: a row measures since the one before."""
+        disturbed = np.array([skill == DISTURBED for skill, _, _ in self._labels], dtype=bool)
+        return ~disturbed & ~np.append(False, disturbed[:-1])[: len(disturbed)]
 
     def trajectory(self, outcome: Outcome, plan_statistics: list[dict[str, float]]) -> Trajectory:
         """Everything recorded, with how it ended."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
+from nimbus.datagen.execute.disturbance_watch import DisturbanceWatch
 from nimbus.datagen.execute.execution_noise import NOISY_PHASES, draw_execution_noise, noise_scale
 from nimbus.datagen.execute.gripper_control import GripperControl
 from nimbus.datagen.execute.motions.grasps import grasp_axes
@@ -69,6 +70,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self.streams = streams
         self.plan_statistics: list[dict[str, float]] = []
         self._noise = execution_noise
+        self.disturbance = DisturbanceWatch(self.arms, layout.disturbance, rate=simulation.rate)
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
         for name in simulation.robot.arm_names:
             view = copy.copy(self) if self.arms else self
@@ -135,6 +137,17 @@ class SimulatedWorkcell(SimulatedWorld):
         if self.name == next(iter(self.arms)):
             return self.streams("plan", self._plan_count)
         return self.streams("plan", self.name, self._plan_count)
+
+    def limit_plans(self, count: int) -> None:
+        """Give the attempt up after so many further plans of an arm."""
+        for arm in self.arms.values():
+            arm.most_plans = arm._plan_count + count
+
+    def break_off(self) -> None:
+        """Forget what all arms were about: their steps, and what is left of their motions."""
+        self._labels.end_step(*self.arms)
+        for arm in self.arms.values():
+            arm.upcoming = arm.upcoming[:0]
 
     def look(self) -> PlanningScene:
         """The planning scene with everything where it is now."""
@@ -274,11 +287,14 @@ class SimulatedWorkcell(SimulatedWorld):
         if executed is not None and self._noise_now is not None:
             executed[self._arm_entries] += self._noise_now
             self._noise_now = None
-        self._run_period(executed)
+        row = self._recorder.step_count
+        self.disturbance.begin_row(row)
+        self._run_period(executed, checked=not self.disturbance.is_active)
+        self.disturbance.end_row(row)
 
     def _run_period(self, executed: FloatArray | None, *, checked: bool = True) -> None:
         """One record period with what all arms command, or with what (A,) is fed to them instead [rad or m]."""
-        skill, target, phase = self._labels.joined()
+        skill, target, phase = self.disturbance.label(self._recorder.step_count) or self._labels.joined()
         self._recorder.record(self._action, executed=executed, skill=skill, target=target, phase=phase)
         self.simulation.advance(self._action if executed is None else executed, observe=self._observe)
         if not self.simulation.is_stable:
@@ -286,9 +302,13 @@ class SimulatedWorkcell(SimulatedWorld):
         for arm in self.arms.values() if checked else ():
             arm._check()
 
-    def _check(self) -> None:
+    def lag(self) -> float:
+        """Distance of the arm from its command, of its furthest joint [rad]."""
         actual = self.simulation.joint_positions()[self.arm_joints]
-        lag = np.abs(actual - self.simulation.reference[self.arm_joints]).max()
+        return float(np.abs(actual - self.simulation.reference[self.arm_joints]).max())
+
+    def _check(self) -> None:
+        lag = self.lag()
         if lag > _TRACKING_LIMIT:
             raise SkillFailure(Reason.TRACKING_ERROR, f"{lag:.3f} rad off its command")
         self._gripper.check_slip()

@@ -16,7 +16,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
-from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Policy, PolicyEpisode, PolicyFault, check_actions
+from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Policy, PolicyEpisode, PolicyFault, WildAction, check_actions
 from nimbus.datagen.progress import allow, tick
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.task import Task
@@ -123,6 +123,9 @@ def roll_out(environment: Environment, policy: Policy, layout: Layout, *, execut
         outcome = _act(environment, policy, execute=execute, limit=limit)
     except PolicyFault as fault:
         outcome = Outcome(success=False, phase="policy", reason=fault.reason, detail=fault.detail)
+    except WildAction as wild:
+        phase = environment.activity
+        outcome = Outcome(success=False, phase=phase, reason=Reason.WILD_ACTION, detail=str(wild))
     return environment.finish(outcome)
 
 

@@ -27,6 +27,10 @@ class PolicyFault(Exception):
         super().__init__(f"{reason}: {detail}")
 
 
+class WildAction(Exception):
+    """An action of the right form that no arm could carry out: it comes again with each repetition."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicyTask:
     """Conventions of a task's observations and actions; the same in all of its episodes."""
@@ -139,8 +143,7 @@ class CheckedAnswer:
 
 
 _FURTHEST = 0.5
-"""[rad or m] A first action further from the posture than this is degrees, a delta, or another robot's: the largest of
-our demonstrations is 0.2."""
+"""[rad or m] A first action further from the posture than this is a jump: the largest of our demonstrations is 0.2."""
 
 
 def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, execute: int, first: bool) -> CheckedAnswer:
@@ -154,7 +157,9 @@ def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, exec
         first: It is the episode's first answer, which must begin near the posture.
 
     Raises:
-        PolicyFault: It is not an array of that form, not finite, or far from the posture.
+        PolicyFault: It is not an array of that form, not finite, or in other units: the episode's first answer is
+            beyond a joint's limits by more than its range.
+        WildAction: The episode begins far from the posture, or a later answer is so far beyond the limits.
     """
     width = len(task.action_names)
     try:
@@ -169,15 +174,15 @@ def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, exec
         raise PolicyFault(Reason.BAD_ACTION, f"{len(rows)} actions, {execute} are to be executed: lower --execute")
     if not np.isfinite(rows).all():
         raise PolicyFault(Reason.BAD_ACTION, "an action is not finite")
-    if first and (away := np.abs(rows[0] - posture)).max() > _FURTHEST:
-        name = task.action_names[int(away.argmax())]
-        detail = f"{name} starts {away.max():.2f} from the posture; expected absolute positions in rad and m"
-        raise PolicyFault(Reason.BAD_ACTION, detail)
     limited = np.clip(rows, task.action_low, task.action_high)
     beyond = np.abs(rows - limited) > task.action_high - task.action_low
     if beyond.any():
         row, entry = np.argwhere(beyond)[0]
         limits = f"{task.action_low[entry]:.2f} to {task.action_high[entry]:.2f}"
         detail = f"{task.action_names[entry]} of {rows[row, entry]:.2f} is far beyond {limits}; expected rad and m"
-        raise PolicyFault(Reason.BAD_ACTION, detail)
+        # An answer in other units is so from the first one on; what comes later is the policy's own.
+        raise PolicyFault(Reason.BAD_ACTION, detail) if first else WildAction(detail)
+    if first and (away := np.abs(rows[0] - posture)).max() > _FURTHEST:
+        name = task.action_names[int(away.argmax())]
+        raise WildAction(f"{name} starts {away.max():.2f} from the posture; expected absolute positions in rad and m")
     return CheckedAnswer(actions=limited, clipped=int((limited != rows).any(axis=1).sum()))

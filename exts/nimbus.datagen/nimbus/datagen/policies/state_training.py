@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.trajectory import DISTURBED, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
@@ -94,9 +95,7 @@ class Demonstrations:
                 layout.physical.objects, trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
             )
             count = trajectory.step_count
-            kept = np.ones(count, dtype=bool)
-            for part in trajectory.segments:
-                kept[part.start : part.stop] = not without or part.skill != without
+            kept = find_learned_rows(trajectory, without=without)
             rows = state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names)
             inputs.append(rows[kept])
             ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
@@ -110,6 +109,22 @@ class Demonstrations:
             episodes=np.concatenate(episodes),
             settings=replace(settings, limit=TIMES_LONGEST * longest),
         )
+
+
+def find_learned_rows(trajectory: Trajectory, *, without: str = "") -> NDArray[np.bool_]:
+    """Find the rows (T,) that are a demonstration: not those of a push, nor those whose answer would run into one.
+
+    Args:
+        trajectory: Of the episode.
+        without: A further skill whose rows are left out.
+    """
+    kept = np.ones(trajectory.step_count, dtype=bool)
+    for part in trajectory.segments:
+        if part.skill == DISTURBED:
+            kept[max(0, part.start - HORIZON + 1) : part.stop] = False
+        elif part.skill == without:
+            kept[part.start : part.stop] = False
+    return kept
 
 
 def train_state_policy(

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import Camera, Dome, Lamp, Light, PlacedObject, RobotSetup, SurfaceLook, Vector
+from nimbus.datagen.episode.layout import (
+    Camera,
+    Disturbance,
+    Dome,
+    Lamp,
+    Light,
+    PlacedObject,
+    RobotSetup,
+    SurfaceLook,
+    Vector,
+)
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.tasks.statements import Randomization
 
@@ -85,6 +95,9 @@ class Draft:
     robot: RobotSetup = RobotSetup()
     joints: tuple[str, ...] = ()
     """Of the robot's arms."""
+    hands: tuple[str, ...] = ()
+    """Link of the hand of each arm."""
+    disturbance: Disturbance | None = None
     regions: Mapping[str, Region] = field(default_factory=dict)
     scene: StageInfo | None = None
     light: Light = field(default_factory=nominal_light)

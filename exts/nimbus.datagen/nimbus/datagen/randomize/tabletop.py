@@ -120,11 +120,12 @@ def draw_physical(
     streams = partial(episode_generator, seed, split, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
-    draft = Draft(objects=objects, joints=joints, regions=task.regions, scene=assets.stage)
+    hands = tuple(arm.tool.link for arm in assets.robot.arms)
+    draft = Draft(objects=objects, joints=joints, hands=hands, regions=task.regions, scene=assets.stage)
     values = {"objects": drawn} | _apply(task, "physical", draft, streams, simulator)
     if choices := draw_choices(task, objects, partial(streams, "choices")):
         values["choices"] = choices
-    return PhysicalLayout(objects=tuple(draft.objects), robot=draft.robot, drawn=values)
+    return PhysicalLayout(objects=tuple(draft.objects), robot=draft.robot, disturbance=draft.disturbance, drawn=values)
 
 
 def draw_visual(

@@ -43,7 +43,9 @@ class IsaacSimSimulation:
         rate: Record and command rate [Hz]; must divide 240.
     """
 
-    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"damping", "delay", "gains", "robot_base", "start_posture"})
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset(
+        {"damping", "delay", "gains", "push", "robot_base", "start_posture"}
+    )
     """Randomizers that this simulator does not honour yet."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:

@@ -16,6 +16,7 @@ from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, start_positions
+from nimbus.datagen.simulate.disturbances import DisturbanceForce
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -66,6 +67,11 @@ class NewtonSimulation:
         self._find_joints()
         self._find_belts(layout)
         self._set_up(layout.robot)
+        self._disturbance = (
+            DisturbanceForce(self.model, layout.disturbance, step_rate=STEP_RATE) if layout.disturbance else None
+        )
+        self._step: int | None = None
+        """Steps since the start of the recording; None before it."""
         self.data.qpos[:] = start_positions(self.model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
@@ -170,6 +176,9 @@ class NewtonSimulation:
             orders[late : late + _OBSERVED_EVERY] += self._lead_of(acceleration)
             due = orders[begin : min(begin + _OBSERVED_EVERY, self.steps_per_period)]
             control[: len(due), self._actuators] = due
+            if self._disturbance and self._step is not None:
+                self._disturbance.apply(data, self._step)
+                self._step += len(due)
             for step in range(len(due)):
                 data.ctrl[:] = control[step]
                 if len(self._belt_dofs):
@@ -192,8 +201,9 @@ class NewtonSimulation:
         return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
 
     def restore(self, state: StartState) -> None:
-        """Go back to a state at rest, as :meth:`load` leaves it."""
+        """Go back to a state at rest, as :meth:`load` leaves it; the time of a disturbance counts from here."""
         mujoco.mj_resetData(self.model, self.data)
+        self._step = 0
         self.data.qpos[:] = state.joint_positions
         self.data.qvel[:] = state.joint_velocities
         mujoco.mj_forward(self.model, self.data)

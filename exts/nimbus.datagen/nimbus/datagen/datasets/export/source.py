@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.episode.trajectory import RECOVERY, TRAIN
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.h264 import whole_rate
@@ -47,6 +48,7 @@ class ExportItem:
     step_count: int
     sha256: str
     """Hash of its content."""
+    split: str
     videos: dict[str, Path]
     """File of what each camera saw, where images are stored as video."""
 
@@ -106,8 +108,10 @@ class Source:
     @property
     def splits(self) -> dict[str, str]:
         """Ranges of positions as LeRobot writes them."""
-        first, all_of_them = len(self.stored), len(self.items)
-        return {"train": f"0:{first}"} | ({"failures": f"{first}:{all_of_them}"} if all_of_them > first else {})
+        train = sum(item.split == TRAIN for item in self.stored)
+        ends = {TRAIN: train, RECOVERY: len(self.stored), "failures": len(self.items)}
+        starts = dict(zip(ends, (0, *ends.values()), strict=False))
+        return {name: f"{starts[name]}:{end}" for name, end in ends.items() if end > starts[name]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +163,9 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
         action_names=info.action_names,
         items=tuple(
             _item(inside, position, attempt)
-            for position, attempt in enumerate([*stored, *sorted(failed, key=_address)])
+            for position, attempt in enumerate(
+                [*sorted(stored, key=lambda one: one.split == RECOVERY), *sorted(failed, key=_address)]
+            )
         ),
     )
 
@@ -183,6 +189,7 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
         reason=attempt.reason,
         step_count=attempt.step_count,
         sha256=kept.sha256 if kept else attempt.sha256,
+        split=attempt.split,
         videos={_camera(attempt, video): inside.path(video.path) for video in attempt.videos},
     )
 

@@ -108,6 +108,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
         "attempt": attempt.attempt,
         "success": attempt.success,
         "reason": attempt.reason,
+        "split": attempt.split,
         "length": attempt.step_count,
         "seconds": attempt.duration,
         "bytes": sum(attempt.files.values()),

@@ -56,7 +56,7 @@ class StoredFrames:
 
     def facts(self) -> dict[str, NDArray[Any]]:
         """Read columns (E,) by name, a value for each episode [no unit]."""
-        return {name: np.array([getattr(item, name) for item in self._source.items]) for name in FACTS}
+        return {name: np.array([getattr(item, name) for item in self._source.items]) for name in (*FACTS, "split")}
 
     def close(self) -> None:
         """Close all files."""

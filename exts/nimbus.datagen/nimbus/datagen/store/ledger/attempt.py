@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from nimbus.datagen.episode.layout import Layout
-from nimbus.datagen.episode.trajectory import Trajectory
+from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN, Trajectory
 from nimbus.datagen.files.bounded import Count, Finite, Seconds
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
@@ -114,6 +114,11 @@ class Attempt:
     def __post_init__(self) -> None:
         if self.path and not _PATH.fullmatch(self.path):
             raise ValueError(f"path '{self.path}' is none of an episode")
+
+    @property
+    def split(self) -> str:
+        """Split of an episode that is stored: whether something was pushed on the way."""
+        return RECOVERY if any(step.split(" ")[0] == DISTURBED for step in self.steps) else TRAIN
 
     @property
     def files(self) -> dict[str, int]:

@@ -1,0 +1,114 @@
+"""Notices what a push has moved while skills go on with what they planned before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nimbus.datagen.episode.trajectory import DISTURBED
+from nimbus.datagen.execute.step_labels import StepLabel
+
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.episode.layout import Disturbance
+    from nimbus.datagen.execute.workcell import SimulatedWorkcell
+
+PUSHED, UNNOTICED = "pushed", "unnoticed"
+"""Phases of rows: the push lasts; the skill goes on with its plan."""
+_SHIFTED, _TURNED = 0.005, 0.1
+"""[m], [rad] An object that moved less, in the world or in the hand, is where it was planned to be."""
+_OFF = 0.02
+"""[rad] An arm that was never further off its command follows its plan yet."""
+
+
+class Disturbed(Exception):
+    """Something was moved by a push: plans that were made before it no longer fit."""
+
+
+class DisturbanceWatch:
+    """Follows one disturbance through the rows of an attempt.
+
+    Args:
+        arms: The views of the arms by name; they may be filled in later.
+        disturbance: What happens; None: nothing does.
+        rate: Of rows [Hz].
+    """
+
+    def __init__(self, arms: Mapping[str, SimulatedWorkcell], disturbance: Disturbance | None, *, rate: float) -> None:
+        self._arms, self._disturbance = arms, disturbance
+        ends = np.zeros(3)
+        if disturbance:
+            ends[0], ends[1] = disturbance.time, disturbance.time + disturbance.duration
+            ends[2] = ends[1] + disturbance.unnoticed
+        self._first, self._calm, self._stop = int(ends[0] * rate), math.ceil(ends[1] * rate), math.ceil(ends[2] * rate)
+        self.is_active = False
+        """The push has begun, and nothing was planned since."""
+        self._before: dict[str, FloatArray] = {}
+        self._carrying: list[str] = []
+        self._lag = 0.0
+
+    @property
+    def body(self) -> str:
+        """Name of what is pushed."""
+        return self._disturbance.body if self._disturbance else ""
+
+    def __bool__(self) -> bool:
+        """Return True where this episode has a disturbance."""
+        return self._disturbance is not None
+
+    def label(self, row: int) -> StepLabel | None:
+        """Label of a row while the disturbance is active."""
+        if not self.is_active:
+            return None
+        return StepLabel(DISTURBED, self.body, PUSHED if row < self._calm else UNNOTICED)
+
+    def begin_row(self, row: int) -> None:
+        """Take note of what is where, when the disturbance begins with this row."""
+        if not self or row != self._first:
+            return
+        self.is_active = True
+        self._before = self._places()
+        self._carrying = [name for name, arm in self._arms.items() if arm.meter.carried]
+        for name in self._carrying:
+            self._arms[name].meter.carried = False  # what slips now is no fault of the grasp
+
+    def end_row(self, row: int) -> None:
+        """Look, when the disturbance has been unnoticed long enough.
+
+        Raises:
+            Disturbed: Something is not where it was planned to be.
+        """
+        if not self.is_active:
+            return
+        self._lag = max(self._lag, *(arm.lag() for arm in self._arms.values()))
+        if row + 1 < self._stop:
+            return
+        if self._has_moved():
+            raise Disturbed(f"{self.body} was pushed")
+        self.is_active = False
+        for name in self._carrying:
+            if self._arms[name].held:
+                self._arms[name].carry()
+
+    def _places(self) -> dict[str, FloatArray]:
+        """Pose (4, 4) of the pushed object in the world, or in the hand that holds it, by name of where."""
+        first = next(iter(self._arms.values()))
+        if self.body not in first.objects:
+            return {}
+        holding = next((arm for arm in self._arms.values() if arm.held == self.body), None)
+        return {holding.name: holding.tool_T_held()} if holding else {"": first.pose(self.body)}
+
+    def _has_moved(self) -> bool:
+        if self._lag > _OFF:
+            return True
+        now = self._places()
+        if now.keys() != self._before.keys():
+            return True  # taken, or let go, meanwhile
+        moves = (np.linalg.inv(self._before[where]) @ now[where] for where in now)
+        return any(
+            np.linalg.norm(move[:3, 3]) > _SHIFTED or math.acos(np.clip((np.trace(move) - 2) / 2, -1, 1)) > _TURNED
+            for move in moves
+        )
