@@ -49,12 +49,16 @@ def test_other_conventions_are_one_line(changes: dict[str, object], said: str, t
 
 
 def test_evaluation_ends_before_the_first_episode(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["evaluate", str(TINY), "--layouts", "1", "--out", str(tmp_path / "out")]
+    words = ["evaluate", "so101_block", "--layouts", "1", "--out", str(tmp_path / "out")]
     (tmp_path / "mine.py").write_text("from types import SimpleNamespace as S\n\ndef make(): return S(act=len)\n")
     words += ["--policy", f"{tmp_path}/mine.py:make", "--trained-on"]
     assert main([*words, str(tmp_path)]) == 2
     source(tmp_path)
     assert main([*words, str(tmp_path / "data")]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2 and "is no dataset of Nimbus, and no export" in lines[0] and "the task" in lines[1]
+    assert (
+        len(lines) == 2
+        and "is no dataset of Nimbus, and no export" in lines[0]
+        and "has the robot panda, the task so101" in lines[1]
+    )
     assert not (tmp_path / "out").exists()
