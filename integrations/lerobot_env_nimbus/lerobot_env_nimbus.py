@@ -7,13 +7,18 @@ LeRobot imports installed distributions whose names begin with ``lerobot_env_``;
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gymnasium import spaces
 from lerobot.configs.types import FeatureType, PolicyFeature
 from lerobot.envs.configs import EnvConfig
 
-from nimbus.gym import NimbusEnv
+from nimbus.datagen.datasets.export.training_source import read_training_source
+from nimbus.datagen.tasks.task import load_task
+from nimbus.gym import ANY_TASK, NimbusEnv
+
+_DATASET = "--env.dataset"
 
 
 @EnvConfig.register_subclass("nimbus")
@@ -22,6 +27,9 @@ class NimbusEnvConfig(EnvConfig):
     """One task; the options are those of an export, so that a policy meets what it was trained on."""
 
     task: str | None = "pick_and_place"
+    """Name of a task, or the path of its file."""
+    dataset: str | None = None
+    """Export that the policy was trained on: it gives the four options below, and must fit the task."""
     fps: int = 15
     episode_length: int = 200
     control_mode: str = "joint"
@@ -31,7 +39,13 @@ class NimbusEnvConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         """Describe what the environment gives and takes."""
-        env = NimbusEnv(str(self.task), **self.gym_kwargs)
+        if self.dataset is not None:
+            source = read_training_source(Path(self.dataset), where=_DATASET)
+            source.compare(load_task(str(self.task)), where=_DATASET)
+            self.control_mode, self.rotation = source.view.actions, source.view.rotation
+            self.state, self.environment_state = source.view.state, source.view.environment_state
+        arguments = self.gym_kwargs
+        env = NimbusEnv(arguments.pop("task"), **arguments)
         self.fps = round(env.metadata["render_fps"])
         kinds = {"agent_pos": FeatureType.STATE, "environment_state": FeatureType.ENV}
         names = {"agent_pos": "observation.state", "environment_state": "observation.environment_state"}
@@ -56,13 +70,14 @@ class NimbusEnvConfig(EnvConfig):
 
     @property
     def gym_id(self) -> str:
-        """Name of the task in Gymnasium."""
-        return f"nimbus/{self.task}-v0"
+        """Name in Gymnasium of what runs a task by name or by file."""
+        return ANY_TASK
 
     @property
     def gym_kwargs(self) -> dict[str, Any]:
         """Arguments of the environment."""
         return {
+            "task": str(self.task),
             "control_mode": self.control_mode,
             "rotation": self.rotation,
             "state": self.state,

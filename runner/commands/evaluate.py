@@ -46,6 +46,15 @@ def command(
             help="for a server's answer (30); its first has ten times that",
         ),
     ] = None,
+    trained_on: Annotated[
+        Path | None,
+        typer.Option(
+            "--trained-on",
+            metavar="DIR",
+            parser=Path,
+            help="dataset or export: actions and states as there; robot, rate and cameras must be the task's",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/eval_<task>)"),
@@ -115,6 +124,7 @@ def command(
         execute=execute,
         limit=limit or 0,
         options=options,
+        trained_on=str(trained_on.absolute()) if trained_on else "",
         device=device,
         skills=tuple(str(path.absolute()) for path in skills or ()),
         **amount,

@@ -63,7 +63,7 @@ def command(
     """Write the export and print what it holds."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.datasets.export.shards import Options
-    from nimbus.datagen.datasets.export.signal_view import SignalView
+    from nimbus.datagen.policies.signal_view import SignalView
     from nimbus.runner.monitor.output_summary import print_exported, report_pending
 
     begin = time.monotonic()

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nimbus.datagen.datasets.export.training_source import read_training_source
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.tasks.task import load_task, randomize_task
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -21,6 +23,7 @@ from nimbus.runner.system.output import write_error
 PIPELINE = "evaluation"
 _GREETING = "30"
 """[s] In which a server must greet before anything is loaded; a worker waits longer, for it may be busy then."""
+_TRAINED_ON = "--trained-on"
 UNPERTURBED = "none"
 """Level of the control, and its folder."""
 
@@ -44,15 +47,22 @@ class EvaluationRequest:
     """Level of randomization, where it is not the task's own."""
     only: tuple[str, ...] = ()
     """Randomizers of it that are kept; all when empty."""
+    trained_on: str = ""
+    """Folder of the data that the policy was trained on: its view, and conventions to compare."""
+    view: SignalView = SignalView()
+    """Signals of the policy, see :meth:`with_identity`."""
     device: str = "cpu"
     skills: tuple[str, ...] = ()
 
     def with_identity(self) -> EvaluationRequest:
-        """The same with the policy's identity, and its limit where none is given.
+        """The same with the policy's identity and view, and its limit where none is given.
 
         Raises:
-            InputError: There is no such policy, or its answers are shorter than what is to be executed.
+            InputError: There is no such policy, its answers are shorter than what is to be executed, or it was trained
+                with other conventions than the task's.
         """
+        if self.policy == DEMONSTRATOR and self.trained_on:
+            raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")
         if self.policy == DEMONSTRATOR:
             return replace(self, identity=DEMONSTRATOR, limit=self.limit or self.layouts.limit)
         policy = open_policy(self.policy, options=self.options | {"opening": _GREETING})
@@ -60,14 +70,27 @@ class EvaluationRequest:
             if 0 < policy.horizon < self.execute:
                 what = f"{self.execute} actions are to be carried out, an answer of the policy has {policy.horizon}"
                 raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
-            return replace(self, identity=policy.identity, limit=self.limit or policy.limit or self.layouts.limit)
+            limit = self.limit or policy.limit or self.layouts.limit
+            return replace(self, identity=policy.identity, limit=limit, view=self._view(policy.view))
         finally:
             policy.close()
+
+    def _view(self, stated: SignalView | None) -> SignalView:
+        """Signals of the policy: those that it states, and those of the data that it was trained on."""
+        if not self.trained_on:
+            return stated or SignalView()
+        source = read_training_source(Path(self.trained_on), where=_TRAINED_ON)
+        source.compare(load_task(self.task, skill_folders=[Path(one) for one in self.skills]), where=_TRAINED_ON)
+        if stated is not None and not stated.acts_like(source.view):
+            what = f"the policy states {stated}; {self.trained_on} holds {source.view}"
+            raise InputError(what, where=_TRAINED_ON, instead="give the data that it was trained on")
+        return source.view
 
     def spec(self) -> CellSpec:
         """The run that it is."""
         is_policy = self.policy != DEMONSTRATOR
-        own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options}
+        view = {"actions": self.view.actions, "rotation": self.view.rotation, "state": self.view.state}
+        own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options} | view
         return CellSpec(
             folder=str(self.folder.absolute()),
             task=self.task,
@@ -80,7 +103,8 @@ class EvaluationRequest:
                 "split": self.layouts.split,
             }
             | ({"randomize": self.randomize} if self.randomize else {})
-            | ({"only": ",".join(self.only)} if self.only else {}),
+            | ({"only": ",".join(self.only)} if self.only else {})
+            | ({} if self.view.acts_like(SignalView()) else {"view": str(self.view)}),
             skills=self.skills,
             seed=self.layouts.seed,
             split=self.layouts.split,

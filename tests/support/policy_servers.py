@@ -15,7 +15,7 @@ from websockets.sync.server import ServerConnection, serve
 
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyObservation, PolicyTask
-from nimbus.datagen.policies.wires.codec import GROOT, OPENPI, VLA_EVAL
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, OPENPI, VLA_EVAL, Marking
 from nimbus.datagen.policies.wires.server import PolicyServer
 
 HOST = "127.0.0.1"
@@ -136,12 +136,12 @@ def vla_eval_server(**hello: object) -> Any:
     return websocket_server(talk)
 
 
-def modalities(**changes: object) -> dict[str, object]:
+def modalities(mark: str, **changes: object) -> dict[str, object]:
     """Modalities as GR00T's server declares them."""
     keys = {"video": ["front", "wrist"], "state": ["arm"], "action": ["arm", "hand"], "language": ["task"]} | changes
     return {
         name: {
-            "__ModalityConfig_class__": True,
+            mark: True,
             "as_json": {"delta_indices": [*range(HORIZON if name == "action" else 1)], "modality_keys": held},
         }
         for name, held in keys.items()
@@ -149,8 +149,9 @@ def modalities(**changes: object) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def groot_server(**changes: object) -> Iterator[str]:
+def groot_server(marking: Marking = GROOT, **changes: object) -> Iterator[str]:
     """Address of a server of GR00T's wire with the policy that chooses; ``answer=``: what it answers instead."""
+    mark = "__ModalityConfig__" if marking is GROOT_N17 else "__ModalityConfig_class__"
     context, instead = zmq.Context(), changes.pop("answer", None)
     rep = context.socket(zmq.REP)
     rep.setsockopt(zmq.LINGER, 0)
@@ -167,7 +168,7 @@ def groot_server(**changes: object) -> Iterator[str]:
                 case "ping":
                     answer: object = {"status": "ok", "message": "Server is running"}
                 case "get_modality_config":
-                    answer = modalities(**changes)
+                    answer = modalities(mark, **changes)
                 case "reset":
                     seed, answer = request["data"]["options"]["seed"], {}
                 case _:
@@ -176,7 +177,7 @@ def groot_server(**changes: object) -> Iterator[str]:
                     chosen = choose(seen["state"]["arm"][0, 0], pictures, seen["language"]["task"][0][0], seed)
                     answer = [{"arm": chosen[None, :, :2], "hand": chosen[None, :, 2:]}, {}]
                     answer = answer if instead is None else instead
-            rep.send(answer if isinstance(answer, bytes) else GROOT.pack(answer))
+            rep.send(answer if isinstance(answer, bytes) else marking.pack(answer))
 
     thread = threading.Thread(target=talk, daemon=True)
     thread.start()

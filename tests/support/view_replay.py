@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.datasets.export.export import export
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import ExportItem, open_source
 from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
 from nimbus.datagen.policies.control_modes import MODE_NAMES
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.rotations import ROTATION_NAMES
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.gym import NimbusEnv
@@ -70,7 +70,7 @@ def _play(env: NimbusEnv, index: int, rows: np.ndarray, noise: np.ndarray) -> st
     for step in range(len(rows) + _REST):
         row = np.asarray(rows[min(step, len(rows) - 1)], dtype=float)
         try:
-            command = env._control.to_commands(row[None], inner.present_action())[0]
+            command = env._signals.command(row, inner.present_action())
         except PolicyFault as fault:
             return f"step {step}: {fault}"
         if step < len(noise):

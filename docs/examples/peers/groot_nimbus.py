@@ -1,23 +1,27 @@
-"""Data config of GR00T N1.5 for exports to ``lerobot-v2.1`` of one arm, with cameras ``front`` and ``wrist``.
+"""Modalities of GR00T N1.7 for exports to ``lerobot-v2.1`` of one arm, with cameras ``front`` and ``wrist``.
 
-The export's ``meta/modality.json`` names the parts. For poses of the tool, export with ``--actions tool_pose`` and put
-:data:`TOOL` in the place of ``action_keys``; that file also names the form of rotations.
+The export's ``meta/modality.json`` names the parts. Give this file as ``--modality-config-path`` to GR00T's
+``stats.py``, ``launch_finetune.py`` and ``run_gr00t_server.py``; see docs/training.md.
 """
 
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
-from gr00t.experiment.data_config import So100DataConfig
+from gr00t.configs.data.embodiment_configs import register_modality_config
+from gr00t.data.types import ActionConfig, ActionFormat, ActionRepresentation, ActionType, ModalityConfig
 
-TOOL = ["action.eef_position", "action.eef_rotation", "action.gripper"]
+HORIZON = 16
+"""Actions of an answer."""
+ABSOLUTE = ActionConfig(rep=ActionRepresentation.ABSOLUTE, type=ActionType.NON_EEF, format=ActionFormat.DEFAULT)
+PARTS = ["arm", "gripper"]
 
-
-class NimbusDataConfig(So100DataConfig):
-    """Names of an export's parts; transforms are those of other single arms."""
-
-    video_keys = ["video.front", "video.wrist"]
-    state_keys = ["state.arm", "state.gripper"]
-    action_keys = ["action.arm", "action.gripper"]
-    language_keys = ["annotation.human.task_description"]
-    observation_indices = [0]
-    action_indices = list(range(16))
+register_modality_config(
+    {
+        "video": ModalityConfig(delta_indices=[0], modality_keys=["front", "wrist"]),
+        "state": ModalityConfig(delta_indices=[0], modality_keys=PARTS),
+        "action": ModalityConfig(
+            delta_indices=list(range(HORIZON)), modality_keys=PARTS, action_configs=[ABSOLUTE] * len(PARTS)
+        ),
+        "language": ModalityConfig(delta_indices=[0], modality_keys=["annotation.human.task_description"]),
+    }
+)

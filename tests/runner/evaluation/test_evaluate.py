@@ -33,6 +33,34 @@ def make_policy():
     return Idle()
 """
 
+PLAYER = """
+from pathlib import Path
+import numpy as np
+from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
+from nimbus.datagen.policies.policy import Needs
+
+class Player:
+    needs = Needs(cameras=())
+
+    def __init__(self):
+        self.frames = LeRobotFrames(Path({folder!r}))
+        self.places = {{name: at for at, name in enumerate(self.frames.facts()["episode_id"])}}
+
+    def begin_task(self, task):
+        assert task.control_mode == "tool_pose" and len(task.state_names) == len(task.action_names)
+
+    def reset(self, episode):
+        self.rows = self.frames.signals(self.places[episode.id])["action"].astype(float)
+
+    def act(self, observation):
+        assert len(observation.state) == 8
+        rest = self.rows[min(observation.step, len(self.rows) - 1) :]
+        return np.concatenate([rest, np.repeat(rest[-1:], 8, axis=0)])
+
+def make_policy():
+    return Player()
+"""
+
 
 def evaluate(policy: str, out: Path, *words: str) -> int:
     words = ("--policy", policy, "--layouts", str(LAYOUTS), "--out", str(out), *words)
@@ -58,6 +86,14 @@ def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
             count = min(one.step_count, other.step_count)
             first, second = (episode.array("observations/qpos")[:count] for episode in (one, other))
             np.testing.assert_array_equal(first, second)
+    view = ("--actions", "tool_pose", "--rotation", "quaternion", "--state", "commanded")
+    exported = tmp_path / "exported"
+    assert main(["export", str(tmp_path / "demonstrated"), "--out", str(exported), *view]) == 0
+    (tmp_path / "player.py").write_text(PLAYER.format(folder=str(exported)))
+    words = (f"{tmp_path}/player.py:make_policy", tmp_path / "played", "--trained-on", str(exported), "--serial")
+    assert evaluate(*words) in (0, 1)
+    played = {one.index: one for one in read_evaluation(tmp_path / "played").layouts}
+    assert all(played[one.index].success for one in shown.layouts if one.success)
 
 
 @pytest.mark.slow

@@ -21,8 +21,12 @@ except ImportError as error:
 from nimbus.datagen.tasks.task import task_names
 from nimbus.gym.environment import NimbusEnv
 
+ANY_TASK = "nimbus/any-v0"
+"""Name of the environment that takes the task as its argument: ``gymnasium.make(ANY_TASK, task="mine.yaml")``."""
+if ANY_TASK not in gymnasium.registry:
+    gymnasium.register(ANY_TASK, entry_point="nimbus.gym.environment:NimbusEnv")
 for _name in task_names():
     if (_id := f"nimbus/{_name}-v0") not in gymnasium.registry:
         gymnasium.register(_id, entry_point="nimbus.gym.environment:NimbusEnv", kwargs={"task": _name})
 
-__all__ = ["NimbusEnv"]
+__all__ = ["ANY_TASK", "NimbusEnv"]

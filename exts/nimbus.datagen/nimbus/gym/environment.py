@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import EpisodeKey, Layout
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.control_modes import make_control
 from nimbus.datagen.policies.environment import Environment
 from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Needs, PolicyFault, PolicyObservation
-from nimbus.datagen.policies.state_forms import StateForm
+from nimbus.datagen.policies.robot_signals import RobotSignals
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -74,13 +74,15 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
             raise InputError(f"no camera '{min(unknown)}'", where="cameras", instead=f"the task has {known}")
         needs = Needs(cameras=cameras, environment_state=environment_state)
         self._environment = Environment(self._task, self._assets, needs=needs, device=device)
-        self._control = make_control(control_mode, self._assets.robot, rotation=rotation)
-        self._state = StateForm(self._assets.robot, state)
+        view = SignalView(actions=control_mode, rotation=rotation, state=state)
+        self._signals = RobotSignals(self._assets.robot, view)
+        self._conventions = self._signals.conventions(self._environment.conventions)
         self.control_mode, self.render_mode = control_mode, render_mode
         self._seed, self._split, self._next = seed, split, 0
         self._max_episode_steps = max_steps
         self.task = self.task_description = self._task.name
-        self.metadata = NimbusEnv.metadata | {"render_fps": self._task.rate}
+        whole = int(self._task.rate) == self._task.rate  # writers of videos want an integer where it is one
+        self.metadata = NimbusEnv.metadata | {"render_fps": int(self._task.rate) if whole else self._task.rate}
         self._pictures: dict[str, NDArray[np.uint8]] = {}
         self.observation_space = self._observation_space()
         self.action_space = self._action_space()
@@ -88,12 +90,12 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     @property
     def action_names(self) -> tuple[str, ...]:
         """Names of the entries of an action."""
-        return self._control.names
+        return self._signals.action_names
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the entries of ``agent_pos``."""
-        return self._state.names
+        return self._signals.state_names
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -101,8 +103,8 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return self._environment.conventions.feature_names
 
     def _observation_space(self) -> spaces.Dict:
-        conventions = self._environment.conventions
-        joints = len(self._state.names)
+        conventions = self._conventions
+        joints = len(conventions.state_names)
         found: dict[str, spaces.Space[Any]] = {"agent_pos": spaces.Box(-np.inf, np.inf, (joints,), np.float64)}
         if names := self._environment.camera_names:
             sizes = {name: conventions.cameras[name] for name in names}
@@ -115,9 +117,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return spaces.Dict(found)
 
     def _action_space(self) -> spaces.Box:
-        conventions = self._environment.conventions
-        low, high = self._control.limits(conventions.action_low, conventions.action_high)
-        return spaces.Box(low, high, dtype=np.float64)
+        return spaces.Box(self._conventions.action_low, self._conventions.action_high, dtype=np.float64)
 
     def layout(self, index: int) -> Layout:
         """Draw an evaluation layout."""
@@ -141,8 +141,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         self._next = self._index + 1
         layout = self.layout(self._index)
         seen = self._environment.reset(layout)
-        self._control.begin(self._environment.simulation)
-        self._asked = self._environment.present_action()
+        self._signals.begin(self._environment.simulation)
         self.task_description = layout.visual.instruction
         return self._observed(seen), self._info(is_success=False, reason="")
 
@@ -163,12 +162,13 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         if values.shape != self.action_space.shape or not np.isfinite(values).all():
             raise ValueError(f"expected {self.action_space.shape} finite numbers, found {values.shape}: {values}")
         try:
-            command = self._control.to_commands(values[None], environment.present_action())[0]
+            command = self._signals.command(values, environment.present_action())
         except PolicyFault as fault:
             raise ValueError(str(fault)) from None
         limits = environment.conventions
-        self._asked = np.clip(command, limits.action_low, limits.action_high)
-        result = environment.step(self._asked)
+        command = np.clip(command, limits.action_low, limits.action_high)
+        self._signals.asked(command)
+        result = environment.step(command)
         is_over = result.is_success or not result.is_stable
         is_late = not is_over and environment.step_count >= self._max_episode_steps
         reason = "" if result.failure is None else str(result.failure.reason)
@@ -186,7 +186,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return next(iter(self._pictures.values()))
 
     def _observed(self, seen: PolicyObservation) -> Observation:
-        found: Observation = {"agent_pos": self._state.rows(seen.state[None], self._asked[None])[0]}
+        found: Observation = {"agent_pos": self._signals.observed(seen).state}
         if seen.images:
             found["pixels"] = self._pictures = dict(seen.images)
         if len(seen.environment_state):

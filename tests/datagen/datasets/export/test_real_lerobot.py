@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
+from nimbus.runner.cli import main
 from tests.support import ROOT
 from tests.support.reading import psnr
 from tests.support.synthetic import make_observations, make_rendered, write_dataset
@@ -21,6 +23,7 @@ if not PYTHON:
 from nimbus.datagen.datasets.export.export import export  # noqa: E402
 from nimbus.datagen.datasets.export.shards import Options  # noqa: E402
 from nimbus.datagen.datasets.training.reader import Reader  # noqa: E402
+from tests.support.runs import TINY, run  # noqa: E402
 
 STEPS = (20, 13, 27)
 
@@ -87,6 +90,19 @@ def test_our_reader_reads_what_lerobots_writer_wrote(tmp_path: Path):
             assert samples[-1]["action_is_pad"].tolist() == [False, True] and samples[0]["task"] == "sort"
 
 
+def lerobot(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """One of LeRobot's programs, without its hub."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([Path(PYTHON).with_name(program), *words], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def train_words(data: Path, out: Path, *, steps: int) -> list[str]:
+    words = [f"--dataset.root={data}", f"--output_dir={out}", "--policy.device=cpu", f"--steps={steps}"]
+    return [*words, f"--save_freq={steps}", "--batch_size=2", "--num_workers=0", "--dataset.video_backend=pyav"]
+
+
 @pytest.mark.parametrize(
     ("recipe", "small"), [("act", []), ("diffusion", ["--policy.down_dims=[32,64,128]", "--policy.crop_shape=[44,60]"])]
 )
@@ -95,10 +111,41 @@ def test_recipe_trains_on_an_export(tmp_path: Path, recipe: str, small: list[str
     write_dataset(tmp_path / "data", [make_rendered(row, steps=40) for row in range(2)], images="video")
     export(tmp_path / "data", tmp_path / "out")
     words = [*(ROOT / f"docs/examples/peers/{recipe}.args").read_text().split(), *small]
-    words += [f"--dataset.root={tmp_path / 'out'}", f"--output_dir={tmp_path / 'trained'}", "--policy.device=cpu"]
-    words += ["--steps=20", "--save_freq=20", "--batch_size=2", "--num_workers=0", "--dataset.video_backend=pyav"]
-    words += ["--policy.pretrained_backbone_weights=null"]
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([Path(PYTHON).with_name("lerobot-train"), *words], env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    words += [
+        *train_words(tmp_path / "out", tmp_path / "trained", steps=20),
+        "--policy.pretrained_backbone_weights=null",
+    ]
+    lerobot("lerobot-train", *words)
     assert (tmp_path / "trained/checkpoints/000020/pretrained_model/model.safetensors").is_file()
+
+
+def test_smolvla_trains_on_an_export(tmp_path: Path):
+    """Twenty optimizer steps of SmolVLA with random weights, a small vision-language model and a tokenizer of ours."""
+    write_dataset(tmp_path / "data", [make_rendered(row, steps=40) for row in range(2)], images="video")
+    export(tmp_path / "data", tmp_path / "out")
+    subprocess.run([PYTHON, str(ROOT / "tests/support/tiny_smolvlm.py"), str(tmp_path / "vlm")], check=True)
+    path, *words = (ROOT / "docs/examples/peers/smolvla.args").read_text().split()
+    assert path.startswith("--policy.path=")
+    words += ["--policy.type=smolvla", f"--policy.vlm_model_name={tmp_path / 'vlm'}", "--policy.load_vlm_weights=false"]
+    words += ["--policy.num_vlm_layers=2", *train_words(tmp_path / "out", tmp_path / "trained", steps=20)]
+    lerobot("lerobot-train", *words)
+    assert (tmp_path / "trained/checkpoints/000020/pretrained_model/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("view", [(), ("--actions", "tool_pose", "--rotation", "quaternion", "--state", "commanded")])
+def test_lerobot_evaluates_what_it_trained(tmp_path: Path, view: tuple[str, ...]):
+    """Dataset, export, ACT and ``lerobot-eval`` through integrations/lerobot_env_nimbus."""
+    if subprocess.run([PYTHON, "-c", "import lerobot_env_nimbus"], capture_output=True).returncode:
+        pytest.skip("the Python with lerobot has no lerobot_env_nimbus")
+    assert run("--episodes", "1", out=tmp_path / "data", task=TINY) == 0
+    assert main(["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), *view]) == 0
+    words = (ROOT / "docs/examples/peers/act.args").read_text().split()
+    words += ["--policy.pretrained_backbone_weights=null", "--policy.dim_model=64", "--policy.dim_feedforward=64"]
+    lerobot("lerobot-train", *words, *train_words(tmp_path / "out", tmp_path / "act", steps=2))
+    model = tmp_path / "act/checkpoints/last/pretrained_model"
+    words = [f"--policy.path={model}", "--policy.device=cpu", "--env.type=nimbus", f"--env.task={TINY}"]
+    words += [f"--env.dataset={tmp_path / 'out'}", "--env.episode_length=20", "--eval.n_episodes=2"]
+    lerobot("lerobot-eval", *words, "--eval.batch_size=1", "--seed=0", f"--output_dir={tmp_path / 'eval'}")
+    found = json.loads((tmp_path / "eval/eval_info.json").read_text())
+    assert found["overall"]["n_episodes"] == 2
+    assert len(list((tmp_path / "eval").rglob("*.mp4"))) == 2

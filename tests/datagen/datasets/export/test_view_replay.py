@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.datasets.export.signal_view import SignalView
+from nimbus.datagen.policies.signal_view import SignalView
 from tests.support.runs import TINY, run
 from tests.support.view_replay import replay_view
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.datasets.export.export import export
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
@@ -25,6 +24,7 @@ from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.control_modes import make_control
 from nimbus.datagen.policies.environment import with_cameras
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Request, Scene

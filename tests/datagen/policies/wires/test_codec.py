@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from nimbus.datagen.policies.wires.codec import GROOT, LARGEST, OPENPI, VLA_EVAL, FrameError, Marking
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST, OPENPI, VLA_EVAL, FrameError, Marking
 
-MARKINGS = pytest.mark.parametrize("marking", [OPENPI, GROOT, VLA_EVAL], ids=["openpi", "groot", "vla_eval"])
+MARKINGS = pytest.mark.parametrize(
+    "marking", [OPENPI, GROOT, GROOT_N17, VLA_EVAL], ids=["openpi", "groot", "groot_n17", "vla_eval"]
+)
 TYPES = st.sampled_from(["?", "u1", "<i2", ">i4", "<i8", "<f2", "<f4", ">f8"])
 
 

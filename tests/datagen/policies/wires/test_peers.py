@@ -2,7 +2,8 @@
 
 Elsewhere: frames that the peers' serializers wrote, of openpi-client 0.1.2 (``msgpack_numpy.packb``; openpi @15a9616
 has the same) and vla-eval 0.8.0 (``protocol.messages.pack_message``). GR00T's frames follow ``MsgSerializer`` of
-``gr00t/policy/server_client.py`` in Isaac-GR00T @38624df; its package is in no registry.
+``gr00t/policy/server_client.py`` in Isaac-GR00T @38624df; its package is in no registry. Those of N1.7 (@626af89) are
+msgpack-numpy 0.4.8's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.policies.wires.codec import OPENPI, VLA_EVAL
+from nimbus.datagen.policies.wires.codec import GROOT_N17, OPENPI, VLA_EVAL
 from tests.datagen.policies.wires.test_remote_policy import begun
 from tests.support.policy_servers import TASK, Chooser, episode, observation, served
 
@@ -28,6 +29,10 @@ VLA_EVAL_FRAME = (
     "84a474797065a6616374696f6ea77061796c6f616481a7616374696f6e7384ab5f5f6e6461727261795f5fc3a464617461c4"
     "18000000000000803f0000004000004040000080400000a040a56474797065a33c6634a57368617065920203a373657103a9"
     "74696d657374616d70cb3ff8000000000000"
+)
+GROOT_FRAME = (
+    "9281a361726d85c4026e64c3c40474797065a33c6634c4046b696e64c400c405736861706593010203c40464617461c4180000"
+    "00000000803f0000004000004040000080400000a04081a26d73cb3ff8000000000000"
 )
 OPENPI_CLIENT = """
 import sys
@@ -117,6 +122,12 @@ def test_vla_eval_frames_are_read():
     found: Any = VLA_EVAL.unpack(bytes.fromhex(VLA_EVAL_FRAME))
     np.testing.assert_array_equal(found["payload"]["actions"], ACTIONS)
     assert VLA_EVAL.pack(found) == bytes.fromhex(VLA_EVAL_FRAME)
+
+
+def test_groot_frames_are_read():
+    found: Any = GROOT_N17.unpack(bytes.fromhex(GROOT_FRAME))
+    np.testing.assert_array_equal(found[0]["arm"], ACTIONS[None])
+    assert GROOT_N17.pack(found) == bytes.fromhex(GROOT_FRAME)
 
 
 def test_openpi_client_gets_our_answers(tmp_path: Path):

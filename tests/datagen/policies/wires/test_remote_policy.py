@@ -11,6 +11,8 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault
+from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, Marking
 from tests.support.policy_servers import (
     TASK,
     Chooser,
@@ -54,12 +56,14 @@ def test_answers_are_those_of_this_process(server: Any):
         policy.close()
 
 
-def test_groot_answers_are_those_of_this_process(tmp_path: Path):
-    with groot_server() as address:
+@pytest.mark.parametrize("marking", [GROOT, GROOT_N17], ids=["n16", "n17"])
+def test_groot_answers_are_those_of_this_process(marking: Marking, tmp_path: Path):
+    with groot_server(marking) as address:
         policy = begun(address, map=file(tmp_path, GROOT_MAP))
         assert policy.horizon == 4
         policy.reset(episode(1))
         seen = observation()
+        assert policy._wire._marking is marking
         chosen = choose(seen.state.astype(np.float32), seen.images, seen.instruction, episode(1).seed)
         np.testing.assert_array_equal(policy.act(seen), chosen.astype(float))
         policy.close()
@@ -109,7 +113,8 @@ def test_map_renames_resizes_splits_and_orders(tmp_path: Path):
         ({"rate": 30.0}, "the server expects the rate 30.0, the task has 15.0"),
         ({"rate": "fast"}, "metadata of another form"),
         ({"units": "degrees"}, "the server has the units 'degrees', actions are absolute positions in rad and m"),
-        ({"control_mode": "delta"}, "the server has the control mode 'delta'"),
+        ({"control_mode": "delta"}, "the server has the control mode 'delta', it is evaluated in 'joint'"),
+        ({"control_mode": "tool_pose"}, "the server has the control mode 'tool_pose', it is evaluated in 'joint'"),
         (
             {"action_names": ["b", "a", "gripper"]},
             "the server's actions are b, a, gripper; the task's are a, b, gripper",
@@ -134,7 +139,7 @@ def test_other_conventions_are_refused(declared: dict[str, object], said: str):
         ({"action": ["arm"]}, "the server answers arm, not 'hand'"),
     ],
 )
-def test_other_modalities_of_groot_are_refused(changes: dict[str, object], said: str, tmp_path: Path):
+def test_other_modalities_of_groot_are_refused(changes: dict[str, Any], said: str, tmp_path: Path):
     with groot_server(**changes) as address, pytest.raises(InputError, match=said):
         begun(address, map=file(tmp_path, GROOT_MAP))
 
@@ -235,3 +240,14 @@ def test_error_of_a_served_policy_is_a_fault_with_its_line():
             policy.reset(episode())
             with pytest.raises(PolicyFault, match="the server failed: RuntimeError: lost its way"):
                 policy.act(observation())
+
+
+def test_view_of_a_server_is_taken():
+    with served(control_mode="tool_pose", rotation="euler", state_form="commanded") as address:
+        policy = open_policy(address, options={"checkpoint": "c"})
+        assert policy.view == SignalView(actions="tool_pose", rotation="euler", state="commanded")
+        policy.close()
+    with served(control_mode="absolute") as address:
+        policy = open_policy(address, options={"checkpoint": "c"})
+        assert policy.view == SignalView()
+        policy.close()

@@ -16,7 +16,17 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
-from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Policy, PolicyEpisode, PolicyFault, WildAction, check_actions
+from nimbus.datagen.policies.policy import (
+    DEFAULT_LIMIT,
+    Policy,
+    PolicyEpisode,
+    PolicyFault,
+    WildAction,
+    check_actions,
+    check_rows,
+)
+from nimbus.datagen.policies.robot_signals import RobotSignals
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.progress import allow, tick
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.task import Task
@@ -37,6 +47,14 @@ class PolicySettings(StrictModel):
     execute: Annotated[int, Field(ge=1, le=1000)] = 8
     limit: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_LIMIT
     options: dict[str, str] = Field(default_factory=dict, description="of the policy, by name")
+    actions: str | None = Field(default=None, description="control mode of its answers; by default what it states")
+    rotation: str = "6d"
+    state: str = "measured"
+
+    @property
+    def view(self) -> SignalView | None:
+        """View that is asked for; None: the policy's own."""
+        return SignalView(actions=self.actions, rotation=self.rotation, state=self.state) if self.actions else None
 
 
 class PolicyPlanner(Planner["SceneAssets"]):
@@ -48,13 +66,21 @@ class PolicyPlanner(Planner["SceneAssets"]):
         execute: Actions of an answer that are carried out before the policy is asked again.
         limit: Steps of an episode at most.
         device: ``cpu`` or ``cuda``, for the pictures that the policy looks at.
+        view: Signals that it was trained on; by default those that it states.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: PolicySettings) -> Self:
         """Make the planner of an evaluation."""
         opened = partial(open_policy, settings.policy, options=settings.options)
-        return cls(context.need_task(), opened, execute=settings.execute, limit=settings.limit, device=context.device)
+        return cls(
+            context.need_task(),
+            opened,
+            execute=settings.execute,
+            limit=settings.limit,
+            device=context.device,
+            view=settings.view,
+        )
 
     def __init__(
         self,
@@ -64,8 +90,9 @@ class PolicyPlanner(Planner["SceneAssets"]):
         execute: int = 8,
         limit: int = DEFAULT_LIMIT,
         device: str = "cpu",
+        view: SignalView | None = None,
     ):
-        self._task, self._make_policy, self._device = task, make_policy, device
+        self._task, self._make_policy, self._device, self._view = task, make_policy, device, view
         self._execute, self._limit = execute, limit
         self._environment: Environment | None = None
 
@@ -79,14 +106,21 @@ class PolicyPlanner(Planner["SceneAssets"]):
         """One attempt at a layout, or some while there are faults."""
         if self._environment is None:
             environment = Environment(self._task, item.scene.assets, needs=self._policy.needs, device=self._device)
-            self._policy.begin_task(environment.conventions)
+            view = self._view or self._policy.view or SignalView()
+            self._signals = RobotSignals(item.scene.assets.robot, view)
+            self._policy.begin_task(self._signals.conventions(environment.conventions))
             self._environment = environment
         # What the policy looked at is not kept: pictures are drawn again for the episodes that are watched.
         unseen = tuple(with_cameras(layout, ()) for layout in item.layouts)
         for attempt in range(FAULT_ATTEMPTS):
             begin = time.process_time()
             trajectory = roll_out(
-                self._environment, self._policy, item.layouts[0], execute=self._execute, limit=self._limit
+                self._environment,
+                self._policy,
+                item.layouts[0],
+                execute=self._execute,
+                limit=self._limit,
+                signals=self._signals,
             )
             final = trajectory.outcome.reason not in FAULTS or attempt == FAULT_ATTEMPTS - 1
             times = {"plan": time.process_time() - begin}
@@ -105,7 +139,15 @@ class PolicyPlanner(Planner["SceneAssets"]):
 register_component("plan", "policy", PolicyPlanner, PolicySettings)
 
 
-def roll_out(environment: Environment, policy: Policy, layout: Layout, *, execute: int, limit: int) -> Trajectory:
+def roll_out(
+    environment: Environment,
+    policy: Policy,
+    layout: Layout,
+    *,
+    execute: int,
+    limit: int,
+    signals: RobotSignals | None = None,
+) -> Trajectory:
     """Let a policy act in one layout to the end; a failure or a fault is an outcome, not an error.
 
     Args:
@@ -114,13 +156,16 @@ def roll_out(environment: Environment, policy: Policy, layout: Layout, *, execut
         layout: What was drawn.
         execute: Actions of an answer that are carried out before the policy is asked again.
         limit: Steps at most.
+        signals: Of the view that the policy was trained on; by default what is stored.
     """
+    signals = signals or RobotSignals(environment.assets.robot, SignalView())
     environment.reset(layout)
+    signals.begin(environment.simulation)
     seed = int(layout.key.generator("policy").integers(2**31))
     episode = PolicyEpisode(key=layout.key, instruction=layout.visual.instruction, seed=seed)
     try:
         policy.reset(episode)
-        outcome = _act(environment, policy, execute=execute, limit=limit)
+        outcome = _act(environment, policy, signals, execute=execute, limit=limit)
     except PolicyFault as fault:
         outcome = Outcome(success=False, phase="policy", reason=fault.reason, detail=fault.detail)
     except WildAction as wild:
@@ -129,12 +174,12 @@ def roll_out(environment: Environment, policy: Policy, layout: Layout, *, execut
     return environment.finish(outcome)
 
 
-def _act(environment: Environment, policy: Policy, *, execute: int, limit: int) -> Outcome:
+def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int, limit: int) -> Outcome:
     failure = environment.judge()
     while environment.step_count < limit:
-        actions = _ask(environment, policy, execute=min(execute, limit - environment.step_count))
+        actions = _ask(environment, policy, signals, execute=min(execute, limit - environment.step_count))
         for action in actions:
-            result = environment.step(action)
+            result = environment.step(_command(environment, signals, action))
             failure = result.failure
             if not result.is_stable and failure:
                 return failure
@@ -144,17 +189,20 @@ def _act(environment: Environment, policy: Policy, *, execute: int, limit: int) 
     return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 
 
-def _ask(environment: Environment, policy: Policy, *, execute: int) -> FloatArray:
+def _ask(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int) -> FloatArray:
     first = environment.step_count == 0
-    observation = environment.observe()
+    observation = signals.observed(environment.observe())
     tick()
     with allow(FIRST_ANSWER if first else ANSWER):
         answer = policy.act(observation)
-    checked = check_actions(
-        answer,
-        task=environment.conventions,
-        posture=environment.present_action(),
-        execute=execute,
-        first=first,
-    )
-    return checked.actions[:execute]
+    return check_rows(answer, names=signals.action_names, execute=execute)[:execute]
+
+
+def _command(environment: Environment, signals: RobotSignals, action: FloatArray) -> FloatArray:
+    """The command (A,) of one action, which may be relative to the posture in which it is carried out."""
+    posture = environment.present_action()
+    command = signals.command(action, posture)
+    first = environment.step_count == 0
+    checked = check_actions(command[None], task=environment.conventions, posture=posture, execute=1, first=first)
+    signals.asked(checked.actions[0])
+    return checked.actions[0]

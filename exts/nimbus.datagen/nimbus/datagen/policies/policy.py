@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.policies.signal_view import SignalView
 
 DEFAULT_LIMIT = 200
 """Steps of an episode at most, where neither the policy nor its demonstrations state a length."""
@@ -40,7 +41,7 @@ class PolicyTask:
     rate: float
     """Actions a second [Hz]."""
     joint_names: tuple[str, ...]
-    """Names of the entries of ``state``."""
+    """Names of the entries of ``velocity``."""
     action_names: tuple[str, ...]
     action_low: FloatArray
     """(A,) smallest commands [rad or m]."""
@@ -50,6 +51,16 @@ class PolicyTask:
     """Width and height [px] by name."""
     feature_names: tuple[str, ...] = ()
     """Names of the entries of ``environment_state``."""
+    state_names: tuple[str, ...] = ()
+    """Names of the entries of ``state``: those of the joints, where none are given."""
+    control_mode: str = "joint"
+    rotation: str = "6d"
+    """Form of rotations, where the control mode has some."""
+
+    def __post_init__(self) -> None:
+        """Name the state."""
+        if not self.state_names:
+            object.__setattr__(self, "state_names", self.joint_names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +85,7 @@ class PolicyObservation:
     step: int
     """Record periods since the start."""
     state: FloatArray
-    """(J,) joint positions, measured [rad or m]."""
+    """(S,) joint positions, measured, or in the form of the policy's view [rad or m]."""
     velocity: FloatArray
     """(J,) [rad/s or m/s]"""
     images: Mapping[str, NDArray[np.uint8]]
@@ -106,6 +117,8 @@ class Policy(ABC):
     """Steps that an episode may take; 0: not known."""
     horizon: int = 0
     """Actions of an answer; 0: not known."""
+    view: SignalView | None = None
+    """Signals that it was trained on; None: not known, and taken for those that are stored."""
 
     def begin_task(self, task: PolicyTask) -> None:
         """Take the conventions of the task; called once, before the first episode.
@@ -124,7 +137,7 @@ class Policy(ABC):
         """Choose the next actions.
 
         Returns:
-            (K, A) commanded positions of all arms and grippers [rad or m], the first one for now.
+            (K, A) commanded positions of all arms and grippers [rad or m], or actions of its view; the first for now.
         """
 
     def close(self) -> None:
@@ -146,34 +159,47 @@ _FURTHEST = 0.5
 """[rad or m] A first action further from the posture than this is a jump: the largest of our demonstrations is 0.2."""
 
 
+def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
+    """The rows (K, M) of an answer.
+
+    Args:
+        answer: As the policy gave it.
+        names: Names of its M entries.
+        execute: Rows that are to be executed.
+
+    Raises:
+        PolicyFault: It is not an array of that form, too short, or not finite.
+    """
+    width = len(names)
+    try:
+        rows = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise PolicyFault(Reason.BAD_ACTION, f"no array of numbers: {error}") from None
+    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
+        raise PolicyFault(Reason.BAD_ACTION, f"shape {rows.shape}, expected (K, {width}): {', '.join(names)}")
+    if len(rows) < execute:
+        raise PolicyFault(Reason.BAD_ACTION, f"{len(rows)} actions, {execute} are to be executed: lower --execute")
+    if not np.isfinite(rows).all():
+        raise PolicyFault(Reason.BAD_ACTION, "an action is not finite")
+    return rows
+
+
 def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, execute: int, first: bool) -> CheckedAnswer:
-    """Check what a policy answered.
+    """Check commands that a policy answered.
 
     Args:
         answer: (K, A) commands, as the policy gave them.
         task: The task's conventions.
         posture: (A,) the action that asks for the present posture [rad or m].
         execute: Rows that are to be executed.
-        first: It is the episode's first answer, which must begin near the posture.
+        first: They are the episode's first, which must begin near the posture.
 
     Raises:
         PolicyFault: It is not an array of that form, not finite, or in other units: the episode's first answer is
             beyond a joint's limits by more than its range.
         WildAction: The episode begins far from the posture, or a later answer is so far beyond the limits.
     """
-    width = len(task.action_names)
-    try:
-        rows = np.asarray(answer, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise PolicyFault(Reason.BAD_ACTION, f"no array of numbers: {error}") from None
-    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
-        raise PolicyFault(
-            Reason.BAD_ACTION, f"shape {rows.shape}, expected (K, {width}): {', '.join(task.action_names)}"
-        )
-    if len(rows) < execute:
-        raise PolicyFault(Reason.BAD_ACTION, f"{len(rows)} actions, {execute} are to be executed: lower --execute")
-    if not np.isfinite(rows).all():
-        raise PolicyFault(Reason.BAD_ACTION, "an action is not finite")
+    rows = check_rows(answer, names=task.action_names, execute=execute)
     limited = np.clip(rows, task.action_low, task.action_high)
     beyond = np.abs(rows - limited) > task.action_high - task.action_low
     if beyond.any():

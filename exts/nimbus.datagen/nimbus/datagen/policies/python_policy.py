@@ -42,7 +42,7 @@ class PythonPolicy(Policy):
                 what, where=self._where, instead="return an object with reset(episode) and act(observation)"
             )
         self._policy: Any = made
-        self.needs = getattr(made, "needs", Needs())
+        self.needs, self.view = getattr(made, "needs", Needs()), getattr(made, "view", None)
         self.identity = getattr(made, "identity", "") or file_identity(path)
         self.limit, self.horizon = int(getattr(made, "limit", 0)), int(getattr(made, "horizon", 0))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyFault, PolicyObservation
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -31,6 +32,7 @@ class RecordedPolicy(Policy):
     """
 
     needs = Needs(cameras=())
+    view = SignalView()
 
     def __init__(self, folder: Path, *, actions: str = "executed") -> None:
         if actions not in ACTIONS:

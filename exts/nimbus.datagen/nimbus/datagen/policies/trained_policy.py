@@ -20,6 +20,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.info import read_info
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
@@ -98,6 +99,8 @@ class TrainedPolicy(Policy):
     Raises:
         InputError: They are not there, or damaged.
     """
+
+    view = SignalView()
 
     def __init__(self, folder: Path, *, weights: str = WEIGHTS) -> None:
         self.settings = read_typed(TrainedSettings, folder / SETTINGS)

@@ -23,12 +23,12 @@ from nimbus.datagen.datasets.export.publication import (
 )
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.side_videos import check_side_videos, write_side_videos
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source, open_source
 from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_tree, write_new
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version

@@ -12,10 +12,10 @@ from nimbus.datagen.datasets.export.features import Tasks, columns_of, episode_s
 from nimbus.datagen.datasets.export.parquet import write_parquet
 from nimbus.datagen.datasets.export.parts import EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.h264 import PLAIN
 
 NEEDS_PARTS = True

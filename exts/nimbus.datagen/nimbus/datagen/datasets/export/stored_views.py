@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.errors import InputError
@@ -19,6 +18,7 @@ from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.machine import silent_stderr
 from nimbus.datagen.policies.control_modes import ControlMode, ToolControl, make_control
 from nimbus.datagen.policies.features import SceneFeatures
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.state_forms import StateForm, commands_before
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation

@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.signal_view import SignalView
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 IMAGES = "observation.images."

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")

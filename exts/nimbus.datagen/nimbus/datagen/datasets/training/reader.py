@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.training.frames import IMAGES, Frames, open_frames
 from nimbus.datagen.errors import suggest
+from nimbus.datagen.policies.signal_view import SignalView
 
 Sample = dict[str, Any]
 """Arrays by feature, ``<feature>_is_pad`` of those with a window, and ``task``, ``episode_index``, ``frame_index``,

@@ -16,7 +16,6 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.shards import FORMAT, MANIFEST, SHARD
-from nimbus.datagen.datasets.export.signal_view import SignalView
 from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
 from nimbus.datagen.datasets.export.stored_views import StoredViews
 from nimbus.datagen.datasets.quality.finding import Unreadable
@@ -25,6 +24,7 @@ from nimbus.datagen.datasets.training.frames import Recent
 from nimbus.datagen.datasets.training.native import COLUMNS, FACTS, by_name
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import Pixels, as_typed, check_regular, parse_plain
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile

@@ -129,9 +129,18 @@ def _write_npy(array: Array) -> dict[str | bytes, object]:
     return {"__ndarray_class__": True, "as_npy": out.getvalue()}
 
 
-def _read_npy(held: Mapping[object, object]) -> object:
-    if "__ModalityConfig_class__" in held:
+def _write_nd(array: Array) -> dict[str | bytes, object]:
+    described = {b"nd": True, b"type": array.dtype.str, b"kind": b"", b"shape": array.shape}
+    return {**described, b"data": array.tobytes()}
+
+
+def _read_groot(held: Mapping[object, object]) -> object:
+    if "__ModalityConfig_class__" in held or "__ModalityConfig__" in held:
         return held.get("as_json")
+    if b"nd" in held:
+        shape = held.get(b"shape") if held[b"nd"] else ()
+        found = _array(held.get(b"data"), held.get(b"type"), shape)
+        return found if held[b"nd"] else found.item()
     if "__ndarray_class__" not in held:
         return held
     if not isinstance(data := held.get("as_npy"), bytes):
@@ -147,7 +156,9 @@ def _read_npy(held: Mapping[object, object]) -> object:
 
 OPENPI = Marking(_write_openpi, _read_openpi)
 """openpi's ``msgpack_numpy``."""
-GROOT = Marking(_write_npy, _read_npy)
-"""GR00T's ``MsgSerializer``."""
+GROOT = Marking(_write_npy, _read_groot)
+"""GR00T's ``MsgSerializer`` up to N1.6; it reads that of N1.7 as well."""
+GROOT_N17 = Marking(_write_nd, _read_groot)
+"""GR00T's ``MsgSerializer`` of N1.7, which is msgpack-numpy's without pickle."""
 VLA_EVAL = Marking(_write_vla_eval, _read_vla_eval)
 """vla-eval's ``numpy_codec``; pictures travel as arrays, without loss."""

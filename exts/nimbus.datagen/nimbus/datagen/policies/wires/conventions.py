@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, fields
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain
+from nimbus.datagen.policies.control_modes import MODE_NAMES
 from nimbus.datagen.policies.policy import PolicyTask
+from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.wires.name_map import Translation
 
 _RADIANS = ("rad", "radian", "radians", "SI")
@@ -26,6 +28,10 @@ class Declaration:
     """Actions a second [Hz]."""
     units: str = ""
     control_mode: str = ""
+    rotation: str = ""
+    """Form of rotations of tools, in the words of exports."""
+    state_form: str = ""
+    """``measured`` or ``commanded``."""
     joint_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     action_dim: int = 0
@@ -42,8 +48,18 @@ class Declaration:
     action_keys: tuple[str, ...] = ()
     """Arrays of its answers, by their names on the wire."""
     prompt: str = ""
+    poses: tuple[str, ...] = ()
+    """Arrays of its answers that are poses of a tool."""
     problems: tuple[str, ...] = field(default=())
     """Conventions that no map bridges."""
+
+    @property
+    def view(self) -> SignalView | None:
+        """View in the words of exports; None where it states none."""
+        mode = "joint" if self.control_mode in ("", *_ABSOLUTE) else self.control_mode
+        if mode not in MODE_NAMES or not (self.control_mode or self.rotation or self.state_form):
+            return None
+        return SignalView(actions=mode, rotation=self.rotation or "6d", state=self.state_form or "measured")
 
 
 def read_declaration(metadata: Mapping[object, object], *, where: str) -> Declaration:
@@ -78,15 +94,17 @@ def compare_conventions(declared: Declaration, task: PolicyTask, translation: Tr
         same = theirs == ours if isinstance(theirs, str) else math.isclose(theirs, float(ours), rel_tol=1e-3)
         if theirs and not same:
             problems.append(f"the server expects the {what} {theirs}, the task has {ours}")
-    for what, theirs, known in (
-        ("units", declared.units, _RADIANS),
-        ("control mode", declared.control_mode, _ABSOLUTE),
-    ):
-        if theirs and theirs not in known:
-            problems.append(f"the server has the {what} '{theirs}', actions are absolute positions in rad and m")
+    if declared.units and declared.units not in _RADIANS:
+        problems.append(f"the server has the units '{declared.units}', actions are absolute positions in rad and m")
+    mode = "joint" if declared.control_mode in _ABSOLUTE else declared.control_mode
+    if mode and mode != task.control_mode:
+        problems.append(f"the server has the control mode '{mode}', it is evaluated in '{task.control_mode}'")
+    if declared.poses and not task.control_mode.startswith("tool"):
+        what = f"the server's action '{declared.poses[0]}' is a pose of the hand"
+        problems.append(f"{what}, it is evaluated in '{task.control_mode}'")
     for what, theirs, ours in (
         ("actions", declared.action_names, task.action_names),
-        ("state", declared.joint_names, task.joint_names),
+        ("state", declared.joint_names, task.state_names),
     ):
         if theirs and what not in mapped and theirs != ours:
             problems.append(f"the server's {what} are {_listed(theirs)}; the task's are {_listed(ours)}")

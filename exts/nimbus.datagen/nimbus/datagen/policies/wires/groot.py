@@ -1,4 +1,7 @@
-"""GR00T's wire: requests over ZeroMQ, msgpack with arrays as npy; names come from the server's modalities."""
+"""GR00T's wire: requests over ZeroMQ, msgpack with arrays; names come from the server's modalities.
+
+Arrays are npy files up to N1.6, and msgpack-numpy's maps from N1.7 on; the mark of the modalities decides.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ import zmq.utils.monitor
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
-from nimbus.datagen.policies.wires.codec import GROOT, LARGEST, FrameError
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST, FrameError
 from nimbus.datagen.policies.wires.conventions import Declaration
 from nimbus.datagen.policies.wires.name_map import NameMap, PictureView, Question
 from nimbus.datagen.policies.wires.openpi import decode_map
 from nimbus.datagen.policies.wires.remote_policy import Wire
 
+_N17_MARK = b"__ModalityConfig__"
 _LOST = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _REFUSED = zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 """Events before there was a connection."""
@@ -34,6 +38,7 @@ class GrootWire(Wire):
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self._marking = GROOT
         self._socket: zmq.Socket[bytes] | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
@@ -59,6 +64,7 @@ class GrootWire(Wire):
             state_keys=keys["state"],
             action_keys=keys["action"],
             prompt=next(iter(keys["language"]), ""),
+            poses=tuple(_poses(metadata)),
             problems=tuple(_problems(metadata)),
         )
 
@@ -67,7 +73,7 @@ class GrootWire(Wire):
         cameras, states, actions = declared.cameras or {}, declared.state_keys, declared.action_keys
         return NameMap(
             cameras={name: PictureView(camera=name) for name in cameras if name in task.cameras},
-            state={states[0]: task.joint_names} if len(states) == 1 else {},
+            state={states[0]: task.state_names} if len(states) == 1 else {},
             prompt=declared.prompt or None,
             actions={actions[0]: task.action_names} if len(actions) == 1 else {},
         )
@@ -106,10 +112,13 @@ class GrootWire(Wire):
     ) -> Mapping[object, object]:
         assert self._socket is not None, "open comes first"
         try:
-            self._socket.send(GROOT.pack({"endpoint": endpoint} | ({} if data is None else {"data": data})))
+            self._socket.send(self._marking.pack({"endpoint": endpoint} | ({} if data is None else {"data": data})))
         except zmq.ZMQError as error:
             raise PolicyFault(Reason.POLICY_ERROR, f"no connection: {error}") from None
-        answer = _decoded(self._receive(self._socket, seconds))
+        frame = self._receive(self._socket, seconds)
+        if endpoint == "get_modality_config":
+            self._marking = GROOT_N17 if _N17_MARK in frame else GROOT
+        answer = _decoded(frame)
         if isinstance(error := answer.get("error"), str):
             raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {error[:300]}")
         return answer
@@ -155,13 +164,17 @@ def _indices(metadata: Mapping[object, object], name: str) -> tuple[object, ...]
 
 
 def _problems(metadata: Mapping[object, object]) -> Iterator[str]:
-    """Find modalities that need more than the present, or other actions than joints."""
+    """Find modalities that need more than the present."""
     for name in ("video", "state", "language"):
         if len(_indices(metadata, name)) > 1:
             yield f"the server wants {len(_indices(metadata, name))} time steps of {name}, there is one"
+
+
+def _poses(metadata: Mapping[object, object]) -> Iterator[str]:
+    """Find actions that are poses of the hand."""
     held = metadata.get("action")
     configs = held.get("action_configs") if isinstance(held, dict) else None
     for name, config in zip(_keys(metadata, "action"), configs if isinstance(configs, tuple) else (), strict=False):
         kind = config.get("type") if isinstance(config, dict) else None
         if kind == "EEF":
-            yield f"the server's action '{name}' is a pose of the hand; the task has joints"
+            yield name

@@ -124,7 +124,7 @@ class Translation:
         self.names, self._task = names, task
         self._document, self.where = document, where
         self._check_cameras()
-        self._state = self._columns("state", names.state or {}, task.joint_names)
+        self._state = self._columns("state", names.state or {}, task.state_names)
         self._velocity = self._columns("velocity", names.velocity or {}, task.joint_names)
         self._actions = self._columns("actions", names.actions or {}, task.action_names)
         given = [index for columns in self._actions.values() for index in columns]

@@ -72,7 +72,7 @@ class OpenpiWire(Wire):
                 for name in task.cameras
                 if wanted is None or IMAGES + name in wanted
             },
-            state={STATE: task.joint_names},
+            state={STATE: task.state_names},
             velocity={VELOCITY: task.joint_names},
             environment_state=SCENE if declared.environment_state else None,
             prompt="prompt",

@@ -100,7 +100,7 @@ class RemotePolicy(Policy):
             raise InputError(what, where=address, instead="add --checkpoint NAME")
         named = "" if self._document is None else f" {hashlib.sha256(self._document.text.encode()).hexdigest()[:8]}"
         self.identity = f"{wire.name} {checkpoint} {self._digest}{named}"
-        self.limit, self.horizon = declared.limit, declared.action_horizon
+        self.limit, self.horizon, self.view = declared.limit, declared.action_horizon, declared.view
         self.needs = Needs(
             cameras=self._wanted_cameras(declared),
             environment_state=declared.environment_state or bool(self._map.environment_state),

@@ -56,7 +56,7 @@ class VlaEvalWire(Wire):
         return NameMap(
             cameras={name: PictureView(camera=name) for name in task.cameras if wanted is None or name in wanted},
             pictures_in="images",
-            state={"state": task.joint_names},
+            state={"state": task.state_names},
             environment_state="environment_state" if declared.environment_state else None,
             prompt="task_description",
             actions={"actions": task.action_names},

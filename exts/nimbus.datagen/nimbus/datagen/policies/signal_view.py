@@ -21,6 +21,15 @@ class SignalView:
     done: bool = False
     """``next.done`` and ``next.success``."""
 
+    def __str__(self) -> str:
+        """The actions and states, in words."""
+        turns = f" with rotations as {self.rotation}" if self.actions.startswith("tool") else ""
+        return f"{self.actions}{turns}, state {self.state}"
+
+    def acts_like(self, other: SignalView) -> bool:
+        """Compare actions and states alone."""
+        return str(self) == str(other)
+
     @property
     def is_stored(self) -> bool:
         """True where signals are those that are stored, and no others."""

@@ -1,0 +1,65 @@
+"""The signals of a robot in a view: what a policy sees of its joints, and the commands that its actions ask for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.policies.control_modes import make_control
+from nimbus.datagen.policies.policy import PolicyObservation, PolicyTask
+from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.policies.state_forms import StateForm
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+
+
+class RobotSignals:
+    """States and actions of one robot in a view.
+
+    Args:
+        robot: The robot.
+        view: The choice; ``done`` and ``environment_state`` of it count for nothing here.
+
+    Raises:
+        InputError: There is no such mode, or the robot cannot follow it.
+    """
+
+    def __init__(self, robot: Robot, view: SignalView) -> None:
+        self._control = make_control(view.actions, robot, rotation=view.rotation)
+        self._form = StateForm(robot, view.state)
+        self.view = view
+        self.action_names, self.state_names = self._control.names, self._form.names
+
+    def conventions(self, task: PolicyTask) -> PolicyTask:
+        """Names and limits of a task, as the policy meets them."""
+        low, high = self._control.limits(task.action_low, task.action_high)
+        return replace(
+            task,
+            state_names=self.state_names,
+            action_names=self.action_names,
+            action_low=low,
+            action_high=high,
+            control_mode=self.view.actions,
+            rotation=self.view.rotation,
+        )
+
+    def begin(self, simulation: NewtonSimulation) -> None:
+        """Take over an episode that was loaded."""
+        self._control.begin(simulation)
+        self._asked = simulation.present_action()
+
+    def observed(self, seen: PolicyObservation) -> PolicyObservation:
+        """An observation with the state (S,) of the view [rad or m]."""
+        return replace(seen, state=self._form.rows(seen.state[None], self._asked[None])[0])
+
+    def command(self, action: FloatArray, posture: FloatArray) -> FloatArray:
+        """The command (A,) [rad or m] that an action (M,) asks for in a posture (A,).
+
+        Raises:
+            PolicyFault: There is none.
+        """
+        return self._control.to_commands(action[None], posture)[0]
+
+    def asked(self, command: FloatArray) -> None:
+        """Take note of a command (A,) that was carried out [rad or m]."""
+        self._asked = command
