@@ -42,6 +42,18 @@ def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, nam
     return np.concatenate([state, _SLOW * velocity, scene, *seen], axis=1)
 
 
+def posture_part(state: FloatArray, joint_names: tuple[str, ...], action_names: tuple[str, ...]) -> FloatArray:
+    """Joint positions (T, A) that actions are relative to: those of arm joints [rad or m], and 0 for grippers.
+
+    Args:
+        state: (T, J) joint positions [rad or m].
+        joint_names: (J,)
+        action_names: (A,) an arm joint's action has its name.
+    """
+    columns = [state[:, joint_names.index(name)] if name in joint_names else 0.0 * state[:, 0] for name in action_names]
+    return np.stack(columns, axis=1)
+
+
 def _columns(scene: FloatArray, place: dict[str, int], name: str, *entries: str) -> FloatArray:
     return scene[:, [place[f"{name}.{entry}"] for entry in entries]]
 
@@ -65,6 +77,7 @@ class StatePolicy(TrainedPolicy):
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
         """Compute the next actions (K, A) [rad or m]."""
         seen = observation
-        names = self.settings.feature_names
-        x = state_vector(seen.state[None], seen.velocity[None], seen.environment_state[None], names)
-        return predict(self._weights, x).reshape(self.settings.horizon, -1)
+        mine = self.settings
+        x = state_vector(seen.state[None], seen.velocity[None], seen.environment_state[None], mine.feature_names)
+        actions = predict(self._weights, x).reshape(mine.horizon, -1)
+        return actions + posture_part(seen.state[None], mine.joint_names, mine.action_names) * mine.is_relative

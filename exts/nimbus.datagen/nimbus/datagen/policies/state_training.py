@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
 from nimbus.datagen.policies.policy import TIMES_LONGEST
-from nimbus.datagen.policies.state_policy import StatePolicy, state_vector
+from nimbus.datagen.policies.state_policy import StatePolicy, posture_part, state_vector
 from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -33,7 +33,8 @@ class Demonstrations:
     inputs: FloatArray
     """(N, D) of :func:`~nimbus.datagen.policies.state_policy.state_vector`."""
     targets: FloatArray
-    """(N, H, A) the next actions of each row [rad or m]; after the last one it is repeated."""
+    """(N, H, A) the next actions of each row, those of arm joints relative to its posture [rad or m]; after the last
+    one it is repeated."""
     episodes: NDArray[np.int64]
     """(N,) index of the episode of each row, in the order of their files."""
     settings: TrainedSettings
@@ -90,6 +91,7 @@ class Demonstrations:
                         horizon=HORIZON,
                         limit=0,
                         dataset=dataset,
+                        is_relative=True,
                     )
             scene = features.rows(
                 layout.physical.objects, trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
@@ -99,7 +101,8 @@ class Demonstrations:
             rows = state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names)
             inputs.append(rows[kept])
             ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
-            targets.append(trajectory.actions[ahead][kept])
+            posture = posture_part(trajectory.joint_positions, trajectory.joint_names, trajectory.action_names)
+            targets.append((trajectory.actions[ahead] - posture[:, None])[kept])
             episodes.append(np.full(kept.sum(), number))
             longest = max(longest, count)
         assert settings is not None

@@ -56,6 +56,8 @@ class TrainedSettings:
     """Steps that an episode may take: twice the longest demonstration."""
     dataset: str = ""
     """Hash of the demonstrations (D0)."""
+    is_relative: bool = False
+    """The network gives arm joints relative to the posture in which it is asked."""
     options: dict[str, float] = field(default_factory=dict)
     """Sizes of the network, by name."""
 
