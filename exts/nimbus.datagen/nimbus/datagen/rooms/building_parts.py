@@ -135,8 +135,8 @@ def _socket(m: Modeler, size: Size, rng: np.random.Generator) -> None:
 
 def _rug(m: Modeler, size: Size, rng: np.random.Generator) -> None:
     width, depth, height = size
-    m.block(size, "fabric")
-    m.box((-width / 2 + 0.08, -depth / 2 + 0.08, 0), (width / 2 - 0.08, depth / 2 - 0.08, height + 0.001), "accent")
+    m.block(size, "accent")
+    m.box((-width / 2 + 0.05, -depth / 2 + 0.05, 0), (width / 2 - 0.05, depth / 2 - 0.05, height + 0.001), "fabric")
 
 
 def _column(m: Modeler, size: Size, rng: np.random.Generator) -> None:

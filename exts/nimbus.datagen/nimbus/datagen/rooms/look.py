@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.modeling import Color
 from nimbus.datagen.rooms.settings import Family
@@ -52,6 +53,23 @@ class TextureSlot:
     """[m]"""
 
 
+_FLOORS: Mapping[Family, tuple[str, ...]] = {
+    "kitchen": ("tiles", "wood"),
+    "office": ("wood", "fabric"),
+    "storage": ("concrete",),
+    "workshop": ("concrete", "wood"),
+    "shop": ("tiles", "laminate", "wood"),
+}
+_TOPS: Mapping[Family, tuple[str, ...]] = {
+    "kitchen": ("wood", "laminate", "marble", "concrete"),
+    "office": ("wood", "laminate"),
+    "storage": ("laminate", "wood"),
+    "workshop": ("wood",),
+    "shop": ("wood", "laminate", "marble"),
+}
+_WALLS = ("paint", "plaster", "paint", "concrete")
+
+
 @dataclass(frozen=True)
 class Look:
     """Colors and textures of one room."""
@@ -60,6 +78,8 @@ class Look:
     """sRGB by slot."""
     textures: Mapping[str, TextureSlot]
     """By slot; these have no color of their own."""
+    surfaces: Mapping[str, SurfaceLook]
+    """Of ``table``, ``floor`` and ``backdrop``, in episodes that draw no materials."""
 
 
 def draw_look(family: Family, seed: int) -> Look:
@@ -89,10 +109,14 @@ def draw_look(family: Family, seed: int) -> Look:
         """Draw a variant of a texture."""
         return TextureSlot(name, int(rng.integers(2**31 - 1)), period)
 
-    tops = ("wood", "laminate", "marble", "concrete")
+    def chosen(names: tuple[str, ...], period: float) -> TextureSlot:
+        """Draw one of several textures."""
+        return texture(names[int(rng.integers(len(names)))], period)
+
+    top, floor, wall = chosen(_TOPS[family], 1.6), chosen(_FLOORS[family], 2.4), chosen(_WALLS, 3.1)
     textures = {
         "wood": texture("wood", float(rng.uniform(0.9, 1.5))),
-        "worktop": texture(tops[int(rng.integers(len(tops)))], 1.6),
+        "worktop": top,
         "fabric": texture("fabric", 0.35),
         "tile": texture("tiles", float(rng.uniform(0.4, 0.9))),
         "outdoors": texture("outdoors", 1.0),
@@ -100,4 +124,8 @@ def draw_look(family: Family, seed: int) -> Look:
     if is_wooden and family in ("kitchen", "office", "shop"):
         textures["front"] = texture("wood", float(rng.uniform(1.2, 1.8)))
         del colors["front"]
-    return Look(colors=colors, textures=textures)
+    surfaces = {
+        name: SurfaceLook(texture=slot.name, texture_seed=slot.seed)
+        for name, slot in (("table", top), ("floor", floor), ("backdrop", wall))
+    }
+    return Look(colors=colors, textures=textures, surfaces=surfaces)

@@ -13,13 +13,15 @@ from nimbus.datagen.rooms.building_parts import BUILDING, SKIRTING
 from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, Size, by_name
 from nimbus.datagen.rooms.kitchen_parts import KITCHEN
 from nimbus.datagen.rooms.modeling import Modeler, placed
+from nimbus.datagen.rooms.office_parts import OFFICE
+from nimbus.datagen.rooms.shop_parts import SHOP
 from nimbus.datagen.rooms.small_parts import SMALL
+from nimbus.datagen.rooms.storage_parts import STORAGE
 from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
+from nimbus.datagen.rooms.workshop_parts import WORKSHOP
 
-KINDS: Mapping[str, FurnishingKind] = by_name((*BUILDING, *KITCHEN, *SMALL))
+KINDS: Mapping[str, FurnishingKind] = by_name((*BUILDING, *KITCHEN, *OFFICE, *STORAGE, *WORKSHOP, *SHOP, *SMALL))
 """Kinds of furnishings by name."""
-STRUCTURE = ("wall", "floor_surface")
-"""Kinds of what closes the room beside them."""
 _TOUCH = 1e-4
 """[m] Overlap that counts as touching."""
 _TRIES = 12
@@ -28,6 +30,8 @@ _EYE = 0.75
 """[m] Farthest that cameras and elbows reach beyond the sides of the bench."""
 _AHEAD, _BEHIND = 0.95, 0.55
 """[m] The same to the front, where a camera stands, and to the back."""
+_HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
+"""[m] Heights above the floor of what does not hang before the eyes."""
 _LOW, _HIGH = -0.1, 1.45
 """[m] Below and above the work surface: what a robot sweeps and cameras look through."""
 
@@ -212,6 +216,18 @@ class Plan:
                     self._keep(made)
             at += step + float(self.rng.exponential(0.12))
 
+    def set_down(self, kind: str, place: tuple[float, float], furnishing: Furnishing) -> Furnishing | None:
+        """Set a thing onto the top of a furnishing at x, y [m], with its front to the room; None where it is taken."""
+        turn = quat_from_axis_angle((0, 0, 1), self._facing(furnishing))
+        pose = make_transform((*place, float(furnishing.bounds[1, 2]) + 0.001), turn)
+        return self._fit(kind, pose, KINDS[kind].draw_size(self.rng))
+
+    def along(self, side: Side, furnishing: Furnishing) -> float:
+        """Middle of a furnishing along a wall, from the start of the wall [m]."""
+        x, y = furnishing.bounds.mean(axis=0)[:2]
+        places = {"right": x - self.x[0], "front": y - self.y[0], "left": self.x[1] - x, "back": self.y[1] - y}
+        return float(places[side])
+
     def _facing(self, furnishing: Furnishing) -> float:
         """Yaw [rad] of what faces the room from where a furnishing stands: away from the nearest wall."""
         x, y = furnishing.bounds.mean(axis=0)[:2]
@@ -222,8 +238,7 @@ class Plan:
         """Add skirting and ceiling, and hang kinds at free places of the walls, each once or not at all."""
         for kind in wall_kinds:
             side = ("back", "left", "right")[int(self.rng.integers(3))]
-            size, up = KINDS[kind].draw_size(self.rng), float(self.rng.uniform(1.2, 1.5))
-            up = 0.3 if kind == "socket" else up
+            size, up = KINDS[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
             along = float(self.rng.uniform(0.4, max(0.41, self.walls[side].length - 0.4)))
             self.against(side, kind, along, up=up, size=size)
         for wall in self.walls.values():

@@ -10,7 +10,7 @@ from pydantic import Field
 from nimbus.datagen.files.quantities import Metres, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
 
-Family: TypeAlias = Literal["kitchen"]
+Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 """Families of rooms."""
 BENCH = "table"
@@ -35,6 +35,11 @@ class RoomSettings(StrictModel):
     size: tuple[Annotated[Metres, Field(ge=4.4, le=8)], Annotated[Metres, Field(ge=4.4, le=8)]] | None = Field(
         None, description="Depth, which the robot looks along, and width [m]; left out: drawn by the seed."
     )
+
+    @property
+    def look_seed(self) -> int:
+        """Number of the look."""
+        return self.seed if self.look is None else self.look
 
     @property
     def reference(self) -> str:

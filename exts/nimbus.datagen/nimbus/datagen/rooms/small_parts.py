@@ -12,7 +12,8 @@ def any_color(rng: np.random.Generator, *, value: tuple[float, float] = (0.25, 0
     """Draw a color that printed and dyed things have."""
     import colorsys
 
-    hue, saturation = float(rng.uniform()), float(rng.uniform(0.15, 0.75))
+    hue, is_grey = float(rng.uniform()), rng.uniform() < 0.4
+    saturation = float(rng.uniform(0.02, 0.2) if is_grey else rng.uniform(0.25, 0.65))
     return colorsys.hsv_to_rgb(hue, saturation, float(rng.uniform(*value)))
 
 
@@ -66,7 +67,7 @@ def _pan(m: Modeler, size: Size, rng: np.random.Generator) -> None:
 
 def _knife_block(m: Modeler, size: Size, rng: np.random.Generator) -> None:
     width, depth, height = size
-    tilted = m.at(pitch=-0.25)
+    tilted = m.at(z=0.13 * depth, pitch=-0.25)
     tilted.block((width, depth, height), "wood")
     for x in np.linspace(-0.3, 0.3, 3) * width:
         for y in (-0.2 * depth, 0.15 * depth):

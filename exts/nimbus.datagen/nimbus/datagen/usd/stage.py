@@ -15,6 +15,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout, Quaternion, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.rooms.plan import Bench
+from nimbus.datagen.rooms.room import least_size
 from nimbus.datagen.rooms.settings import RoomSettings, parse_reference
 from nimbus.datagen.usd.room_stage import room_file, room_identity
 
@@ -67,6 +68,8 @@ class StageInfo:
     """Furnishings that lie on walls, ceiling or floor and cast no shadow."""
     classes: tuple[str, ...] = ()
     """All classes that furnishings of stages like this can have; semantic labels count in this order."""
+    room: RoomSettings | None = None
+    """Settings of a generated room."""
     bench: str = ""
     """Stage that a room is built around, or this one itself, as :func:`read_stage` opens it."""
 
@@ -94,11 +97,18 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 
 def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
     """Return the stage of one episode: the room that its layout drew around the bench, or the task's own stage."""
+    room = layout_room(stage, layout)
+    return stage if room == stage.room or room is None else read_stage(room.reference)
+
+
+def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
+    """Return the settings of one episode's room; None on a bare bench."""
     drawn = layout.drawn.get("scene", {})
     if "family" not in drawn:
-        return stage
-    settings = RoomSettings(bench=stage.bench, **{name: drawn[name] for name in ("family", "seed", "look")})
-    return read_stage(settings.reference)
+        return stage.room
+    return RoomSettings.model_validate(
+        {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
+    )
 
 
 def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
@@ -114,10 +124,15 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
     table = base.surfaces["table"]
     floor = min((low for low in (_floor_height(base),) if low < table.lower[2]), default=table.lower[2] - _LEG)
     bench = Bench((table.lower[0], table.lower[1]), (table.upper[0], table.upper[1]), floor)
+    least = least_size(bench)
+    if settings.size is not None and (settings.size[0] < least[0] or settings.size[1] < least[1]):
+        what = "a room of {:g} x {:g} m is too small for the bench and the cameras around it".format(*settings.size)
+        instead = "write at least [{:.1f} m, {:.1f} m]".format(*(value + 0.05 for value in least))
+        raise InputError(what, where=where, instead=instead)
     mount = np.array(base.robot_position)
     path = room_file(settings, bench=bench, stage=base.path, bench_hash=base.content_hash, mount=mount)
     made = _read(Usd.Stage.Open(str(path)), settings.family, path, bench=settings.bench)
-    return replace(made, content_hash=room_identity(settings, base.content_hash))
+    return replace(made, room=settings, content_hash=room_identity(settings, base.content_hash))
 
 
 def _floor_height(base: StageInfo) -> float:
