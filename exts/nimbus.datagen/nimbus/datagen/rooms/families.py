@@ -197,12 +197,12 @@ def furnish_workshop(plan: Plan) -> None:
     plan.below_bench("workshop_base")
     _somewhere(plan, "front", "roller_door" if rng.uniform() < 0.5 else "door", low=0.0)
     _somewhere(plan, other, "window", low=1.1)
-    rows = (
-        ("back", ("workbench", "tool_chest", "workbench", "wire_shelf", "tool_chest")),
-        (busy, ("workbench", "tool_chest")),
-    )
+    rows: dict[Side, tuple[str, ...]] = {
+        "back": ("workbench", "tool_chest", "workbench", "wire_shelf", "tool_chest"),
+        busy: ("workbench", "tool_chest"),
+    }
     benches = []
-    for side, kinds in rows:
+    for side, kinds in rows.items():
         for made in _line(plan, side, _pick(plan, kinds, len(kinds)), gap=0.2):
             if made.kind in ("workbench", "tool_chest"):
                 benches.append((side, made))

@@ -79,7 +79,7 @@ class Look:
     textures: Mapping[str, TextureSlot]
     """By slot; these have no color of their own."""
     surfaces: Mapping[str, SurfaceLook]
-    """Of ``table``, ``floor`` and ``backdrop``, in episodes that draw no materials."""
+    """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that draw no materials."""
 
 
 def draw_look(family: Family, seed: int) -> Look:

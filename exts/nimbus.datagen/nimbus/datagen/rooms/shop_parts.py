@@ -101,7 +101,9 @@ def _card_terminal(m: Modeler, size: Size, rng: np.random.Generator) -> None:
 def _basket_stack(m: Modeler, size: Size, rng: np.random.Generator) -> None:
     width, depth, _ = size
     slot = ("accent", "plastic")[int(rng.integers(2))]
-    for z in np.arange(int(rng.integers(3, 8))) * 0.06:
+    z = 0.0
+    for place in range(int(rng.integers(3, 8))):
+        z = 0.06 * place
         half, deep = width / 2, depth / 2
         outer = [(-half, -deep), (half, -deep), (half, deep), (-half, deep)]
         quads = []
