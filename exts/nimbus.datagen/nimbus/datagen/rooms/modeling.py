@@ -28,6 +28,7 @@ _SIDES = {
 """Corners of a box's sides, counter-clockwise from outside; bit 0 of a corner is x, bit 1 y, bit 2 z."""
 
 
+_BITS = np.arange(8)[:, None] >> np.arange(3) & 1 == 1
 _LIT = np.array([0.0, np.sin(0.42), np.cos(0.42)])
 """Unit normal of what shines: seen from below by up to 24 degrees it still faces the eye."""
 
@@ -73,8 +74,7 @@ class Modeler:
             material: Of all sides.
             omit: ``left``, ``right``, ``back``, ``front``, ``bottom``, ``top``.
         """
-        lower, upper = np.minimum(low, high), np.maximum(low, high)
-        corners = np.array([[(lower, upper)[bit >> axis & 1][axis] for axis in range(3)] for bit in range(8)])
+        corners = np.where(_BITS, np.maximum(low, high), np.minimum(low, high))
         quads = [corners[list(side)] for name, side in _SIDES.items() if name not in omit]
         self.quads(np.array(quads), material)
 
@@ -115,16 +115,24 @@ class Modeler:
         rings = np.array(list(profile))
         angles = np.arange(sides + 1) * 2 * np.pi / sides
         around = np.column_stack([np.cos(angles), np.sin(angles)])
-        for (r, z), (s, t) in zip(rings[:-1], rings[1:], strict=True):
-            low = np.column_stack([r * around, np.full(sides + 1, z)])
-            high = np.column_stack([s * around, np.full(sides + 1, t)])
-            slope = np.array([t - z, r - s]) / max(np.hypot(t - z, r - s), 1e-9)
-            normals = np.column_stack([slope[0] * around, np.full(sides + 1, slope[1])])
-            first = np.arange(sides)
-            second = first + sides + 1
-            pairs = [np.column_stack([first, first + 1, second + 1])] if r > 0 else []
-            pairs += [np.column_stack([first, second + 1, second])] if s > 0 else []
-            self._add(material, np.vstack([low, high]), np.vstack([normals, normals]), np.vstack(pairs))
+        low, high = rings[:-1, None], rings[1:, None]
+        step = (high - low) / np.maximum(np.linalg.norm(high - low, axis=-1, keepdims=True), 1e-9)
+        count = len(rings) - 1
+        ends = [
+            np.concatenate([ring[..., :1] * around, np.repeat(ring[..., 1:], sides + 1, axis=1)], axis=-1)
+            for ring in (low, high)
+        ]
+        outward = np.concatenate([step[..., 1:] * around, np.repeat(-step[..., :1], sides + 1, axis=1)], axis=-1)
+        first = np.arange(sides)
+        second = first + sides + 1
+        lower, upper = (
+            np.column_stack(corners) for corners in ((first, first + 1, second + 1), (first, second + 1, second))
+        )
+        offsets = 2 * (sides + 1) * np.arange(count)[:, None, None]
+        faces = [lower + offsets[rings[:-1, 0] > 0], upper + offsets[rings[1:, 0] > 0]]
+        vertices = np.concatenate(ends, axis=1).reshape(-1, 3)
+        normals = np.concatenate([outward, outward], axis=1).reshape(-1, 3)
+        self._add(material, vertices, normals, np.concatenate([one.reshape(-1, 3) for one in faces]))
 
     def rod(self, start: ArrayLike, end: ArrayLike, radius: float, material: Material, *, sides: int = 8) -> None:
         """Add a closed cylinder from one point to another [m]."""

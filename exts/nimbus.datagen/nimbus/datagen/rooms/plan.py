@@ -12,7 +12,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 from nimbus.datagen.rooms.building_parts import BUILDING, SKIRTING
 from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, Size, by_name
 from nimbus.datagen.rooms.kitchen_parts import KITCHEN
-from nimbus.datagen.rooms.modeling import Modeler, placed
+from nimbus.datagen.rooms.modeling import Modeler, Patch, placed
 from nimbus.datagen.rooms.office_parts import OFFICE
 from nimbus.datagen.rooms.shop_parts import SHOP
 from nimbus.datagen.rooms.small_parts import SMALL
@@ -151,12 +151,13 @@ class Plan:
         self, kind: str, x: tuple[float, float], y: tuple[float, float], *, yaw: float | None = None
     ) -> Furnishing | None:
         """Put a furnishing somewhere on a part of the floor [m], turned by an angle [rad] or any way."""
-        size = KINDS[kind].draw_size(self.rng)
+        model = self._model(kind, KINDS[kind].draw_size(self.rng))
         for _ in range(_TRIES):
             turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
-            place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)))
-            if made := self.put(kind, place, yaw=turn, size=size):
-                return made
+            place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)), self.bench.floor)
+            made = self._placed(kind, model, make_transform(place, quat_from_axis_angle((0, 0, 1), turn)))
+            if self._is_free(made.bounds) and self._is_inside(made.bounds):
+                return self._keep(made)
         return None
 
     def put(
@@ -276,11 +277,17 @@ class Plan:
         return made
 
     def _make(self, kind: str, pose: FloatArray, size: Size) -> Furnishing:
-        modeler, known = Modeler(), KINDS[kind]
-        known.build(modeler, size, self.rng)
+        return self._placed(kind, self._model(kind, size), pose)
+
+    def _model(self, kind: str, size: Size) -> list[Patch]:
+        """Build a furnishing in its own frame."""
+        modeler = Modeler()
+        KINDS[kind].build(modeler, size, self.rng)
+        return modeler.patches
+
+    def _placed(self, kind: str, model: list[Patch], pose: FloatArray) -> Furnishing:
         count = sum(one.kind == kind for one in self.furnishings)
-        patches = tuple(placed(modeler.patches, pose))
-        return Furnishing(f"{kind}_{count}", kind, patches, casts_shadow=not known.is_flat)
+        return Furnishing(f"{kind}_{count}", kind, tuple(placed(model, pose)), casts_shadow=not KINDS[kind].is_flat)
 
     def _keep(self, made: Furnishing) -> Furnishing:
         self.furnishings.append(made)
