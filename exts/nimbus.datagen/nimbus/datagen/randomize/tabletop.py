@@ -14,12 +14,14 @@ from nimbus.datagen.random_streams import RUN, Streams, episode_generator
 from nimbus.datagen.randomize.base import Draft, LayoutRandomization
 from nimbus.datagen.randomize.objects import draw_objects
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.rooms.look import draw_look
+from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
 from nimbus.datagen.tasks.control_flow.members import chosen_names
 from nimbus.datagen.tasks.references import build_environment
 from nimbus.datagen.tasks.steps import Composite, Scope, Step, Steps
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.stage import StageInfo, layout_room
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -143,8 +145,7 @@ def draw_visual(
     draft = Draft(
         objects=list(physical.objects),
         cameras=[robot.mounted(settings.camera(name)) for name, settings in task.cameras.items()],
-        surfaces={name: SurfaceLook(texture=texture) for name, texture in _BARE.items()}
-        | dict.fromkeys(things, SurfaceLook()),
+        surfaces=_bare(layout_room(stage, physical)) | dict.fromkeys(things, SurfaceLook()),
         names={item.name: item.kind.replace("_", " ") for item in physical.objects},
     )
     drawn = _apply(task, "visual", draft, streams, simulator)
@@ -160,6 +161,13 @@ def draw_visual(
         drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},
         dome=dome,
     )
+
+
+def _bare(room: RoomSettings | None) -> dict[str, SurfaceLook]:
+    """Make the looks of table, floor and walls in a task that does not randomize materials."""
+    if room is not None:
+        return dict(draw_look(room.family, room.look_seed).surfaces)
+    return {name: SurfaceLook(texture=texture) for name, texture in _BARE.items()}
 
 
 def not_applied(simulator: str, part: str) -> Collection[str]:

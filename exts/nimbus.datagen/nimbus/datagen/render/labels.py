@@ -41,16 +41,17 @@ def make_labels(
     instances = [BACKGROUND, *moving, ROBOT, *still]
     kinds = whole | {name: whole[name.partition(".")[0]] for name in parts_of}
     groups = {name: fixture.group or name for name, fixture in stage.fixtures.items()}
+    furniture = {name: kind for name, kind in stage.furnishings.items() if name in still}
+    plain = [name for name in still if name not in furniture]
     known = [kind for name in libraries for kind in open_library(name).kinds]
-    semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *still, *groups.values(), *known]))
+    semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *plain, *groups.values(), *known, *stage.classes]))
+    classes = furniture | groups | kinds
     if max(len(instances), len(semantics)) > 255:
         raise InputError(f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255")
     return Labels(
         instance_names=tuple(instances),
         instance_bodies=tuple(name if name in moving else "" for name in instances),
-        instance_semantics=np.array(
-            [semantics.index(kinds.get(name, groups.get(name, name))) for name in instances], dtype=np.uint8
-        ),
+        instance_semantics=np.array([semantics.index(classes.get(name, name)) for name in instances], dtype=np.uint8),
         semantic_names=tuple(semantics),
         boxes_3d=np.stack([_bounds([part for part in parts if part.instance == name]) for name in instances]),
     )

@@ -27,6 +27,9 @@ class RenderPart:
     """In the frame of the body, or of the world."""
     image: NDArray[np.uint8]
     """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
+    is_furnishing: bool = False
+    """It stands still in the room: it is traced as a part of one mesh, also where it is made of rectangles."""
+    casts_shadow: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -65,7 +65,13 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[RenderPart, ...]:
         roles = [role for prefix, role in static.items() if path == prefix or path.startswith(prefix + "/")]
         return (roles[0] if roles else "scene"), ""
 
-    return tuple(_merge(builder, owner, coarse=simplify_bodies(stage, robot, builder)))
+    parts = _merge(builder, owner, coarse=simplify_bodies(stage, robot, builder))
+    return tuple(
+        replace(part, is_furnishing=True, casts_shadow=part.instance not in stage.flat)
+        if part.instance in stage.furnishings
+        else part
+        for part in parts
+    )
 
 
 def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
@@ -144,9 +150,7 @@ def _matrix(transform: Any) -> NDArray[np.float64]:
 def load_image(texture: Any) -> NDArray[np.uint8]:
     """(H, W, 3) of a path or an array."""
     if isinstance(texture, str | os.PathLike):
-        from nimbus.datagen.media.picture_files import open_picture
-
-        return np.asarray(open_picture(Path(texture)).convert("RGB"))
+        return _read_image(Path(texture))
     image = np.asarray(texture)
     image = image if image.dtype == np.uint8 else np.rint(image * 255.0).astype(np.uint8)
     return (
@@ -154,3 +158,11 @@ def load_image(texture: Any) -> NDArray[np.uint8]:
         if image.ndim == 3 and image.shape[2] >= 3
         else np.repeat(image.reshape(*image.shape[:2], 1), 3, 2)
     )
+
+
+@lru_cache(maxsize=32)
+def _read_image(path: Path) -> NDArray[np.uint8]:
+    """Read a picture once for all parts that show it: they share its texels on the device."""
+    from nimbus.datagen.media.picture_files import open_picture
+
+    return np.asarray(open_picture(path).convert("RGB"))

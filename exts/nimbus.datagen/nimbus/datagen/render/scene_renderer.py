@@ -13,7 +13,7 @@ from nimbus.datagen.render.render_parts import build_object_parts, build_scene_p
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.render.table_height import around_table
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 
 class SceneRenderer(StackedRenderer):
@@ -46,8 +46,7 @@ class SceneRenderer(StackedRenderer):
         reuse: bool | None = None,
     ) -> None:
         super().__init__(stack=stack, device=device, shadows=shadows, modalities=modalities, reuse=reuse)
-        self._stage, self._libraries = stage, tuple(libraries)
-        self._scene_parts = build_scene_parts(stage, robot)
+        self._stage, self._robot, self._libraries = stage, robot, tuple(libraries)
 
     def load(self, layout: Layout) -> None:
         """Prepare the objects, looks, light and cameras of an episode."""
@@ -57,7 +56,8 @@ class SceneRenderer(StackedRenderer):
         """Make the parts and labels of an episode."""
         objects = layout.physical.objects
         parts = [part for item in objects for part in build_object_parts(item)]
-        parts += around_table(self._scene_parts, rise=layout.visual.table_rise)
+        stage = layout_stage(self._stage, layout.physical)
+        parts += around_table(build_scene_parts(stage, self._robot), rise=layout.visual.table_rise)
         libraries = self._libraries or tuple(dict.fromkeys(item.library for item in objects))
-        labels = make_labels(self._stage, objects, parts, libraries=libraries)
+        labels = make_labels(stage, objects, parts, libraries=libraries)
         return RenderInputs(parts=tuple(parts), labels=labels, visual=layout.visual)

@@ -18,7 +18,7 @@ _LEGS = -0.3
 def around_table(parts: Iterable[RenderPart], *, rise: float) -> Iterator[RenderPart]:
     """The same parts with the room lower by ``rise`` [m]: the world's origin stays on the table."""
     for part in parts:
-        if not rise or part.body or part.instance not in (*_ROOM, _TABLE):
+        if not rise or part.body or not (part.is_furnishing or part.instance in (*_ROOM, _TABLE)):
             yield part
             continue
         vertices = part.triangles.vertices.copy()

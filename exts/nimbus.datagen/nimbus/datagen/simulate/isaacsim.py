@@ -18,7 +18,7 @@ from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, Phy
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
-from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 if TYPE_CHECKING:
     from isaacsim.core.experimental.prims import RigidPrim
@@ -49,7 +49,8 @@ class IsaacSimSimulation:
     """Randomizers that this simulator does not honour yet."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
-        self.stage, self.robot, self.rate = stage, robot, rate
+        self._base = self.stage = stage
+        self.robot, self.rate = robot, rate
         self.steps_per_period = steps_per_period(STEP_RATE, rate)
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
         self._count = 0
@@ -70,6 +71,7 @@ class IsaacSimSimulation:
         path = Path(self._folder.name) / f"{self._count:05d}.usda"
         key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
         whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=_NO_CAMERAS))
+        self.stage = layout_stage(self._base, layout)
         write_layout_stage(path, self.stage, self.robot, whole)
         open_stage(str(path))
         SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")

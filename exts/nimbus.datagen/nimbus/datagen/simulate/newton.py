@@ -18,7 +18,7 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, start_positions
 from nimbus.datagen.simulate.disturbances import DisturbanceForce
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
-from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 STEP_RATE = 2400.0
 """[Hz] A multiple of the usual record rates, so that records do not drift."""
@@ -49,10 +49,12 @@ class NewtonSimulation:
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.robot, self.stage, self.rate = robot, stage, rate
         self.steps_per_period = steps_per_period(STEP_RATE, rate)
-        self._scenes = SceneBuilder(stage, robot, visuals=False)
+        self._base, self._scenes = stage, SceneBuilder(stage, robot, visuals=False)
 
     def load(self, layout: PhysicalLayout) -> None:
         """Build the world of a layout and put everything at its start."""
+        if (stage := layout_stage(self._base, layout)) is not self.stage:
+            self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)
         self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         _make_contacts_believable(self.model)

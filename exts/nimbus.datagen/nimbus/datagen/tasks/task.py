@@ -15,6 +15,7 @@ from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
+from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
@@ -127,7 +128,7 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
         content_hash=_content_hash(file, steps, success, randomize),
         family=file.family,
         robot=resolve_from(folder, file.robot),
-        scene=resolve_from(folder, file.scene),
+        scene=_scene(file.scene, folder),
         pipeline=resolve_from(folder, file.pipeline),
         rate=file.rate,
         regions=file.regions,
@@ -171,6 +172,13 @@ def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where:
             f"{level} has no randomizer '{unknown[0]}'", where="--only", instead=suggest(unknown[0], settings)
         )
     return replace(task, randomize={name: own for name, own in settings.items() if not only or name in only})
+
+
+def _scene(scene: str | RoomSettings, folder: Path) -> str:
+    """Resolve a scene to what opens its stage."""
+    if isinstance(scene, str):
+        return resolve_from(folder, scene)
+    return scene.model_copy(update={"bench": resolve_from(folder, scene.bench)}).reference
 
 
 def _settings(document: Document, name: str, value: object) -> Randomization:

@@ -12,8 +12,10 @@ import numpy as np
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    Discriminator,
     Field,
     SerializerFunctionWrapHandler,
+    Tag,
     model_serializer,
     model_validator,
 )
@@ -25,6 +27,7 @@ from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import StrictModel, read
 from nimbus.datagen.geometry.transforms import look_at
+from nimbus.datagen.rooms.settings import RoomSettings
 
 Length = Annotated[Metres, Field(gt=0, le=100)]
 Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
@@ -154,6 +157,11 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _scene_form(value: object) -> str:
+    """Form in which a scene is given: settings are a mapping, all else is a name."""
+    return "room settings" if isinstance(value, dict | RoomSettings) else "name"
+
+
 class _Growing(StrictModel):
     """A field that a later version of Nimbus adds has None as its default: it changes no task that lacks it."""
 
@@ -275,7 +283,12 @@ class TaskFile(_Growing):
 
     family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
-    scene: str = Field(description="USD stage, a name from scenes/stages, or a path seen from this file.")
+    scene: Annotated[
+        Annotated[str, Tag("name")] | Annotated[RoomSettings, Tag("room settings")], Discriminator(_scene_form)
+    ] = Field(
+        description="USD stage, a name from scenes/stages, or a path seen from this file; a family of rooms, such as "
+        "kitchen; or a family with its settings."
+    )
     pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
     rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(15.0, description="Recorded steps per second [Hz].")
     regions: Named[Region] = Field({}, description="Named rectangles on surfaces.")

@@ -27,7 +27,7 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
-from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.usd.stage import layout_stage, read_stage
 
 _PLANNER = "ompl"
 
@@ -190,6 +190,7 @@ class Preview:
 
 def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[RenderPart, ...]:
     """All that can be seen of a layout."""
+    stage = layout_stage(stage, physical)
     return (*build_scene_parts(stage, robot), *(part for item in physical.objects for part in build_object_parts(item)))
 
 

@@ -21,7 +21,7 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.materials import apply_materials
 from nimbus.datagen.usd.physics_schemas import adapt_robot, remove_articulation_root, use_own_friction
 from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
-from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
 _FAR = 100.0
@@ -57,6 +57,7 @@ def write_layout_stage(
     from pxr import Usd, UsdGeom, UsdPhysics
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    stage = layout_stage(stage, layout.physical)
     written: Any = Usd.Stage.CreateNew(str(path))
     UsdGeom.SetStageMetersPerUnit(written, 1.0)
     UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.episode.layout import Quaternion, Vector
+import numpy as np
+
+from nimbus.datagen.episode.layout import PhysicalLayout, Quaternion, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.rooms.plan import Bench
+from nimbus.datagen.rooms.room import least_size
+from nimbus.datagen.rooms.settings import RoomSettings, parse_reference
+from nimbus.datagen.usd.room_stage import room_file, room_identity
+
+_LEG = 0.75
+"""[m] Height of a bench whose stage has no floor below it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +61,17 @@ class StageInfo:
     fixtures: Mapping[str, Fixture]
     surfaces: Mapping[str, SupportSurface]
     roles: Mapping[str, tuple[str, ...]]
-    """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's role is its name."""
+    """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's or a furnishing's role is its name."""
+    furnishings: Mapping[str, str] = field(default_factory=dict)
+    """Class of each furnishing of the room by name: what stands still, and no task names."""
+    flat: frozenset[str] = frozenset()
+    """Furnishings that lie on walls, ceiling or floor and cast no shadow."""
+    classes: tuple[str, ...] = ()
+    """All classes that furnishings of stages like this can have; semantic labels count in this order."""
+    room: RoomSettings | None = None
+    """Settings of a generated room."""
+    bench: str = ""
+    """Stage that a room is built around, or this one itself, as :func:`read_stage` opens it."""
 
 
 @lru_cache(maxsize=8)
@@ -64,6 +83,8 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     """
     from pxr import Tf, Usd
 
+    if (settings := parse_reference(name_or_path)) is not None:
+        return _read_room(settings, where=where)
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
     try:
         _check_references(path)
@@ -71,7 +92,51 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     except Tf.ErrorException as error:
         line = str(error).strip().splitlines()[-1].split(" : ")[-1].strip("'")
         raise InputError(f"USD cannot open it: {line}", where=str(path)) from error
-    return _read(stage, path.stem, path)
+    return _read(stage, path.stem, path, bench=name_or_path)
+
+
+def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
+    """Return the stage of one episode: the room that its layout drew around the bench, or the task's own stage."""
+    room = layout_room(stage, layout)
+    return stage if room == stage.room or room is None else read_stage(room.reference)
+
+
+def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
+    """Return the settings of one episode's room; None on a bare bench."""
+    drawn = layout.drawn.get("scene", {})
+    if "family" not in drawn:
+        return stage.room
+    return RoomSettings.model_validate(
+        {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
+    )
+
+
+def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
+    """Read the bench, and the stage that is generated around it."""
+    from pxr import Usd
+
+    base = read_stage(settings.bench, where=where)
+    if "table" not in base.surfaces:
+        what = f"stage '{settings.bench}' has no work surface to build a room around"
+        raise InputError(what, where=where, instead="give a prim named table the customData nimbus:role = table")
+    if base.furnishings:
+        raise InputError(f"'{settings.bench}' is a room itself", where=where, instead="name the stage of a bench")
+    table = base.surfaces["table"]
+    floor = min((low for low in (_floor_height(base),) if low < table.lower[2]), default=table.lower[2] - _LEG)
+    bench = Bench((table.lower[0], table.lower[1]), (table.upper[0], table.upper[1]), floor)
+    least = least_size(bench)
+    if settings.size is not None and (settings.size[0] < least[0] or settings.size[1] < least[1]):
+        what = "a room of {:g} x {:g} m is too small for the bench and the cameras around it".format(*settings.size)
+        instead = "write at least [{:.1f} m, {:.1f} m]".format(*(value + 0.05 for value in least))
+        raise InputError(what, where=where, instead=instead)
+    mount = np.array(base.robot_position)
+    path = room_file(settings, bench=bench, stage=base.path, bench_hash=base.content_hash, mount=mount)
+    made = _read(Usd.Stage.Open(str(path)), settings.family, path, bench=settings.bench)
+    return replace(made, room=settings, content_hash=room_identity(settings, base.content_hash))
+
+
+def _floor_height(base: StageInfo) -> float:
+    return base.surfaces["floor"].upper[2] if "floor" in base.surfaces else np.inf
 
 
 def _check_references(path: Path) -> None:
@@ -99,12 +164,14 @@ def _content_hash(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _read(stage: Any, name: str, path: Path) -> StageInfo:
+def _read(stage: Any, name: str, path: Path, *, bench: str) -> StageInfo:
     from pxr import Usd, UsdGeom
 
     bounds: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
     fixtures: dict[str, Fixture] = {}
     surfaces: dict[str, SupportSurface] = {}
+    furnishings: dict[str, str] = {}
+    flat: set[str] = set()
     roles: dict[str, list[str]] = {}
     mount: tuple[Vector, Quaternion] | None = None
     for prim in stage.Traverse():
@@ -117,6 +184,10 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
             mount = _origin(prim), _turn(prim)
         elif role == "fixture":
             fixtures[prim.GetName()] = _fixture(prim, bounds)
+            roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
+        elif role == "furnishing":
+            furnishings[prim.GetName()] = prim.GetCustomDataByKey("nimbus:class") or prim.GetName()
+            flat |= set() if prim.GetCustomDataByKey("nimbus:shadow") is not False else {prim.GetName()}
             roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
         else:
             roles.setdefault(role, []).append(str(prim.GetPath()))
@@ -135,6 +206,10 @@ def _read(stage: Any, name: str, path: Path) -> StageInfo:
         fixtures=fixtures,
         surfaces=surfaces,
         roles={role: tuple(paths) for role, paths in roles.items()},
+        furnishings=furnishings,
+        flat=frozenset(flat),
+        classes=tuple(stage.GetDefaultPrim().GetCustomDataByKey("nimbus:classes") or sorted({*furnishings.values()})),
+        bench=bench,
     )
 
 

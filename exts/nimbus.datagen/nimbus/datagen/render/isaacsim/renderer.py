@@ -23,6 +23,7 @@ from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
 from nimbus.datagen.simulate.kit_app import progress_by_update
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.usd.stack_layout import most_in_memory
+from nimbus.datagen.usd.stage import layout_stage
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import VisibleAssets
@@ -131,7 +132,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             assets = item.scene.assets
             self._stack = self._given or stack_in_memory(layout.visual.cameras, free_bytes=self._free_bytes)
             renderer = RegionRenderer(
-                assets.stage,
+                layout_stage(assets.stage, layout.physical),
                 assets.robot,
                 layout,
                 item.trajectory,

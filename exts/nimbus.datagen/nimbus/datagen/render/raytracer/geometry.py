@@ -170,8 +170,8 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
     found: list[_Group] = []
     meshes: dict[tuple[str, bool], list[RenderPart]] = {}
     for part in parts:
-        casts = part.instance not in _NO_SHADOW
-        flat = _flat_pieces(part.triangles)
+        casts = part.casts_shadow and part.instance not in _NO_SHADOW
+        flat = None if part.is_furnishing else _flat_pieces(part.triangles)
         if flat is None:
             meshes.setdefault((part.body, casts), []).append(part)
             continue

@@ -1,0 +1,38 @@
+"""Randomizer of the scene: a generated room around the bench for every episode."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Streams, register
+from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
+from nimbus.datagen.rooms.room import ROOM_VERSION
+from nimbus.datagen.rooms.settings import FAMILIES, Family
+
+
+def _distinct(families: tuple[Family, ...]) -> tuple[Family, ...]:
+    if len({*families}) < len(families):
+        raise PydanticCustomError("twice", "a family is listed twice", {"instead": "name each once"})
+    return families
+
+
+@register("randomizer", "scene")
+class SceneRandomization(LayoutRandomization):
+    """Puts the bench with all that stands on it into a generated room; robot, fixtures and regions stay.
+
+    Rooms and looks come from pools, so that each is made once and then read from the cache.
+    """
+
+    version = ROOM_VERSION
+    part = "physical"
+    families: Annotated[tuple[Family, ...], AfterValidator(_distinct)] = Field(
+        FAMILIES, min_length=1, description="families to choose from"
+    )
+    rooms: int = Field(20, ge=1, le=100_000, description="rooms of each family, with plans of their own")
+    looks: int = Field(5, ge=1, le=100_000, description="looks of each room")
+
+    def draw(self, draft: Draft, streams: Streams) -> Draws:
+        """Draw family, number and look; renderer and simulator open the room of the layout."""
+        family = self.families[int(streams("family").integers(len(self.families)))]
+        seed, look = int(streams("seed").integers(self.rooms)), int(streams("look").integers(self.looks))
+        return {"family": family, "seed": seed, "look": look}

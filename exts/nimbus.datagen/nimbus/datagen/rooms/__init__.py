@@ -1,0 +1,1 @@
+"""Generated rooms: walls, furniture and fixtures in a plan around a bench, as a USD stage."""

@@ -1,0 +1,66 @@
+"""Kinds of furnishings, and furnishings at their places in a room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.rooms.modeling import Modeler, Patch, bounds
+
+Size: TypeAlias = tuple[float, float, float]
+"""Width, depth, height [m]."""
+Build: TypeAlias = Callable[[Modeler, Size, np.random.Generator], None]
+"""Adds the solids of a furnishing of a size to a modeler."""
+
+
+@dataclass(frozen=True)
+class FurnishingKind:
+    """A kind of furniture, fixture or small thing, with the range of its sizes."""
+
+    name: str
+    """Also its semantic class."""
+    low: Size
+    high: Size
+    build: Build
+    is_flat: bool = False
+    """It lies on a wall, the ceiling or the floor, and casts no shadow."""
+
+    def draw_size(self, rng: np.random.Generator) -> Size:
+        """Draw a size from the range [m]."""
+        width, depth, height = (float(value) for value in rng.uniform(self.low, self.high))
+        return width, depth, height
+
+
+@dataclass(frozen=True)
+class Furnishing:
+    """One furnishing of a room."""
+
+    name: str
+    """Unique in the room, such as ``chair_1``."""
+    kind: str
+    patches: tuple[Patch, ...]
+    """In the frame of the room."""
+    casts_shadow: bool = True
+
+    @cached_property
+    def bounds(self) -> FloatArray:
+        """(2, 3) corners around it [m]."""
+        return bounds(self.patches)
+
+    @property
+    def triangle_count(self) -> int:
+        """Number of its triangles."""
+        return sum(len(patch.faces) for patch in self.patches)
+
+
+FurnishingGroup: TypeAlias = Literal["building", "kitchen", "office", "storage", "workshop", "shop", "small"]
+
+
+def by_name(kinds: Iterable[FurnishingKind]) -> dict[str, FurnishingKind]:
+    """Kinds by their names."""
+    return {kind.name: kind for kind in kinds}

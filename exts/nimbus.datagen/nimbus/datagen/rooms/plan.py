@@ -1,0 +1,304 @@
+"""Plan of one room: puts furnishings along walls, on floors and on furniture, where there is room for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.rooms.building_parts import BUILDING, SKIRTING
+from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, Size, by_name
+from nimbus.datagen.rooms.kitchen_parts import KITCHEN
+from nimbus.datagen.rooms.modeling import Modeler, Patch, placed
+from nimbus.datagen.rooms.office_parts import OFFICE
+from nimbus.datagen.rooms.shop_parts import SHOP
+from nimbus.datagen.rooms.small_parts import SMALL
+from nimbus.datagen.rooms.storage_parts import STORAGE
+from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
+from nimbus.datagen.rooms.workshop_parts import WORKSHOP
+
+KINDS: Mapping[str, FurnishingKind] = by_name((*BUILDING, *KITCHEN, *OFFICE, *STORAGE, *WORKSHOP, *SHOP, *SMALL))
+"""Kinds of furnishings by name."""
+_TOUCH = 1e-4
+"""[m] Overlap that counts as touching."""
+_TRIES = 12
+"""Places that are tried for a thing on a floor or a top."""
+_EYE = 0.75
+"""[m] Farthest that cameras and elbows reach beyond the sides of the bench."""
+_AHEAD, _BEHIND = 0.95, 0.55
+"""[m] The same to the front, where a camera stands, and to the back."""
+_HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
+"""[m] Heights above the floor of what does not hang before the eyes."""
+_LOW, _HIGH = -0.1, 1.45
+"""[m] Below and above the work surface: what a robot sweeps and cameras look through."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Work surface that a room is built around; its top is the zero of heights."""
+
+    lower: tuple[float, float]
+    """x, y of its corner [m]."""
+    upper: tuple[float, float]
+    floor: float
+    """Height of the floor [m], below 0."""
+
+    @property
+    def workspace(self) -> FloatArray:
+        """(2, 3) corners of what stays free of furnishings [m]."""
+        low = (self.lower[0] - _BEHIND, self.lower[1] - _EYE, _LOW)
+        return np.array([low, (self.upper[0] + _AHEAD, self.upper[1] + _EYE, _HIGH)])
+
+    @property
+    def body(self) -> FloatArray:
+        """(2, 3) corners of the bench down to the floor [m]."""
+        return np.array([(*self.lower, self.floor), (*self.upper, 0.0)])
+
+
+class Plan:
+    """A rectangular room while it is furnished.
+
+    Args:
+        bench: The bench.
+        rng: Random stream of the room.
+        x: Walls at the back and the front [m].
+        y: Walls at the right and the left [m].
+        height: Of the room [m].
+        clutter: Share of the free places that small things fill.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        rng: np.random.Generator,
+        *,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        height: float,
+        clutter: float,
+    ) -> None:
+        self.bench, self.rng, self.x, self.y, self.height, self.clutter = bench, rng, x, y, height, clutter
+        self.walls = make_walls(x, y, floor=bench.floor, height=height)
+        self.furnishings: list[Furnishing] = []
+        self._taken: list[FloatArray] = [bench.workspace, bench.body]
+
+    def open(self, side: Side, kind: str, along: float, *, low: float = 0.0, size: Size | None = None) -> bool:
+        """Cut a window or a door into a wall, fill it, and keep free what is before a door.
+
+        Args:
+            side: The wall.
+            kind: ``window``, ``door``, ``roller_door``, …
+            along: Middle of it along the wall [m].
+            low: Height of its lower edge above the floor [m].
+            size: Left out: drawn.
+        """
+        wall, (width, depth, height) = self.walls[side], size or KINDS[kind].draw_size(self.rng)
+        opening = Opening(kind, along - width / 2, along + width / 2, low, low + height)
+        if not wall.is_free(opening.start - 0.1, opening.end + 0.1, low, opening.high + 0.05):
+            return False
+        self.walls[side] = wall = wall.opened(opening)
+        self._add(kind, wall.frame(along, up=low), (width, depth, height))
+        if low <= 0:
+            corners = [
+                wall.frame(place, out=out)[:2, 3] for place in (opening.start, opening.end) for out in (0.0, 0.9)
+            ]
+            flat = np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
+            self._taken.append(np.column_stack([flat, (self.bench.floor, self.bench.floor + 2.0)]))
+        return True
+
+    def against(
+        self, side: Side, kind: str, along: float, *, up: float = 0.0, size: Size | None = None, gap: float = 0.0
+    ) -> Furnishing | None:
+        """Put a furnishing with its back to a wall; None where there is no room for it.
+
+        Args:
+            side: The wall.
+            kind: What to put.
+            along: Middle of it along the wall [m].
+            up: Height of its foot above the floor [m].
+            size: Left out: drawn.
+            gap: Distance from the wall [m].
+        """
+        wall, size = self.walls[side], size or KINDS[kind].draw_size(self.rng)
+        if not wall.is_free(along - size[0] / 2, along + size[0] / 2, up + 0.02, min(up + size[2], wall.height)):
+            return None
+        return self._fit(kind, wall.frame(along, out=size[1] / 2 + gap + 0.001, up=up), size)
+
+    def row(self, side: Side, kinds: Sequence[str], start: float, end: float, *, up: float = 0.0) -> list[Furnishing]:
+        """Put furnishings side by side along a wall, as many as there is room for.
+
+        Args:
+            side: The wall.
+            kinds: In this order.
+            start: Of the row along the wall [m].
+            end: Of the row.
+            up: Height of their feet above the floor [m].
+        """
+        found = []
+        for kind in kinds:
+            size = KINDS[kind].draw_size(self.rng)
+            if start + size[0] > end:
+                continue
+            made = self.against(side, kind, start + size[0] / 2, up=up, size=size)
+            start += size[0] if made else 0.3
+            found += [made] if made else []
+        return found
+
+    def stand(
+        self, kind: str, x: tuple[float, float], y: tuple[float, float], *, yaw: float | None = None
+    ) -> Furnishing | None:
+        """Put a furnishing somewhere on a part of the floor [m], turned by an angle [rad] or any way."""
+        model = self._model(kind, KINDS[kind].draw_size(self.rng))
+        for _ in range(_TRIES):
+            turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
+            place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)), self.bench.floor)
+            made = self._placed(kind, model, make_transform(place, quat_from_axis_angle((0, 0, 1), turn)))
+            if self._is_free(made.bounds) and self._is_inside(made.bounds):
+                return self._keep(made)
+        return None
+
+    def put(
+        self, kind: str, place: tuple[float, float], *, up: float = 0.0, yaw: float = 0.0, size: Size | None = None
+    ) -> Furnishing | None:
+        """Put a furnishing at x, y [m]; None where there is no room for it."""
+        turn = quat_from_axis_angle((0, 0, 1), yaw)
+        return self._fit(
+            kind, make_transform((*place, self.bench.floor + up), turn), size or KINDS[kind].draw_size(self.rng)
+        )
+
+    def lay(self, kind: str, place: tuple[float, float], *, yaw: float = 0.0) -> None:
+        """Lay something flat onto the floor; other things may stand on it."""
+        pose = make_transform((*place, self.bench.floor), quat_from_axis_angle((0, 0, 1), yaw))
+        self._add(kind, pose, KINDS[kind].draw_size(self.rng), blocks=False)
+
+    def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
+        """Hang something from the ceiling, where it ends above what cameras look through."""
+        size = size or KINDS[kind].draw_size(self.rng)
+        pose = make_transform((*place, self.bench.floor + self.height - 0.002), (1, 0, 0, 0))
+        made = self._make(kind, pose, size)
+        if made.bounds[0, 2] > _HIGH:
+            self.furnishings.append(made)
+
+    def clutter_on(
+        self, furnishing: Furnishing, kinds: Sequence[str], *, up: float | None = None, share: float = 1.0
+    ) -> None:
+        """Put small things onto a furnishing, side by side in drawn order.
+
+        Args:
+            furnishing: What they stand on.
+            kinds: To draw from.
+            up: Height above the floor [m] that they stand at; left out: its top.
+            share: Of the plan's clutter.
+        """
+        low, high = furnishing.bounds
+        z = high[2] if up is None else self.bench.floor + up
+        long = 0 if high[0] - low[0] >= high[1] - low[1] else 1
+        middle = (low + high) / 2
+        yaw = self._facing(furnishing)
+        at = float(low[long])
+        while at < high[long]:
+            kind = kinds[int(self.rng.integers(len(kinds)))]
+            size = KINDS[kind].draw_size(self.rng)
+            step = size[0] + 0.04
+            if at + step > high[long]:
+                break
+            place = middle.copy()
+            place[long] = at + step / 2
+            deep = high[1 - long] - low[1 - long]
+            place[1 - long] += float(self.rng.uniform(-0.5, 0.5)) * max(deep - size[1] - 0.06, 0.0)
+            if self.rng.uniform() < self.clutter * share and size[1] < deep:
+                turn = yaw + float(self.rng.uniform(-0.3, 0.3))
+                pose = make_transform((place[0], place[1], z + 0.001), quat_from_axis_angle((0, 0, 1), turn))
+                made = self._make(kind, pose, size)
+                if self._is_free(made.bounds, but=furnishing.bounds if up is not None else None):
+                    self._keep(made)
+            at += step + float(self.rng.exponential(0.12))
+
+    def set_down(self, kind: str, place: tuple[float, float], furnishing: Furnishing) -> Furnishing | None:
+        """Set a thing onto the top of a furnishing at x, y [m], with its front to the room; None where it is taken."""
+        turn = quat_from_axis_angle((0, 0, 1), self._facing(furnishing))
+        pose = make_transform((*place, float(furnishing.bounds[1, 2]) + 0.001), turn)
+        return self._fit(kind, pose, KINDS[kind].draw_size(self.rng))
+
+    def along(self, side: Side, furnishing: Furnishing) -> float:
+        """Middle of a furnishing along a wall, from the start of the wall [m]."""
+        x, y = furnishing.bounds.mean(axis=0)[:2]
+        places = {"right": x - self.x[0], "front": y - self.y[0], "left": self.x[1] - x, "back": self.y[1] - y}
+        return float(places[side])
+
+    def _facing(self, furnishing: Furnishing) -> float:
+        """Yaw [rad] of what faces the room from where a furnishing stands: away from the nearest wall."""
+        x, y = furnishing.bounds.mean(axis=0)[:2]
+        ways = {np.pi: self.y[1] - y, 0.0: y - self.y[0], -np.pi / 2: x - self.x[0], np.pi / 2: self.x[1] - x}
+        return min(ways, key=lambda yaw: ways[yaw])
+
+    def close(self, wall_kinds: Sequence[str] = ()) -> None:
+        """Add skirting and ceiling, and hang kinds at free places of the walls, each once or not at all."""
+        for kind in wall_kinds:
+            side = ("back", "left", "right")[int(self.rng.integers(3))]
+            size, up = KINDS[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
+            along = float(self.rng.uniform(0.4, max(0.41, self.walls[side].length - 0.4)))
+            self.against(side, kind, along, up=up, size=size)
+        for wall in self.walls.values():
+            for start, end in wall.feet():
+                pose = wall.frame((start + end) / 2, out=SKIRTING[0] / 2)
+                self._add("skirting", pose, (end - start, *SKIRTING), blocks=False)
+        x, y = sum(self.x) / 2, sum(self.y) / 2
+        pose = make_transform((x, y, self.bench.floor + self.height), (1, 0, 0, 0))
+        self._add("ceiling", pose, (float(np.ptp(self.x)), float(np.ptp(self.y)), 0.0), blocks=False)
+
+    def wall_of(self, side: Side) -> Wall:
+        """Return a wall with its openings so far."""
+        return self.walls[side]
+
+    def below_bench(self, kind: str) -> None:
+        """Close the bench below its top with a base of a kind."""
+        low, high = self.bench.body
+        x, y = (low + high)[:2] / 2
+        size = (float(high[1] - low[1]), float(high[0] - low[0]), -self.bench.floor - 0.01)
+        turn = quat_from_axis_angle((0, 0, 1), -np.pi / 2)
+        self._add(kind, make_transform((x, y, self.bench.floor), turn), size, blocks=False)
+
+    def _fit(self, kind: str, pose: FloatArray, size: Size) -> Furnishing | None:
+        made = self._make(kind, pose, size)
+        if not self._is_free(made.bounds) or not self._is_inside(made.bounds):
+            return None
+        return self._keep(made)
+
+    def _add(self, kind: str, pose: FloatArray, size: Size, *, blocks: bool = True) -> Furnishing:
+        """Add without asking for room."""
+        made = self._make(kind, pose, size)
+        if blocks:
+            return self._keep(made)
+        self.furnishings.append(made)
+        return made
+
+    def _make(self, kind: str, pose: FloatArray, size: Size) -> Furnishing:
+        return self._placed(kind, self._model(kind, size), pose)
+
+    def _model(self, kind: str, size: Size) -> list[Patch]:
+        """Build a furnishing in its own frame."""
+        modeler = Modeler()
+        KINDS[kind].build(modeler, size, self.rng)
+        return modeler.patches
+
+    def _placed(self, kind: str, model: list[Patch], pose: FloatArray) -> Furnishing:
+        count = sum(one.kind == kind for one in self.furnishings)
+        return Furnishing(f"{kind}_{count}", kind, tuple(placed(model, pose)), casts_shadow=not KINDS[kind].is_flat)
+
+    def _keep(self, made: Furnishing) -> Furnishing:
+        self.furnishings.append(made)
+        self._taken.append(made.bounds)
+        return made
+
+    def _is_free(self, box: FloatArray, but: FloatArray | None = None) -> bool:
+        low, high = box[0] + _TOUCH, box[1] - _TOUCH
+        return not any(np.all(low < other[1]) and np.all(other[0] < high) for other in self._taken if other is not but)
+
+    def _is_inside(self, box: FloatArray) -> bool:
+        low, high = box
+        inside = self.x[0] - 0.2 < low[0] and high[0] < self.x[1] + 0.2
+        return inside and self.y[0] - 0.2 < low[1] and high[1] < self.y[1] + 0.2

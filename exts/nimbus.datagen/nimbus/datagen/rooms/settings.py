@@ -1,0 +1,56 @@
+"""Settings of a generated room, as task files give them, and the text by which a stage is known."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from pydantic import Field
+
+from nimbus.datagen.files.quantities import Metres, Ratio
+from nimbus.datagen.files.strict_yaml import StrictModel
+
+Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+"""Families of rooms."""
+BENCH = "table"
+"""Stage that a room is built around where none is named."""
+_PREFIX = "room:"
+
+
+class RoomSettings(StrictModel):
+    """A room of a family around the bench of a stage."""
+
+    family: Family = Field(description="Family: " + ", ".join(FAMILIES) + ".")
+    bench: str = Field(
+        BENCH, min_length=1, description="Stage with mount and work surface, a name or a path seen from this file."
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the room: its plan and its things.")
+    look: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
+        None, description="Number of its colors and textures; left out: that of the seed."
+    )
+    clutter: Annotated[Ratio, Field(ge=0, le=1)] | None = Field(
+        None, description="Share of the free places that small things fill; left out: drawn by the seed."
+    )
+    size: tuple[Annotated[Metres, Field(ge=4.4, le=8)], Annotated[Metres, Field(ge=4.4, le=8)]] | None = Field(
+        None, description="Depth, which the robot looks along, and width [m]; left out: drawn by the seed."
+    )
+
+    @property
+    def look_seed(self) -> int:
+        """Number of the look."""
+        return self.seed if self.look is None else self.look
+
+    @property
+    def reference(self) -> str:
+        """Text that :func:`parse_reference` reads; equal settings give equal texts."""
+        return _PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
+
+
+def parse_reference(text: str) -> RoomSettings | None:
+    """Return the settings of a room's reference, or of a family's bare name; None for other stages."""
+    if text in FAMILIES:
+        return RoomSettings.model_validate({"family": text})
+    if not text.startswith(_PREFIX):
+        return None
+    return RoomSettings.model_validate_json(text.removeprefix(_PREFIX))

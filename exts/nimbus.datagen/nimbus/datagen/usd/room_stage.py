@@ -1,0 +1,201 @@
+"""A generated room as a USD stage around the stage of its bench, kept in the cache."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray, ImageArray
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.rooms.furnishing import Furnishing
+from nimbus.datagen.rooms.look import TextureSlot
+from nimbus.datagen.rooms.modeling import Color, Patch
+from nimbus.datagen.rooms.outdoors import paint_outdoors, palette_image
+from nimbus.datagen.rooms.plan import KINDS, Bench
+from nimbus.datagen.rooms.room import ROOM_VERSION, Room, make_room
+from nimbus.datagen.rooms.settings import RoomSettings
+from nimbus.datagen.textures.procedural import procedural_texture
+from nimbus.datagen.version import versioned_hash
+
+_REACH = 1.6
+"""[m] From the middle of the bench's mount: what is nearer collides, a robot can touch it."""
+_ROOT = "/World"
+
+
+def room_identity(settings: RoomSettings, bench_hash: str) -> str:
+    """Content hash of the stage of a room: version of the generator, settings, and what its bench is."""
+    return versioned_hash(f"{settings.reference} {bench_hash}".encode(), ROOM_VERSION)
+
+
+def room_file(settings: RoomSettings, *, bench: Bench, stage: Path, bench_hash: str, mount: FloatArray) -> Path:
+    """Return the USD stage of a room, written on first use.
+
+    Args:
+        settings: Of the room.
+        bench: Its bench.
+        stage: The bench's own stage.
+        bench_hash: Its content hash.
+        mount: (3,) position of the robot's mount [m].
+    """
+    place = versioned_hash(str(stage.absolute()).encode(), ROOM_VERSION)
+    path = cache_folder("rooms") / f"{place}-{room_identity(settings, bench_hash)}.usdc"
+    if not path.is_file():
+        with writing(path.parent):
+            made = _Stage(make_room(settings, bench), stage, path.parent, mount).made
+            with replacing(path, durable=False, shared=True) as temporary:
+                content = temporary.with_suffix(".usdc")
+                made.GetRootLayer().Export(str(content))
+                content.replace(temporary)
+    return path
+
+
+class _Stage:
+    """Writes one room: a prim for each furnishing with a mesh for each of its textures, and boxes to touch."""
+
+    def __init__(self, room: Room, bench: Path, folder: Path, mount: FloatArray) -> None:
+        from pxr import Usd, UsdGeom
+
+        self._room, self._folder, self._mount = room, folder, mount
+        self.made: Any = Usd.Stage.CreateInMemory()
+        UsdGeom.SetStageMetersPerUnit(self.made, 1.0)
+        UsdGeom.SetStageUpAxis(self.made, UsdGeom.Tokens.z)
+        self._refer(bench)
+        colors = {color for one in room.furnishings for patch in one.patches if (color := self._color(patch))}
+        self._colors = sorted({*colors, self._slot("wall"), self._slot("floor")})
+        self._materials: dict[str, Any] = {}
+        for one in room.furnishings:
+            self._furnish(one)
+        up = np.tile((0.0, 0.0, 1.0), (4, 1))
+        faces = np.array([[0, 1, 2], [0, 2, 3]], dtype=np.int32)
+        self._surface("floor_surface", "floor", [Patch("floor", room.floor, up, faces)])
+        self._surface("walls", "backdrop", [_panel(corners, faces) for corners in room.walls])
+
+    def _refer(self, bench: Path) -> None:
+        """Take over the bench; its own floor, walls and their like are not seen, what collides stays."""
+        from pxr import Usd, UsdGeom, UsdPhysics, Vt
+
+        root = UsdGeom.Xform.Define(self.made, _ROOT).GetPrim()
+        self.made.SetDefaultPrim(root)
+        source: Any = Usd.Stage.Open(str(bench))
+        top = source.GetDefaultPrim() or next(iter(source.GetPseudoRoot().GetChildren()))
+        root.GetReferences().AddReference(str(bench.absolute()), top.GetPath())
+        root.SetCustomDataByKey("nimbus:classes", Vt.StringArray(sorted(KINDS)))
+        for prim in self.made.Traverse():
+            role = prim.GetCustomDataByKey("nimbus:role")
+            if role in ("floor", "backdrop") and not prim.HasAPI(UsdPhysics.CollisionAPI):
+                prim.SetActive(False)
+
+    def _furnish(self, one: Furnishing) -> None:
+        from pxr import UsdGeom, UsdPhysics
+
+        path = f"{_ROOT}/room/{one.name}"
+        prim = UsdGeom.Xform.Define(self.made, path).GetPrim()
+        for key, value in (("role", "furnishing"), ("class", one.kind), ("shadow", one.casts_shadow)):
+            prim.SetCustomDataByKey(f"nimbus:{key}", value)
+        self._meshes(path, one.patches)
+        nearest = np.clip(self._mount, one.bounds[0], one.bounds[1])
+        if one.kind != "ceiling" and np.linalg.norm(nearest - self._mount) < _REACH:
+            middle, extent = one.bounds.mean(axis=0), np.maximum(np.ptp(one.bounds, axis=0), 1e-3)
+            cube = UsdGeom.Cube.Define(self.made, f"{path}/contact")
+            cube.CreateSizeAttr(1.0)
+            UsdGeom.XformCommonAPI(cube).SetTranslate(tuple(map(float, middle)))
+            UsdGeom.XformCommonAPI(cube).SetScale(tuple(map(float, extent)))
+            cube.CreateVisibilityAttr(UsdGeom.Tokens.invisible)
+            UsdPhysics.CollisionAPI.Apply(cube.GetPrim())
+
+    def _surface(self, name: str, role: str, patches: list[Patch]) -> None:
+        from pxr import UsdGeom
+
+        path = f"{_ROOT}/room/{name}"
+        UsdGeom.Xform.Define(self.made, path).GetPrim().SetCustomDataByKey("nimbus:role", role)
+        self._meshes(path, patches)
+
+    def _meshes(self, path: str, patches: list[Patch] | tuple[Patch, ...]) -> None:
+        """One mesh for what is plain, and one for each texture."""
+        groups: dict[str, list[Patch]] = {}
+        for patch in patches:
+            groups.setdefault("" if self._color(patch) else str(patch.material), []).append(patch)
+        for slot, group in groups.items():
+            self._mesh(f"{path}/{slot or 'plain'}", group, slot)
+
+    def _mesh(self, path: str, patches: list[Patch], slot: str) -> None:
+        from pxr import Sdf, UsdGeom, UsdShade, Vt
+
+        mesh = UsdGeom.Mesh.Define(self.made, path)
+        starts = np.cumsum([0, *(len(patch.vertices) for patch in patches[:-1])])
+        faces = np.concatenate([patch.faces + start for patch, start in zip(patches, starts, strict=True)])
+        points = np.concatenate([patch.vertices for patch in patches])
+        normals = np.concatenate([patch.normals for patch in patches])
+        mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)))
+        mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(np.full(len(faces), 3, dtype=np.int32)))
+        mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(faces.astype(np.int32).ravel()))
+        mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(normals.astype(np.float32)))
+        mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
+        mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+        mesh.CreateDoubleSidedAttr(True)
+        uvs = np.concatenate([self._uvs(patch, slot) for patch in patches])
+        st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
+        st.Set(Vt.Vec2fArray.FromNumpy(uvs.astype(np.float32)))
+        UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(self._material(slot))
+
+    def _uvs(self, patch: Patch, slot: str) -> FloatArray:
+        """Cells of the palette, the whole picture of the day, or a texture by projection."""
+        if not slot:
+            u = (self._colors.index(self._color(patch)) + 0.5) / len(self._colors)
+            return np.tile((u, 0.5), (len(patch.vertices), 1))
+        axis = np.argmax(np.abs(patch.normals), axis=1)
+        if slot == "outdoors":
+            axis = np.full(len(axis), np.argmin(np.ptp(patch.vertices, axis=0)))
+        across, along = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
+        rows = np.arange(len(axis))
+        flat = np.column_stack([patch.vertices[rows, across], patch.vertices[rows, along]])
+        if slot == "outdoors":
+            return (flat - flat.min(axis=0)) / np.ptp(flat, axis=0)
+        return flat / self._room.look.textures[slot].period
+
+    def _slot(self, slot: str) -> Color:
+        return self._room.look.colors.get(slot, (0.6, 0.58, 0.55))
+
+    def _color(self, patch: Patch) -> Color | None:
+        """Plain color of a patch; None where it has a texture."""
+        if not isinstance(patch.material, str):
+            return patch.material
+        return None if patch.material in self._room.look.textures else self._slot(patch.material)
+
+    def _material(self, slot: str) -> Any:
+        from nimbus.datagen.objects.usd import add_looks
+
+        if slot not in self._materials:
+            name = slot or "plain"
+            picture = _picture(
+                self._folder, _image(self._room.look.textures[slot]) if slot else palette_image(self._colors)
+            )
+            self._materials[slot] = add_looks(self.made, f"{_ROOT}/room/{name}", picture)
+        return self._materials[slot]
+
+
+def _panel(corners: FloatArray, faces: Any) -> Patch:
+    normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+    return Patch("wall", corners, np.tile(normal / np.linalg.norm(normal), (4, 1)), faces)
+
+
+def _image(texture: TextureSlot) -> ImageArray:
+    return (
+        paint_outdoors(texture.seed) if texture.name == "outdoors" else procedural_texture(texture.name, texture.seed)
+    )
+
+
+def _picture(folder: Path, image: ImageArray) -> str:
+    """Write a picture once, and return its file's name."""
+    from PIL import Image as PillowImage
+
+    name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
+    if not (folder / name).is_file():
+        with replacing(folder / name, durable=False, shared=True) as temporary:
+            PillowImage.fromarray(image).save(temporary, format="PNG")
+    return name
