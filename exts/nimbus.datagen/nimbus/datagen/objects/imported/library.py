@@ -56,7 +56,7 @@ class AssetLibrary(ObjectLibrary):
         content = f"{[_digest([path]) for path in files.values()]} {referred} {settings}"
         content_hash = versioned_hash(content.encode(), GENERATOR_VERSION, PREPARATION_VERSION)
         classes = tuple(dict.fromkeys(kind.object_class for kind in self._settings.values()))
-        super().__init__(_name(folder), self._settings, classes, content_hash)
+        super().__init__(kind_name(folder), self._settings, classes, content_hash)
         for kind in self.kinds:
             self.model(kind, 0)
 
@@ -125,7 +125,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
         raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")
     found: dict[str, Path] = {}
     for path in paths:
-        name = _name(path.with_suffix(""))
+        name = kind_name(path.with_suffix(""))
         if name in found:
             what = f"names the kind '{name}', as {found[name].name} does"
             raise InputError(what, where=str(path), instead="rename one of them")
@@ -133,7 +133,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     return found
 
 
-def _name(path: Path) -> str:
+def kind_name(path: Path) -> str:
     """A kind's name from a file's: ``Coffee Mug-2`` is ``coffee_mug_2``."""
     name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
     return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
@@ -143,9 +143,9 @@ def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetS
     """What is said about each kind, and the file where it is or would be said."""
     common = folder / _LIBRARY_FILE
     library = load(common, AssetFile) if common.is_file() else AssetFile()
-    known = {name: library.kinds[key] for key in library.kinds for name in files if _name(Path(key)) == name}
+    known = {name: library.kinds[key] for key in library.kinds for name in files if kind_name(Path(key)) == name}
     for key in library.kinds:
-        if _name(Path(key)) not in files:
+        if kind_name(Path(key)) not in files:
             what = f"no mesh '{key}' in this folder"
             raise InputError(what, where=f"{common}: kinds", instead=suggest(key, files))
     settings, said_in = {}, {}

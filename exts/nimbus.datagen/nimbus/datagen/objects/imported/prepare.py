@@ -25,7 +25,7 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
-PREPARATION_VERSION = 1
+PREPARATION_VERSION = 2
 """Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
 
 _MOST_FACES, _FACES_TO_CUT = 6000, 3000
@@ -91,20 +91,45 @@ def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
 def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
     surface = convert_to_metres(read_surface(path), settings, path, said_in)
     points, faces = close_mesh(*surface.points(), path)
-    seen_points, seen_faces = _simplified(points, faces, _MOST_FACES)
-    corners, uvs = seen_points[seen_faces], _transferred(surface, seen_points[seen_faces])
-    each = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
-    split = smooth_normals(corners.reshape(-1, 3), each, uvs.reshape(-1, 2), _CREASE)
+    vertices, seen_faces, normals, uvs = simplify_looks(surface, points, faces)
     return PreparedMesh(
-        vertices=split[0],
-        faces=split[1],
-        normals=split[2],
-        uvs=split[3],
+        vertices=vertices,
+        faces=seen_faces,
+        normals=normals,
+        uvs=uvs,
         texture=surface.texture,
         solid_vertices=points,
         solid_faces=faces,
-        pieces=_cut(*_simplified(points, faces, _FACES_TO_CUT), settings.pieces, path, said_in),
+        pieces=cut_solid(points, faces, settings.pieces, path, said_in),
     )
+
+
+def simplify_looks(
+    surface: ImportedSurface, points: FloatArray, faces: IndexArray
+) -> tuple[FloatArray, IndexArray, FloatArray, FloatArray]:
+    """Simplify a closed surface to what is seen.
+
+    Args:
+        surface: As read, z up and in metres; its texture stays.
+        points: (n, 3) of the closed surface [m].
+        faces: (m, 3)
+
+    Returns:
+        (v, 3) vertices [m], (f, 3) faces, (v, 3) normals and (v, 2) places in the texture.
+    """
+    seen_points, seen_faces = _simplified(points, faces, _MOST_FACES)
+    corners, uvs = seen_points[seen_faces], _transferred(surface, seen_points[seen_faces])
+    each = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
+    return smooth_normals(corners.reshape(-1, 3), each, uvs.reshape(-1, 2), _CREASE)
+
+
+def cut_solid(points: FloatArray, faces: IndexArray, most: int, path: Path, said_in: str) -> tuple[Piece, ...]:
+    """Cut a closed surface into at most so many convex pieces.
+
+    Raises:
+        InputError: It folds onto itself.
+    """
+    return _cut(*_simplified(points, faces, _FACES_TO_CUT), most, path, said_in)
 
 
 def _simplified(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:

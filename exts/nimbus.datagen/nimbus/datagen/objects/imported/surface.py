@@ -33,6 +33,8 @@ class ImportedSurface:
     """Of one unit."""
     unit_is_known: bool = False
     up: str = "z"
+    notes: tuple[str, ...] = ()
+    """Things that were left out, for people."""
 
     def upright(self, up: str) -> ImportedSurface:
         """The same with z up."""
