@@ -52,11 +52,11 @@ def command(
     return 0 if accepted else 1
 
 
-def _tell(entry: AssetEntry, number: int, count: int) -> None:
+def _tell(entry: AssetEntry, seconds: float, number: int, count: int) -> None:
     x, y, z = (f"{100 * side:.3g}" for side in entry.size)
     told = (
         f"refused: {entry.refused}"
         if entry.refused
         else f"{entry.category}, {x} x {y} x {z} cm, {1000 * entry.mass:.3g} g"
     )
-    write_out(single_line(f"{number}/{count} {entry.kind}: {told}") + "\n")
+    write_out(single_line(f"{number}/{count} {entry.kind}: {told} ({seconds:.1f} s)") + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatch
@@ -94,7 +94,7 @@ def import_assets(
     jobs: int = 1,
     only: str = "",
     license: str = "",
-    tell: Callable[[AssetEntry, int, int], None] = lambda entry, number, count: None,
+    tell: Callable[[AssetEntry, float, int, int], None] = lambda entry, seconds, number, count: None,
 ) -> ImportedAssets:
     """Import files, folders and archives into a library; the same inputs give the same bytes.
 
@@ -104,7 +104,7 @@ def import_assets(
         jobs: Assets that are prepared at once.
         only: Pattern for the names or paths of the assets to import.
         license: Of all that is imported now, where it is known better than from its files.
-        tell: Called for each asset that was prepared, with its number and their count.
+        tell: Called for each asset that was prepared, with its processor time [s], its number and their count.
 
     Raises:
         InputError: A source holds no asset or cannot be opened, or the folder is no library.
@@ -248,7 +248,7 @@ def _is_whole(folder: Path, entry: AssetEntry) -> bool:
 
 
 def _prepare(
-    tasks: list[_Task], out: Path, *, jobs: int, tell: Callable[[AssetEntry, int, int], None]
+    tasks: list[_Task], out: Path, *, jobs: int, tell: Callable[[AssetEntry, float, int, int], None]
 ) -> Iterator[AssetEntry]:
     """Prepare assets side by side, and put each in its place when it is done."""
     if not tasks:
@@ -256,13 +256,15 @@ def _prepare(
     pool = LimitedPool(min(jobs, len(tasks)))
     try:
         with ThreadPoolExecutor(min(jobs, len(tasks))) as threads, (out / _DONE).open("a", encoding="utf-8") as done:
-            waiting: list[Future[AssetEntry]] = [threads.submit(_prepare_one, pool, task, out) for task in tasks]
+            waiting: list[Future[tuple[AssetEntry, float]]] = [
+                threads.submit(_prepare_one, pool, task, out) for task in tasks
+            ]
             try:
                 for number, future in enumerate(as_completed(waiting), 1):
-                    entry = future.result()
+                    entry, seconds = future.result()
                     done.write(f"{to_json(entry)}\n")
                     done.flush()
-                    tell(entry, number, len(tasks))
+                    tell(entry, seconds, number, len(tasks))
                     yield entry
             except BaseException:
                 for future in waiting:
@@ -273,7 +275,7 @@ def _prepare(
         pool.close()
 
 
-def _prepare_one(pool: LimitedPool, task: _Task, out: Path) -> AssetEntry:
+def _prepare_one(pool: LimitedPool, task: _Task, out: Path) -> tuple[AssetEntry, float]:
     """Prepare one asset; what ends its process is its line, too."""
     target = out / _MADE / task.entry.kind
 
@@ -288,11 +290,11 @@ def _prepare_one(pool: LimitedPool, task: _Task, out: Path) -> AssetEntry:
     except InputError as error:
         remove_tree(target)
         made = run(replace(task.asset, refused=error.what))
-    entry = from_plain(AssetEntry, made, strict=False)
+    entry = from_plain(AssetEntry, made["entry"], strict=False)
     place = out / entry.kind
     remove_tree(place)
     target.rename(place)
-    return entry
+    return entry, float(made["seconds"])
 
 
 def _publish(

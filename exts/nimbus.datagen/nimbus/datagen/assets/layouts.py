@@ -100,8 +100,8 @@ def _files(root: Path) -> Iterator[str]:
 
 def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundAsset]]:
     """Assets of URDF and MJCF, and refused files; of several that show the same meshes alike the first is taken."""
-    found, lines, seen = [], [], set()
-    for name in files:
+    found, lines, seen = [], [], {}
+    for name in sorted(files, key=lambda name: (len(name), name)):  # 'can.xml' before 'can-visual.xml'
         reader = {".urdf": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
         if reader is None:
             continue
@@ -114,10 +114,9 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
         for asset in assets:
             if not asset.refused and not any(part.mesh for part in asset.parts) and not _is_own(asset):
                 continue
-            if asset.parts and asset.parts in seen:
-                continue
-            seen.add(asset.parts)
-            found.append(asset)
+            shown = tuple((part.mesh, part.solid, part.size, part.place) for part in asset.parts)
+            if not shown or seen.setdefault(shown, asset) is asset:
+                found.append(asset)
     rigid = {mesh for asset in found if not asset.refused for part in asset.parts if (mesh := part.mesh)}
     # Meshes of a robot that a rigid asset shows too stay the rigid one's.
     return [

@@ -65,9 +65,10 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
     bodies = [body for body, source in model.bodies if not any(word in Path(source).stem for word in _SCENERY)]
     free = [body for body in bodies if body.find("freejoint") is not None]
     bodies = free or bodies
-    if top.find("actuator") is not None or any(_moving(body) for body in bodies):
-        count = sum(_moving(body) for body in bodies)
-        what = f"has {count} moving parts: articulated assets are not imported yet"
+    count = sum(map(_moving, bodies))
+    if count or top.find("actuator") is not None:
+        moved = f"{count} moving part{'s' * (count > 1)}" if count else "motors"
+        what = f"has {moved}: articulated assets are not imported yet"
         return [FoundAsset(name=name, path=path, layout=layout, refused=what, claims=claims)]
     found = []
     for number, body in enumerate(bodies):
@@ -160,9 +161,10 @@ def _default(model: _Model, name: str, tag: str) -> dict[str, str]:
 
 
 def _moving(body: Element) -> int:
-    """Count joints within a body: its own free joint is none, nor are those that let it slide and turn as a whole."""
-    own = [joint for joint in body.findall("joint") if joint.get("type") != "free"]
-    return len(own) + sum(_moving(child) for child in body.findall("body"))
+    """Count joints within a body; those of the first body with geoms move it as a whole."""
+    while body.find("geom") is None and len(body.findall("body")) == 1:
+        body = body.findall("body")[0]
+    return sum(len(inner.findall("joint")) for child in body.findall("body") for inner in child.iter("body"))
 
 
 class _Parts:

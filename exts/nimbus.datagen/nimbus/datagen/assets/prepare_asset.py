@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from nimbus.datagen.assets.decisions import (
 )
 from nimbus.datagen.assets.found import FoundAsset, FoundPart, found_from_plain
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.imported.read import Look, join_surfaces, read_surface
+from nimbus.datagen.objects.imported.read import OutsideLook, join_surfaces, read_surface
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.prepared.index import CARD_NAME, SHAPE_NAME, AssetEntry
@@ -48,8 +49,9 @@ def prepare_asset(
         target: The folder.
 
     Returns:
-        Plain values of the entry.
+        Plain values of the entry, and the processor's time that it took [s].
     """
+    begin = time.process_time()
     job = _Job(Path(root), found_from_plain(asset), said, Additions.model_validate(add, strict=False))
     known = AssetEntry(**entry)
     folder = Path(target)
@@ -86,7 +88,7 @@ def prepare_asset(
         shape=hashlib.sha256(shape).hexdigest() if shape else "",
         automatic=known.automatic | automatic,
     )
-    return asdict(known)
+    return {"entry": asdict(known), "seconds": time.process_time() - begin}
 
 
 class _Job:
@@ -209,7 +211,9 @@ class _Job:
     def _part(self, part: FoundPart) -> ImportedSurface:
         if part.mesh:
             texture = self.root / part.texture if part.texture else None
-            surface = read_surface(self.root / part.mesh, root=self.root, look=Look(texture=texture, color=part.color))
+            surface = read_surface(
+                self.root / part.mesh, root=self.root, look=OutsideLook(texture=texture, color=part.color)
+            )
         else:
             surface = _solid_surface(part)
         matrix = part.matrix()

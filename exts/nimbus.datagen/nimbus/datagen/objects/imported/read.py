@@ -25,7 +25,7 @@ _TEXTURE_SIDE = 511
 _GREY = (170, 170, 172)
 
 
-def read_surface(path: Path, *, root: Path | None = None, look: Look | None = None) -> ImportedSurface:
+def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | None = None) -> ImportedSurface:
     """The triangles of a file with their colours.
 
     Args:
@@ -60,7 +60,7 @@ def read_surface(path: Path, *, root: Path | None = None, look: Look | None = No
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class OutsideLook:
     """What a mesh looks like, in place of what its file says."""
 
     texture: Path | None = None
@@ -68,7 +68,7 @@ class Look:
     """sRGB from 0 to 1, where there is no texture."""
 
 
-def _with_trimesh(path: Path, root: Path | None, look: Look | None) -> ImportedSurface:
+def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -121,6 +121,7 @@ def _refuse_compression(path: Path) -> None:
 def _read_msh(path: Path) -> Any:
     """MuJoCo's own binary: counts of vertices, normals, texture coordinates and faces, then each as a block."""
     import trimesh
+    from trimesh.visual import TextureVisuals
 
     content = read_bytes(path, limit=LARGEST_FILE)
     counts = np.frombuffer(content[:16], "<i4").astype(np.int64)
@@ -132,11 +133,11 @@ def _read_msh(path: Path) -> Any:
     faces = np.frombuffer(content[ends[2] :], "<i4").reshape(-1, 3)
     if faces.min(initial=0) < 0 or faces.max(initial=-1) >= len(vertices):
         raise InputError("a face names a point that is not there", where=str(path), instead="export it again")
-    visual = trimesh.visual.TextureVisuals(uv=uvs * (1, -1) + (0, 1)) if len(uvs) == len(vertices) else None
+    visual = TextureVisuals(uv=uvs * (1, -1) + (0, 1)) if len(uvs) == len(vertices) else None
     return trimesh.Trimesh(vertices, faces, visual=visual, process=False)
 
 
-def _surface(mesh: Any, look: Look | None) -> ImportedSurface:
+def _surface(mesh: Any, look: OutsideLook | None) -> ImportedSurface:
     corners = np.asarray(mesh.vertices, dtype=np.float64)[mesh.faces]
     visual = mesh.visual
     image, uv = _image(visual), getattr(visual, "uv", None)

@@ -6,6 +6,7 @@ import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -80,7 +81,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
         raise InputError(f"cannot be read: {error}", where=str(path), instead=AGAIN) from None
 
 
-def _shape(arrays: dict[str, FloatArray]) -> AssetShape:
+def _shape(arrays: dict[str, Any]) -> AssetShape:
     count = sum(name.startswith("piece_") and name.endswith("_vertices") for name in arrays)
     named = {
         sort: {str(name): arrays[f"{sort}_{index}"] for index, name in enumerate(arrays[f"{sort}_names"])}
