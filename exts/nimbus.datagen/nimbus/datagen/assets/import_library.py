@@ -256,9 +256,7 @@ def _prepare(
     pool = LimitedPool(min(jobs, len(tasks)))
     try:
         with ThreadPoolExecutor(min(jobs, len(tasks))) as threads, (out / _DONE).open("a", encoding="utf-8") as done:
-            waiting: list[Future[tuple[AssetEntry, float]]] = [
-                threads.submit(_prepare_one, pool, task, out) for task in tasks
-            ]
+            waiting = [threads.submit(_prepare_one, pool, task, out) for task in tasks]
             try:
                 for number, future in enumerate(as_completed(waiting), 1):
                     entry, seconds = future.result()

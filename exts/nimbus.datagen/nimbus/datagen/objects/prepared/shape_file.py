@@ -83,7 +83,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
 
 def _shape(arrays: dict[str, Any]) -> AssetShape:
     count = sum(name.startswith("piece_") and name.endswith("_vertices") for name in arrays)
-    named = {
+    named: dict[str, Any] = {
         sort: {str(name): arrays[f"{sort}_{index}"] for index, name in enumerate(arrays[f"{sort}_names"])}
         for sort in ("keypoints", "frames", "cavities")
     }
