@@ -42,7 +42,7 @@ def command(
     del action
     if not paths:
         raise InputError("no source", where="PATH", instead="give a folder, an archive or a mesh file")
-    made = import_assets(paths, out, jobs=jobs, only=only, license=license, tell=_tell)
+    made = import_assets(paths, out, jobs=jobs, only=only, license=license, report=_report)
     refused = [entry for entry in made.entries if entry.refused]
     restricted = sorted({entry.license for entry in made.entries if entry.is_restricted and not entry.refused})
     accepted = len(made.entries) - len(refused)
@@ -52,11 +52,11 @@ def command(
     return 0 if accepted else 1
 
 
-def _tell(entry: AssetEntry, seconds: float, number: int, count: int) -> None:
+def _report(entry: AssetEntry, seconds: float, number: int, count: int) -> None:
     x, y, z = (f"{100 * side:.3g}" for side in entry.size)
-    told = (
+    content = (
         f"refused: {entry.refused}"
         if entry.refused
         else f"{entry.category}, {x} x {y} x {z} cm, {1000 * entry.mass:.3g} g"
     )
-    write_out(single_line(f"{number}/{count} {entry.kind}: {told} ({seconds:.1f} s)") + "\n")
+    write_out(single_line(f"{number}/{count} {entry.kind}: {content} ({seconds:.1f} s)") + "\n")

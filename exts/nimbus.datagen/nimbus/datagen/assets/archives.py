@@ -17,7 +17,7 @@ _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
     *(".xml", ".urdf", ".json", ".pbtxt", ".config", ".sdf"),
 }
-"""What an asset may consist of; the rest of an archive stays in it."""
+"""Endings of files that an asset may consist of; the rest of an archive stays in it."""
 _MEMBERS = 500_000
 _BYTES = 2 << 30
 """[bytes] Unpacked; what is not wanted does not count."""
@@ -104,7 +104,7 @@ def _copy(content: IO[bytes], target: Path, size: int, path: Path) -> None:
         while block := content.read(_BLOCK):
             left -= len(block)
             if left < 0:
-                raise _refusal(path, f"'{target.name}' is larger than it says", "make it again")
+                raise _refusal(path, f"'{target.name}' is larger than it states", "make it again")
             file.write(block)
 
 

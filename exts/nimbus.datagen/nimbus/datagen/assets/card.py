@@ -76,20 +76,20 @@ def card_text(
     refused: str = "",
 ) -> str:
     """Write the file; the same decisions give the same text."""
-    told: dict[str, object] = {"kind": kind}
+    content: dict[str, object] = {"kind": kind}
     if refused:
-        told["refused"] = refused
-    told["source"] = {"file": source, "path": asset.path, "layout": asset.layout}
-    told["decisions"] = {
+        content["refused"] = refused
+    content["source"] = {"file": source, "path": asset.path, "layout": asset.layout}
+    content["decisions"] = {
         name: {"value": one.value, "why": one.why}
         | ({"others": [{"value": value, "why": why} for value, why in one.others]} if one.others else {})
         for name, one in decisions.items()
     }
-    told["found"] = found
+    content["found"] = found
     if notes:
-        told["notes"] = list(notes)
-    told["add"] = add.model_dump(mode="json")
-    return _HEAD + yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=1000)
+        content["notes"] = list(notes)
+    content["add"] = add.model_dump(mode="json")
+    return _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value], Additions]:
@@ -99,15 +99,16 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
         InputError: The file has a mistake.
     """
     card = load(path, AssetCard)
-    said: dict[str, Value] = {}
+    given: dict[str, Value] = {}
     for name, decision in card.decisions.items():
         if name not in EDITABLE:
             raise InputError(f"no decision '{name}'", where=str(path), instead=suggest(name, EDITABLE))
         value, wanted = decision.value, EDITABLE[name]
         if wanted is float and (isinstance(value, str) or value <= 0):
-            raise InputError(f"decisions.{name}: {value!r} is no number above 0", where=str(path))
+            what = f"decisions.{name}: {value!r} is no number above 0"
+            raise InputError(what, where=str(path), instead=f"write {automatic.get(name, 1.0)}")
         if isinstance(wanted, tuple) and value not in wanted:
             raise InputError(f"decisions.{name}: {value!r}", where=str(path), instead=suggest(str(value), wanted))
         if automatic.get(name) != value:
-            said[name] = value
-    return said, card.add
+            given[name] = value
+    return given, card.add

@@ -22,7 +22,7 @@ _ANY = (0.03, 0.35)
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
 """Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
-"""Likewise, for all other units, where the layout, the format, or metadata that often lies says one."""
+"""Likewise, for all other units, where the layout, the format, or metadata that often lies states one."""
 _RANKED = 4
 """Runners-up that are kept."""
 _DENSITY = 400.0
@@ -47,11 +47,11 @@ class Decision:
     """Runners-up with theirs, the best first."""
 
 
-def decide_category(asset: FoundAsset, said: Mapping[str, Value]) -> tuple[Decision, Category | None]:
-    """Find the category in the names of the asset, or take the one said."""
-    if name := str(said.get("category", "")):
+def decide_category(asset: FoundAsset, given: Mapping[str, Value]) -> tuple[Decision, Category | None]:
+    """Find the category in the names of the asset, or take the one given."""
+    if name := str(given.get("category", "")):
         found = find_category((name,))
-        return Decision(value=name, why="said"), found[1] if found else None
+        return Decision(value=name, why="given"), found[1] if found else None
     found = find_category(asset.words)
     if found is None:
         own = " ".join(asset.name.lower().replace("_", " ").replace("-", " ").split())
@@ -69,7 +69,7 @@ def class_of(category: Category | None) -> Decision:
 
 
 def decide_scale(
-    surface: ImportedSurface, asset: FoundAsset, category: Category | None, said: Mapping[str, Value]
+    surface: ImportedSurface, asset: FoundAsset, category: Category | None, given: Mapping[str, Value]
 ) -> Decision:
     """Choose metres of one unit of the file: format, then its scale, then what such things measure.
 
@@ -79,10 +79,10 @@ def decide_scale(
     longest = float(np.ptp(surface.corners.reshape(-1, 3), axis=0).max())
     if longest <= 0:
         raise InputError("all its points are one", instead="export it again")
-    if "scale" in said:
-        scale = float(said["scale"])
+    if "scale" in given:
+        scale = float(given["scale"])
         _check_size(longest * scale, longest)
-        return Decision(value=scale, why=f"said: {_length(longest * scale)} long")
+        return Decision(value=scale, why=f"given: {_length(longest * scale)} long")
     known, trust = _known_unit(surface, asset)
     likely = (category.long[0] / 100, category.long[1] / 100) if category else _ANY
     ranked = []
@@ -116,7 +116,7 @@ def _candidates(
 ) -> list[tuple[float, float, str]]:
     """List metres, doubt and reason of each unit that may be meant."""
     if known is None:
-        found = [(metres, doubt, f"no unit is said, {name}") for name, (metres, doubt) in _UNITS.items()]
+        found = [(metres, doubt, f"no unit is given, {name}") for name, (metres, doubt) in _UNITS.items()]
         if category:
             middle = math.sqrt(category.long[0] * category.long[1]) / 100
             found.append((float(f"{middle / longest:.6g}"), 1.2, "as large as such things are"))
@@ -139,22 +139,22 @@ def _check_size(size: float, longest: float) -> None:
 
 
 def decide_mass(
-    asset: FoundAsset, category: Category | None, *, volume: float, longest: float, said: Mapping[str, Value]
+    asset: FoundAsset, category: Category | None, *, volume: float, longest: float, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose the mass [kg]: said, the source's where it is plausible, the category's at this size, else by density.
+    """Choose the mass [kg]: given, the source's where it is plausible, the category's at this size, else by density.
 
     Args:
         asset: With what the source claims.
         category: Its category.
         volume: Of the solid [m³].
         longest: Longest side [m].
-        said: Values of the user.
+        given: Values of the user.
 
     Raises:
-        InputError: Nothing weighs what is said.
+        InputError: Nothing weighs what is given.
     """
-    if "mass" in said:
-        mass, why = float(said["mass"]), "said"
+    if "mass" in given:
+        mass, why = float(given["mass"]), "given"
         density = mass / volume
         if not (_LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]):
             what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³"
@@ -166,7 +166,7 @@ def decide_mass(
         low, high = (category.mass[0] / 1000 / _SLACK, category.mass[1] / 1000 * _SLACK) if category else (0.0, 0.0)
         density = asset.mass / volume
         is_plausible = low <= asset.mass <= high if category else _PLAUSIBLE[0] <= density <= _PLAUSIBLE[1]
-        line = f"the source says {1000 * asset.mass:.3g} g, {density:.3g} kg/m³"
+        line = f"the source states {1000 * asset.mass:.3g} g, {density:.3g} kg/m³"
         (ranked if is_plausible else doubted).append((asset.mass, line if is_plausible else f"{line}: doubted"))
     if category:
         (low, high), (small, large) = category.mass, category.long

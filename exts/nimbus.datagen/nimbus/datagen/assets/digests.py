@@ -86,8 +86,8 @@ def _uris(path: Path) -> list[str]:
     if content[:4] == b"glTF" and len(content) >= 20:
         content = content[20 : 20 + struct.unpack("<I", content[12:16])[0]]
     try:
-        told = json.loads(content)
-        items = [*told.get("buffers", ()), *told.get("images", ())]
+        content = json.loads(content)
+        items = [*content.get("buffers", ()), *content.get("images", ())]
         uris = [item.get("uri", "") for item in items]
     except (ValueError, AttributeError, TypeError, RecursionError):
         return []
@@ -105,5 +105,5 @@ def digest_source(path: Path, digests: list[str]) -> str:
             with path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+            raise InputError(f"cannot be read: {error.strerror}", where=str(path), instead="make it readable") from None
     return hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()

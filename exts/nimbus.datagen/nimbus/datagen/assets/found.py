@@ -1,4 +1,4 @@
-"""An asset as recognized in a source: its parts, and all that its files and folders say about it."""
+"""An asset as recognized in a source: its parts, and all that its files and folders state about it."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class FoundAsset:
     """One thing of a source."""
 
     name: str
-    """Wish for the name of its kind."""
+    """Name that its kind gets where it is free."""
     path: str
     """Main file below the source."""
     layout: str
     parts: tuple[FoundPart, ...] = ()
     words: tuple[str, ...] = ()
-    """Names that may say its category, the likeliest first."""
+    """Names that may state its category, the likeliest first."""
     metres: float | None = None
-    """Of one unit, where the layout says it."""
+    """Length of one unit, where the layout states it."""
     is_unit_certain: bool = False
     """The unit is of the format, as in URDF and MJCF."""
     up: str = ""
-    """Axis that the layout says points up."""
+    """Axis that the layout states points up."""
     mass: float | None = None
     """[kg] As the source claims."""
     friction: float | None = None

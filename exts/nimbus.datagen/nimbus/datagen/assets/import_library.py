@@ -77,13 +77,13 @@ class _Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
+class _AssetTask:
     """An asset to prepare."""
 
     source: _Source
     asset: FoundAsset
     entry: AssetEntry
-    said: dict[str, str | float]
+    given: dict[str, str | float]
     add: dict[str, Any]
 
 
@@ -94,7 +94,7 @@ def import_assets(
     jobs: int = 1,
     only: str = "",
     license: str = "",
-    tell: Callable[[AssetEntry, float, int, int], None] = lambda entry, seconds, number, count: None,
+    report: Callable[[AssetEntry, float, int, int], None] = lambda entry, seconds, number, count: None,
 ) -> ImportedAssets:
     """Import files, folders and archives into a library; the same inputs give the same bytes.
 
@@ -104,7 +104,7 @@ def import_assets(
         jobs: Assets that are prepared at once.
         only: Pattern for the names or paths of the assets to import.
         license: Of all that is imported now, where it is known better than from its files.
-        tell: Called for each asset that was prepared, with its processor time [s], its number and their count.
+        report: Called for each asset that was prepared, with its processor time [s], its number and their count.
 
     Raises:
         InputError: A source holds no asset or cannot be opened, or the folder is no library.
@@ -119,7 +119,7 @@ def import_assets(
         before = _entries_of(out)
         with _opened(sorted(set(paths), key=lambda path: path.name), out / _UNPACKED) as sources:
             tasks, kept, digests = _plan(sources, before, out, only=only, license=license)
-            made = list(_prepare(tasks, out, jobs=jobs, tell=tell))
+            made = list(_prepare(tasks, out, jobs=jobs, report=report))
             return _publish(out, sources, before, [*kept, *made], len(made), digests, is_part=bool(only))
     finally:
         for left in (_UNPACKED, _MADE):
@@ -157,7 +157,7 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
     sources = []
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         if not path.exists():
-            raise InputError("no such file or folder", where=str(path))
+            raise InputError("no such file or folder", where=str(path), instead="give a source that is there")
         root = path.resolve() if path.is_dir() else path.resolve().parent
         if path.is_file() and is_archive(path):
             root = unpacked.resolve() / str(number)
@@ -175,8 +175,8 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
 
 def _plan(
     sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: str, license: str
-) -> tuple[list[_Task], list[AssetEntry], dict[str, list[str]]]:
-    """Tell what is to be prepared from what is there already."""
+) -> tuple[list[_AssetTask], list[AssetEntry], dict[str, list[str]]]:
+    """Find what is to be prepared from what is there already."""
     known = {(entry.source, entry.path): entry for entry in before.values()}
     taken = set(before)
     tasks, kept, digests = [], [], {source.name: [] for source in sources}
@@ -190,10 +190,10 @@ def _plan(
             digest, line = "", error.what
         digests[source.name].append(digest)
         asset = replace(asset, refused=asset.refused or line)
-        said, add = _said(out / kind / CARD_NAME, old)
-        named = str(said.get("license", license or find_license(source.root, asset.path)))
+        given, add = _given(out / kind / CARD_NAME, old)
+        named = str(given.get("license", license or find_license(source.root, asset.path)))
         inputs = versioned_hash(
-            to_json([digest, asset.refused, sorted(said.items()), add, named]).encode(), IMPORT_VERSION
+            to_json([digest, asset.refused, sorted(given.items()), add, named]).encode(), IMPORT_VERSION
         )
         if old and old.inputs == inputs and _is_whole(out / kind, old):
             kept.append(old)
@@ -206,10 +206,10 @@ def _plan(
             license=named,
             is_restricted=is_restricted(named),
             inputs=inputs,
-            automatic={name: value for name, value in (old.automatic if old else {}).items() if name in said}
-            | ({} if "license" in said else {"license": named}),
+            automatic={name: value for name, value in (old.automatic if old else {}).items() if name in given}
+            | ({} if "license" in given else {"license": named}),
         )
-        tasks.append(_Task(source=source, asset=asset, entry=entry, said=said, add=add))
+        tasks.append(_AssetTask(source=source, asset=asset, entry=entry, given=given, add=add))
     return tasks, kept, digests
 
 
@@ -235,11 +235,11 @@ def _free_name(wish: str, taken: set[str]) -> str:
     return free
 
 
-def _said(path: Path, old: AssetEntry | None) -> tuple[dict[str, str | float], dict[str, Any]]:
+def _given(path: Path, old: AssetEntry | None) -> tuple[dict[str, str | float], dict[str, Any]]:
     if old is None or not path.is_file():
         return {}, Additions().model_dump(mode="json")
-    said, add = read_card(path, old.automatic)
-    return said, add.model_dump(mode="json")
+    given, add = read_card(path, old.automatic)
+    return given, add.model_dump(mode="json")
 
 
 def _is_whole(folder: Path, entry: AssetEntry) -> bool:
@@ -248,7 +248,7 @@ def _is_whole(folder: Path, entry: AssetEntry) -> bool:
 
 
 def _prepare(
-    tasks: list[_Task], out: Path, *, jobs: int, tell: Callable[[AssetEntry, float, int, int], None]
+    tasks: list[_AssetTask], out: Path, *, jobs: int, report: Callable[[AssetEntry, float, int, int], None]
 ) -> Iterator[AssetEntry]:
     """Prepare assets side by side, and put each in its place when it is done."""
     if not tasks:
@@ -262,7 +262,7 @@ def _prepare(
                     entry, seconds = future.result()
                     done.write(f"{to_json(entry)}\n")
                     done.flush()
-                    tell(entry, seconds, number, len(tasks))
+                    report(entry, seconds, number, len(tasks))
                     yield entry
             except BaseException:
                 for future in waiting:
@@ -273,12 +273,12 @@ def _prepare(
         pool.close()
 
 
-def _prepare_one(pool: LimitedPool, task: _Task, out: Path) -> tuple[AssetEntry, float]:
+def _prepare_one(pool: LimitedPool, task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
     """Prepare one asset; what ends its process is its line, too."""
     target = out / _MADE / task.entry.kind
 
     def run(asset: FoundAsset) -> Any:
-        arguments = {"root": str(task.source.root), "said": task.said, "add": task.add, "target": str(target)}
+        arguments = {"root": str(task.source.root), "given": task.given, "add": task.add, "target": str(target)}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
         return pool.run(function, arguments, where=asset.path, seconds=_SECONDS)
@@ -330,21 +330,21 @@ def _write_library(
     out: Path, sources: list[_Source], entries: tuple[AssetEntry, ...], digests: dict[str, list[str]]
 ) -> None:
     """Write ``library.yaml``: what each source is, and what was made of it."""
-    told: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     with suppress(OSError, yaml.YAMLError):
-        told = (yaml.safe_load((out / LIBRARY_NAME).read_text(encoding="utf-8")) or {}).get("sources", {})
+        content = (yaml.safe_load((out / LIBRARY_NAME).read_text(encoding="utf-8")) or {}).get("sources", {})
     for source in sources:
-        told[source.name] = {"sha256": digest_source(source.path, digests[source.name])}
-    for name in list(told):
+        content[source.name] = {"sha256": digest_source(source.path, digests[source.name])}
+    for name in list(content):
         own = [entry for entry in entries if entry.source == name]
-        told[name] = {
-            "sha256": told[name].get("sha256", ""),
+        content[name] = {
+            "sha256": content[name].get("sha256", ""),
             "licenses": sorted({entry.license or "not stated" for entry in own}),
             "accepted": sum(not entry.refused for entry in own),
             "refused": sum(bool(entry.refused) for entry in own),
         }
         if not own:
-            del told[name]
-    head = {"importer": f"{nimbus_version()}, import {IMPORT_VERSION}", "sources": dict(sorted(told.items()))}
+            del content[name]
+    head = {"importer": f"{nimbus_version()}, import {IMPORT_VERSION}", "sources": dict(sorted(content.items()))}
     text = "# Made by nimbus assets import; index.json lists the kinds.\n" + yaml.safe_dump(head, sort_keys=False)
     write_atomic(out / LIBRARY_NAME, text, durable=False, shared=False)

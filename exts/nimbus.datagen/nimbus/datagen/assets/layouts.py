@@ -31,7 +31,7 @@ _UNNAMED = {
     "model_normalized",
     "obj",
 }
-"""Names of mesh files that say nothing: the folder's is taken."""
+"""Names of mesh files without a meaning: the folder's is taken."""
 _PLAIN_FOLDERS = {
     *("meshes", "mesh", "visual", "google_16k", "tsdf", "poisson", "eval", "full", "models", "textured_objs"),
     *("objects", "assets", "materials", "obj", "glb", "usd"),
@@ -52,7 +52,7 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Objects of HOPE below one folder that tell its layout from a can named 'tuna'."""
+"""Objects of HOPE below one folder that make it more than a can named 'tuna'."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
@@ -69,7 +69,8 @@ def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
     files = [only] if only else sorted(_files(root))
     found, lines = _of_xml(root, files)
     claimed = {mesh for asset in found for mesh in asset.claims}
-    meshes = [name for name in files if name.lower().endswith(_MESHES) and name not in claimed]
+    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the same in another format
+    meshes = [name for name in files if name.lower().endswith(_MESHES) and name.rpartition(".")[0] not in stems]
     hope = sum(PurePosixPath(name).stem.lower() in _HOPE or _folder(name).lower() in _HOPE for name in meshes)
     categories = _objaverse_categories(root, files) if any(map(_OBJAVERSE.search, meshes)) else {}
     for name in meshes:
@@ -126,7 +127,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Check whether an asset of solids alone is a thing: it has several, or a name that says so."""
+    """Check whether an asset of solids alone is a thing: it has several, or a name that states so."""
     return len(asset.parts) > 1
 
 
@@ -137,8 +138,8 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
     part = FoundPart(mesh=name)
     if match := _YCB.search(name):
         base = name[: match.start("scan")]
-        wishes = (f"{base}{scan}/{file}" for scan in _YCB_SCANS for file in _YCB_FILES)
-        if name != next((wish for wish in wishes if wish in files), ""):
+        choices = (f"{base}{scan}/{file}" for scan in _YCB_SCANS for file in _YCB_FILES)
+        if name != next((wish for wish in choices if wish in files), ""):
             return None
         words = (match["name"],)
         return FoundAsset(name=match["name"], path=name, layout="ycb", parts=(part,), words=words, metres=1.0, up="z")
@@ -156,9 +157,9 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
             name=own, path=name, layout="robotwin", parts=(part,), words=(match["name"],), metres=metres, notes=notes
         )
     if match := _OBJAVERSE.search(name):
-        said = categories.get(match["uid"], "")
-        own = f"{said}_{match['uid'][:8]}" if said else f"objaverse_{match['uid'][:8]}"
-        return FoundAsset(name=own, path=name, layout="objaverse", parts=(part,), words=(said,), metres=0.0, up="y")
+        given = categories.get(match["uid"], "")
+        own = f"{given}_{match['uid'][:8]}" if given else f"objaverse_{match['uid'][:8]}"
+        return FoundAsset(name=own, path=name, layout="objaverse", parts=(part,), words=(given,), metres=0.0, up="y")
     own = _folder(name) if path.stem.lower() in _UNNAMED or path.stem.isdigit() else path.stem
     if is_hope and (path.stem.lower() in _HOPE or _folder(name).lower() in _HOPE):
         own = path.stem if path.stem.lower() in _HOPE else _folder(name)
@@ -169,14 +170,14 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
 
 
 def _has_better(path: PurePosixPath, files: set[str]) -> bool:
-    """Check for the same mesh in a format that says more: its looks, its unit."""
+    """Check for the same mesh in a format that states more: its looks, its unit."""
     order = (".glb", ".gltf", ".usdz", ".usd", ".usdc", ".usda", ".obj", ".ply", ".stl", ".msh")
     better = order[: order.index(path.suffix.lower())]
     return any(path.with_suffix(suffix).as_posix() in files for suffix in better)
 
 
 def _folder(name: str) -> str:
-    """Name of the nearest folder that says something."""
+    """Name of the nearest folder that states something."""
     parts = PurePosixPath(name).parts[:-1]
     return next((part for part in reversed(parts) if part.lower() not in _PLAIN_FOLDERS), "")
 
@@ -207,11 +208,11 @@ def _objaverse_categories(root: Path, files: list[str]) -> dict[str, str]:
     for name in files:
         if PurePosixPath(name).name == "lvis-annotations.json":
             try:
-                told = json.loads(read_text(root / name))
+                content = json.loads(read_text(root / name))
             except (InputError, ValueError):
                 continue
-            if isinstance(told, dict):
-                for category, uids in told.items():
+            if isinstance(content, dict):
+                for category, uids in content.items():
                     if isinstance(uids, list):
                         found |= {uid: str(category) for uid in uids if isinstance(uid, str)}
     return found

@@ -1,4 +1,4 @@
-"""Licences of assets: found in the nearest licence file, or in what a Python wheel says about itself."""
+"""Licences of assets: found in the nearest licence file, or in what a Python wheel states about itself."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _of_wheel(root: Path) -> str:
             if sentence := _ASSETS.search(text):
                 return _match(sentence[0]) or "LicenseRef-unrecognized"
             head = text.split("\n\n")[0]
-            said = re.findall(r"^(?:License(?:-Expression)?|Classifier: License ::.*?)(?::| ::) *(.+)$", head, re.M)
-            if found := next(filter(None, map(_match, said)), ""):
+            given = re.findall(r"^(?:License(?:-Expression)?|Classifier: License ::.*?)(?::| ::) *(.+)$", head, re.M)
+            if found := next(filter(None, map(_match, given)), ""):
                 return found
         for file in sorted(info.glob("licenses/*")):
             if file.name.lower().startswith(_FILES):

@@ -111,18 +111,18 @@ def _collect(model: _Model, top: Element) -> None:
     folders = {sort: compiler.get(sort) or compiler.get("assetdir") or "" for sort in ("meshdir", "texturedir")}
     for asset in top.findall("asset"):
         for item in asset:
-            name, said = item.get("name") or Path(item.get("file") or "").stem, item.get("file") or ""
+            name, given = item.get("name") or Path(item.get("file") or "").stem, item.get("file") or ""
             folder = "meshdir" if item.tag == "mesh" else "texturedir"
-            found = said and _file(model, item, folders[folder], said)
+            found = given and _file(model, item, folders[folder], given)
             if item.tag == "mesh":
                 scale = numbers(item.get("scale") or _default(model, "main", "mesh").get("scale"), (1.0, 1.0, 1.0))
                 model.meshes[name] = (found, np.diag([*scale[:3], 1.0]))
-                if said and not found:
-                    model.missing.append(f"no mesh '{said}': left out")
-            elif item.tag == "texture" and said:
+                if given and not found:
+                    model.missing.append(f"no mesh '{given}': left out")
+            elif item.tag == "texture" and given:
                 model.textures[name] = (found, item.get("type") == "2d")
                 if not found:
-                    model.missing.append(f"no texture '{said}': its color is used")
+                    model.missing.append(f"no texture '{given}': its color is used")
             elif item.tag == "material":
                 model.materials[name] = item
     for world in top.findall("worldbody"):
@@ -136,10 +136,10 @@ def _collect(model: _Model, top: Element) -> None:
             model.bodies.append((loose, str(model.file)))
 
 
-def _file(model: _Model, item: Element, folder: str, said: str) -> str:
+def _file(model: _Model, item: Element, folder: str, given: str) -> str:
     here = Path(item.get("_file") or model.file).parent
     for base in dict.fromkeys((model.file.parent, here)):
-        if found := below(model.root, (base / folder).resolve(), said) or below(model.root, base, said):
+        if found := below(model.root, (base / folder).resolve(), given) or below(model.root, base, given):
             return found
     return ""
 
@@ -184,15 +184,15 @@ class _Parts:
         shown = [geom for geom in self._geoms if self._is_shown(geom[0])]
         seen = [geom for geom in shown if _is_visual(geom[0])]
         chosen = seen or [geom for geom in shown if "mesh" in geom[0]] or shown
-        parts = (self._part(said, place) for said, place in chosen)
+        parts = (self._part(given, place) for given, place in chosen)
         return tuple(part for part in parts if part)
 
     def _walk(self, body: Element, place: FloatArray, childclass: str, depth: int) -> None:
         if depth > _DEEPEST:
             return
         for geom in body.findall("geom"):
-            said = _default(self._model, geom.get("class") or childclass, "geom") | geom.attrib
-            self._geoms.append((said, place @ self._place(said)))
+            given = _default(self._model, geom.get("class") or childclass, "geom") | geom.attrib
+            self._geoms.append((given, place @ self._place(given)))
         for child in body.findall("body"):
             inner = child.get("childclass") or childclass
             self._walk(child, place @ self._place(dict(child.attrib)), inner, depth + 1)
@@ -202,31 +202,31 @@ class _Parts:
             return False
         return "rgba" not in geom or float(numbers(geom["rgba"], (1.0,) * 4)[3]) > 0
 
-    def _place(self, said: dict[str, str]) -> FloatArray:
+    def _place(self, given: dict[str, str]) -> FloatArray:
         """Read a place from position and any of MJCF's orientations."""
         model, turn = self._model, np.eye(3)
         unit = 1.0 if model.is_radian else np.pi / 180
-        position = numbers(said.get("pos"), (0.0, 0.0, 0.0))
-        if "quat" in said:
-            w, x, y, z = numbers(said["quat"], (1.0, 0.0, 0.0, 0.0))[:4].tolist()
+        position = numbers(given.get("pos"), (0.0, 0.0, 0.0))
+        if "quat" in given:
+            w, x, y, z = numbers(given["quat"], (1.0, 0.0, 0.0, 0.0))[:4].tolist()
             turn = quat_to_matrix((w, x, y, z))
-        elif "euler" in said:
-            for axis, angle in zip(model.order, numbers(said["euler"], (0.0,) * 3).tolist(), strict=False):
+        elif "euler" in given:
+            for axis, angle in zip(model.order, numbers(given["euler"], (0.0,) * 3).tolist(), strict=False):
                 step = turned(_AXES[axis.lower()], unit * angle)
                 turn = turn @ step if axis.islower() else step @ turn
-        elif "axisangle" in said:
-            x, y, z, angle = numbers(said["axisangle"], (0.0, 0.0, 1.0, 0.0))[:4].tolist()
+        elif "axisangle" in given:
+            x, y, z, angle = numbers(given["axisangle"], (0.0, 0.0, 1.0, 0.0))[:4].tolist()
             turn = turned((x, y, z), unit * angle)
-        elif "zaxis" in said:
-            turn = _turn_to(numbers(said["zaxis"], (0.0, 0.0, 1.0))[:3])
-        elif "xyaxes" in said:
-            x, y = numbers(said["xyaxes"], (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))[:6].reshape(2, 3)
+        elif "zaxis" in given:
+            turn = _turn_to(numbers(given["zaxis"], (0.0, 0.0, 1.0))[:3])
+        elif "xyaxes" in given:
+            x, y = numbers(given["xyaxes"], (1.0, 0.0, 0.0, 0.0, 1.0, 0.0))[:6].reshape(2, 3)
             x = x / np.linalg.norm(x)
             y = y - (x @ y) * x
             y = y / np.linalg.norm(y)
             turn = np.column_stack([x, y, np.cross(x, y)])
-        elif "fromto" in said:
-            ends = numbers(said["fromto"], (0.0,) * 6)[:6].reshape(2, 3)
+        elif "fromto" in given:
+            ends = numbers(given["fromto"], (0.0,) * 6)[:6].reshape(2, 3)
             position, turn = ends.mean(axis=0), _turn_to(ends[0] - ends[1])
         return place_of(position, turn)
 

@@ -36,7 +36,7 @@ _FRICTION = 0.7
 
 
 def prepare_asset(
-    root: str, asset: dict[str, Any], entry: dict[str, Any], said: dict[str, Value], add: dict[str, Any], target: str
+    root: str, asset: dict[str, Any], entry: dict[str, Any], given: dict[str, Value], add: dict[str, Any], target: str
 ) -> dict[str, Any]:
     """Prepare one asset into a new folder; a mistake in it is its line.
 
@@ -44,7 +44,7 @@ def prepare_asset(
         root: Of the source.
         asset: Plain values of :class:`FoundAsset`.
         entry: Of :class:`AssetEntry`, as far as it is known.
-        said: Decisions of the user.
+        given: Decisions of the user.
         add: Points, frames and rooms of the user.
         target: The folder.
 
@@ -52,14 +52,14 @@ def prepare_asset(
         Plain values of the entry, and the processor's time that it took [s].
     """
     begin = time.process_time()
-    job = _Job(Path(root), found_from_plain(asset), said, Additions.model_validate(add, strict=False))
+    job = _Job(Path(root), found_from_plain(asset), given, Additions.model_validate(add, strict=False))
     known = AssetEntry(**entry)
     folder = Path(target)
     folder.mkdir(parents=True)
     shape, refused = b"", ""
     try:
         if job.asset.refused:
-            raise InputError(job.asset.refused)
+            raise InputError(job.asset.refused, instead="")
         made = job.make()
         shape = shape_bytes(made)
         (folder / SHAPE_NAME).write_bytes(shape)
@@ -79,7 +79,7 @@ def prepare_asset(
         refused=refused,
     ).encode()
     (folder / CARD_NAME).write_bytes(card)
-    automatic = {name: one.value for name, one in job.decisions.items() if name not in said}
+    automatic = {name: one.value for name, one in job.decisions.items() if name not in given}
     known = replace(
         known,
         refused=refused,
@@ -97,12 +97,12 @@ class _Job:
     Args:
         root: Of the source.
         asset: As recognized.
-        said: Decisions of the user.
+        given: Decisions of the user.
         add: Additions of the user.
     """
 
-    def __init__(self, root: Path, asset: FoundAsset, said: dict[str, Value], add: Additions) -> None:
-        self.root, self.asset, self.said, self.add = root.resolve(), asset, said, add
+    def __init__(self, root: Path, asset: FoundAsset, given: dict[str, Value], add: Additions) -> None:
+        self.root, self.asset, self.given, self.add = root.resolve(), asset, given, add
         self.decisions: dict[str, Decision] = {}
         self.found: dict[str, str] = {}
         self.notes = list(asset.notes)
@@ -114,15 +114,15 @@ class _Job:
         Raises:
             InputError: It cannot be a thing.
         """
-        asset, said = self.asset, self.said
+        asset, given = self.asset, self.given
         path = self.root / asset.path
         surface = self._read()
         self.notes += [note for note in surface.notes if note not in self.notes]
-        named, category = decide_category(asset, said)
+        named, category = decide_category(asset, given)
         self.decisions["category"] = named
-        self.decisions["class"] = self._said("class", class_of(category))
-        self.decisions["scale"] = scale = decide_scale(surface, asset, category, said)
-        self.decisions["up"] = up = stages.decide_up(surface, asset, said)
+        self.decisions["class"] = self._given("class", class_of(category))
+        self.decisions["scale"] = scale = decide_scale(surface, asset, category, given)
+        self.decisions["up"] = up = stages.decide_up(surface, asset, given)
         surface = surface.upright(str(up.value)).scaled(float(scale.value))
         extent = np.ptp(surface.corners.reshape(-1, 3), axis=0)
         if flat(extent):
@@ -132,11 +132,11 @@ class _Job:
         solid, notes = stages.close_surface(surface, path)
         self.notes += notes
         self._volume = solid.volume
-        mass = decide_mass(asset, category, volume=solid.volume, longest=float(extent.max()), said=said)
+        mass = decide_mass(asset, category, volume=solid.volume, longest=float(extent.max()), given=given)
         self.decisions["mass"] = mass
-        self.decisions["friction"] = self._said("friction", self._friction())
-        self.decisions["symmetry"] = self._said("symmetry", stages.find_symmetry(solid))
-        most = self._said("pieces", Decision(value=stages.PIECES, why="at most; fewer where they fit"))
+        self.decisions["friction"] = self._given("friction", self._friction())
+        self.decisions["symmetry"] = self._given("symmetry", stages.find_symmetry(solid))
+        most = self._given("pieces", Decision(value=stages.PIECES, why="at most; fewer where they fit"))
         self.decisions["pieces"] = most
         looks, pieces = stages.make_looks(surface, solid), stages.cut_pieces(solid, int(most.value), path)
         center, inertia = mass_properties(solid.points, solid.faces, mass=1.0, in_surface=False)
@@ -182,21 +182,21 @@ class _Job:
     def license(self, name: str) -> Decision:
         """Licence as a decision."""
         why = (
-            "said"
-            if "license" in self.said
+            "given"
+            if "license" in self.given
             else "of the nearest licence file or the wheel"
             if name
             else "none is stated"
         )
         return Decision(value=name, why=why)
 
-    def _said(self, name: str, found: Decision) -> Decision:
-        return Decision(value=self.said[name], why="said") if name in self.said else found
+    def _given(self, name: str, found: Decision) -> Decision:
+        return Decision(value=self.given[name], why="given") if name in self.given else found
 
     def _friction(self) -> Decision:
-        given = self.asset.friction
-        if given is not None and 0.05 <= given <= 2:
-            return Decision(value=given, why="the source's")
+        claimed = self.asset.friction
+        if claimed is not None and 0.05 <= claimed <= 2:
+            return Decision(value=claimed, why="the source's")
         return Decision(value=_FRICTION, why="usual of plastic, paper and fruit on rubber")
 
     def _read(self) -> ImportedSurface:

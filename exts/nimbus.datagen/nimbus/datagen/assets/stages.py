@@ -20,7 +20,7 @@ from nimbus.datagen.objects.rest_poses import rest_poses
 from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
 
 PIECES = 16
-"""Convex pieces at most, where nothing else is said."""
+"""Convex pieces at most, where nothing else is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,10 @@ class Looks:
     texture: ImageArray
 
 
-def decide_up(surface: ImportedSurface, asset: FoundAsset, said: dict[str, Value]) -> Decision:
-    """Choose the axis that points up: said, the layout's, the format's."""
-    if "up" in said:
-        return Decision(value=str(said["up"]), why="said")
+def decide_up(surface: ImportedSurface, asset: FoundAsset, given: dict[str, Value]) -> Decision:
+    """Choose the axis that points up: given, the layout's, the format's."""
+    if "up" in given:
+        return Decision(value=str(given["up"]), why="given")
     up = asset.up or surface.up
     why = f"of the layout {asset.layout}" if asset.up else "of the format"
     return Decision(value=up, why=why, others=tuple((other, "not looked at") for other in "zyx" if other != up))
@@ -61,9 +61,9 @@ def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[st
         InputError: It encloses nothing.
     """
     points, faces = surface.points()
-    given = len(faces)
+    before = len(faces)
     points, closed = close_mesh(points, faces, path)
-    notes = (f"{given} triangles, {len(closed)} after closing",) if len(closed) != given else ()
+    notes = (f"{before} triangles, {len(closed)} after closing",) if len(closed) != before else ()
     a, b, c = (points[closed[:, corner]] for corner in range(3))
     return Solid(points=points, faces=closed, volume=float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6), notes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
@@ -45,6 +46,8 @@ class DatasetInfo:
     field_schema: int = 1
     """Newest set of fields that its episodes hold, see ``schema.FIELD_SCHEMA``; not in files of up to Nimbus 0.1.0."""
     robot: str = ""
+    credits: dict[str, AssetCredit] = field(default_factory=dict)
+    """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
     rate: Rate = 0.0
     """[Hz]; 0 until an episode is stored, like the rest below."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)

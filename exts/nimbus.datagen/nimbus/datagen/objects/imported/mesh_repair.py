@@ -20,7 +20,7 @@ _LIKELY = (0.01, 0.8)
 _THINNEST = 2e-4
 """[m]"""
 _ROUNDS = 4
-"""Of leaving out faces and closing holes."""
+"""Rounds of leaving out faces and closing holes."""
 _LONGEST_HOLE = 64
 """Edges around a hole that is closed."""
 

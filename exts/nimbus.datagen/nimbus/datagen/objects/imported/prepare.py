@@ -35,7 +35,7 @@ _CREASE = 0.7
 _CONVEX = 0.97
 """A mesh that fills so much of its hull is one piece."""
 _THRESHOLD = 0.04
-"""Of coacd: how much of a piece its hull may add."""
+"""Share that the hull of a piece may add, for coacd."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideLook:
-    """What a mesh looks like, in place of what its file says."""
+    """Looks of a mesh from outside its file, in their place."""
 
     texture: Path | None = None
     color: tuple[float, float, float] | None = None

@@ -30,7 +30,7 @@ class ImportedSurface:
     texture: ImageArray
     """(H, W, 3) sRGB."""
     metres: float = 1.0
-    """Of one unit."""
+    """Length of one unit [m]."""
     unit_is_known: bool = False
     up: str = "z"
     notes: tuple[str, ...] = ()

@@ -78,7 +78,7 @@ class AssetEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class AssetIndex:
-    """What ``index.json`` says, kinds by name in their order."""
+    """What ``index.json`` states, kinds by name in their order."""
 
     format: int = FORMAT
     importer: str

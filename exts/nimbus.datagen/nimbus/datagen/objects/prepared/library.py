@@ -38,7 +38,8 @@ class PreparedLibrary(ObjectLibrary):
         self.entries = {entry.kind: entry for entry in index.kinds if not entry.refused}
         if not self.entries:
             first = next(iter(self.refused.values()), "it is empty")
-            raise InputError(f"no kind of this library was accepted: {first}", where=str(folder / INDEX_NAME))
+            what, instead = f"no kind of this library was accepted: {first}", "import other assets into it"
+            raise InputError(what, where=str(folder / INDEX_NAME), instead=instead)
         classes = tuple(sorted({entry.object_class for entry in self.entries.values()}))
         content_hash = versioned_hash(content, GENERATOR_VERSION)
         super().__init__(kind_name(folder), self.entries, classes, content_hash)
@@ -53,7 +54,8 @@ class PreparedLibrary(ObjectLibrary):
             return entry
         where = f"object library '{self.name}'"
         if line := self.refused.get(name):
-            raise InputError(f"'{name}' was refused by the import: {line}", where=where)
+            what = f"'{name}' was refused by the import: {line}"
+            raise InputError(what, where=where, instead="name another kind")
         raise InputError(f"unknown kind '{name}'", where=where, instead=suggest(name, self.kinds))
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
