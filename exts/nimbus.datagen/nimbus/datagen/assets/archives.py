@@ -55,7 +55,7 @@ def unpack(path: Path, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(content, target, size, path)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise _refusal(path, f"cannot be unpacked: {error}", "download it again") from None
+        raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
 
 
 def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:

@@ -24,11 +24,13 @@ from nimbus.datagen.assets.decisions import (
     synonyms_of,
 )
 from nimbus.datagen.assets.found import FoundAsset, FoundPart, found_from_plain
+from nimbus.datagen.assets.pages import write_page
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.read import OutsideLook, join_surfaces, read_surface
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.prepared.index import CARD_NAME, SHAPE_NAME, AssetEntry
+from nimbus.datagen.objects.prepared.library import build_model
 from nimbus.datagen.objects.prepared.shape_file import AssetShape, shape_bytes
 from nimbus.datagen.objects.shapes.shape import frame_at
 
@@ -56,7 +58,7 @@ def prepare_asset(
     known = AssetEntry(**entry)
     folder = Path(target)
     folder.mkdir(parents=True)
-    shape, refused = b"", ""
+    shape, refused, model = b"", "", None
     try:
         if job.asset.refused:
             raise InputError(job.asset.refused, instead="")
@@ -64,15 +66,27 @@ def prepare_asset(
         shape = shape_bytes(made)
         (folder / SHAPE_NAME).write_bytes(shape)
         known = replace(known, **job.entry_fields(made))
+        model = build_model("", known, made)
     except InputError as error:
         refused = error.what + (f"; {error.instead}" if error.instead else "")
         if not job.asset.refused:
             job.decisions.setdefault("scale", Decision(value=1.0, why="not decided"))
+    decisions = job.decisions | {"license": job.license(known.license)}
+    write_page(
+        folder,
+        known.kind,
+        f"{known.source}: {known.path}",
+        model=model,
+        refused=refused,
+        decisions=decisions,
+        found=job.found,
+        notes=job.notes,
+    )
     card = card_text(
         known.kind,
         job.asset,
         source=known.source,
-        decisions=job.decisions | {"license": job.license(known.license)},
+        decisions=decisions,
         found=job.found,
         notes=tuple(job.notes),
         add=job.add,

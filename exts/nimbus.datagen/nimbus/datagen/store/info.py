@@ -134,7 +134,7 @@ def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
     names = sorted({*info.inputs, *own.inputs})
     inputs = {name: value for name in names if (value := own.inputs.get(name, "")) != info.inputs.get(name, "")}
     entry = TaskEntry(task_hash=own.task_hash, inputs=inputs)
-    return replace(info, tasks={**info.tasks, own.task: entry})
+    return replace(info, tasks={**info.tasks, own.task: entry}, credits=info.credits | own.credits)
 
 
 def info_text(info: DatasetInfo) -> str:
