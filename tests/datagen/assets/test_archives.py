@@ -30,7 +30,7 @@ def tarred(path: Path, name: str, size: int = 5, kind: bytes = tarfile.REGTYPE) 
         archive.addfile(entry, io.BytesIO(bytes(size)) if kind == tarfile.REGTYPE else None)
 
 
-HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
+HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of it"),
     "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of it"),
     "drive": ("a.zip", lambda path: zipped(path, "C:\\mug.obj"), "leads out of it"),

@@ -55,7 +55,6 @@ class FoundAsset:
     """Axis that the layout states points up."""
     mass: float | None = None
     """[kg] As the source claims."""
-    friction: float | None = None
     refused: str = ""
     """Reason why it is not imported, for example moving parts."""
     notes: tuple[str, ...] = ()

@@ -76,8 +76,16 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
         if parts:
             own = name if len(bodies) == 1 else f"{name}_{body.get('name') or number}"
             words = (own, body.get("name") or "", *(parent.name for parent in file.parents[:2]))
-            common = {"words": words, "metres": 1.0, "is_unit_certain": True, "up": "z", "claims": claims}
+            common: dict[str, Any] = {
+                "words": words,
+                "metres": 1.0,
+                "is_unit_certain": True,
+                "up": "z",
+                "claims": claims,
+            }
             notes = tuple(model.missing)
+            weights = (item.get("mass") for tag in ("inertial", "geom") for item in body.iter(tag))
+            common["mass"] = sum(float(numbers(weight, (0.0,))[0]) for weight in weights if weight) or None
             found.append(FoundAsset(name=own, path=path, layout=layout, parts=parts, notes=notes, **common))
     return found
 

@@ -148,7 +148,9 @@ class _Job:
         self._volume = solid.volume
         mass = decide_mass(asset, category, volume=solid.volume, longest=float(extent.max()), given=given)
         self.decisions["mass"] = mass
-        self.decisions["friction"] = self._given("friction", self._friction())
+        self.decisions["friction"] = self._given(
+            "friction", Decision(value=_FRICTION, why="usual of plastic, paper and fruit")
+        )
         self.decisions["symmetry"] = self._given("symmetry", stages.find_symmetry(solid))
         most = self._given("pieces", Decision(value=stages.PIECES, why="at most; fewer where they fit"))
         self.decisions["pieces"] = most
@@ -206,12 +208,6 @@ class _Job:
 
     def _given(self, name: str, found: Decision) -> Decision:
         return Decision(value=self.given[name], why="given") if name in self.given else found
-
-    def _friction(self) -> Decision:
-        claimed = self.asset.friction
-        if claimed is not None and 0.05 <= claimed <= 2:
-            return Decision(value=claimed, why="the source's")
-        return Decision(value=_FRICTION, why="usual of plastic, paper and fruit on rubber")
 
     def _read(self) -> ImportedSurface:
         """Read all parts into one surface, in the unit and with the up axis of the asset."""
