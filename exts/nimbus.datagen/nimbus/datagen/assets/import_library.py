@@ -23,7 +23,7 @@ from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import remove_file, remove_tree
-from nimbus.datagen.objects.imported.library import kind_name
+from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
     INDEX_NAME,

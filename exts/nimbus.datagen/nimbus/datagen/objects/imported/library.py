@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
-from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
+from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary, kind_name
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.rest_poses import rest_poses
@@ -131,12 +130,6 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
             raise InputError(what, where=str(path), instead="rename one of them")
         found[name] = path
     return found
-
-
-def kind_name(path: Path) -> str:
-    """A kind's name from a file's: ``Coffee Mug-2`` is ``coffee_mug_2``."""
-    name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
-    return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
 
 
 def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:

@@ -12,8 +12,7 @@ from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder
-from nimbus.datagen.objects.imported.library import kind_name
-from nimbus.datagen.objects.library import GENERATOR_VERSION, Kind, ObjectLibrary
+from nimbus.datagen.objects.library import GENERATOR_VERSION, Kind, ObjectLibrary, kind_name
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.prepared.index import AGAIN, CARD_NAME, INDEX_NAME, SHAPE_NAME, AssetEntry, read_index
 from nimbus.datagen.objects.prepared.shape_file import AssetShape, read_shape
