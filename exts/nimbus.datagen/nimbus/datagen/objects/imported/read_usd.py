@@ -133,8 +133,11 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         return None
     if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
-    with Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found)).GetBuffer() as content:
-        return texel_colors(open_picture(BytesIO(bytes(content))))
+    opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
+    if opened is None:
+        notes.append(f"'{asset.path}' cannot be opened: it does without")
+        return None
+    return texel_colors(open_picture(BytesIO(bytes(opened.GetBuffer()))))
 
 
 def _shaders(mesh: Any) -> Iterator[Any]:
@@ -143,8 +146,8 @@ def _shaders(mesh: Any) -> Iterator[Any]:
 
     bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
     material = bound[0]
-    for context in ((), (["mdl"],)) if material else ():
-        shader = material.ComputeSurfaceSource(*context)[0]
+    for context in ("", "mdl") if material else ():
+        shader = material.ComputeSurfaceSource(context)[0]
         if shader:
             yield shader
 
