@@ -136,7 +136,9 @@ class _Job:
         self.decisions["category"] = named
         self.decisions["class"] = self._given("class", class_of(category))
         self.decisions["scale"] = scale = decide_scale(surface, asset, category, given)
-        self.decisions["up"] = up = stages.decide_up(surface, asset, given)
+        self.decisions["up"] = up = stages.decide_up(
+            surface, asset, given, scale=float(scale.value), category=str(named.value), path=path
+        )
         surface = surface.upright(str(up.value)).scaled(float(scale.value))
         extent = np.ptp(surface.corners.reshape(-1, 3), axis=0)
         if flat(extent):
@@ -151,28 +153,31 @@ class _Job:
         self.decisions["friction"] = self._given(
             "friction", Decision(value=_FRICTION, why="usual of plastic, paper and fruit")
         )
-        self.decisions["symmetry"] = self._given("symmetry", stages.find_symmetry(solid))
+        self.decisions["symmetry"] = self._given("symmetry", stages.decide_symmetry(solid))
         most = self._given("pieces", Decision(value=stages.PIECES, why="at most; fewer where they fit"))
         self.decisions["pieces"] = most
-        looks, pieces = stages.make_looks(surface, solid), stages.cut_pieces(solid, int(most.value), path)
+        look, contact = stages.make_looks(surface, solid), stages.cut_pieces(solid, int(most.value), path)
         center, inertia = mass_properties(solid.points, solid.faces, mass=1.0, in_surface=False)
-        rests, rooms = stages.find_rest_poses(pieces, center), stages.find_rooms(solid)
+        rests, rooms = stages.find_rest_poses(contact.pieces, center, inertia), stages.find_rooms(solid)
         height = float(extent[2]) / 2
         ends = {"top": np.array([0, 0, height]), "middle": np.zeros(3), "base": np.array([0, 0, -height])}
-        frames = {name: frame_at(np.array(at.at), z=at.z, x=at.x) for name, at in self.add.frames.items()}
+        frames = stages.find_mouths(rooms)
+        frames |= {name: frame_at(np.array(at.at), z=at.z, x=at.x) for name, at in self.add.frames.items()}
         added = {name: np.array([box.lower, box.upper]) for name, box in self.add.cavities.items()}
         self.found |= {
             "size": _sides(extent),
             "volume": f"{solid.volume * 1e6:.4g} cm³, {stages.hull_share(solid):.0%} of its hull",
-            "pieces": str(len(pieces)),
+            "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} of the volume, {contact.filled:.0%} of the rooms",
+            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} grey levels",
+            "supports": stages.describe_supports(solid),
             "rests": ", ".join(f"{pose.name} {np.rad2deg(pose.tilt_margin):.0f}°" for pose in rests),
             "rooms": ", ".join(rooms) or "none",
         }
         return AssetShape(
-            **{name: getattr(looks, name) for name in ("vertices", "faces", "normals", "uvs", "texture")},
+            **{name: getattr(look.mesh, name) for name in ("vertices", "faces", "normals", "uvs", "texture")},
             center_of_mass=center,
             inertia=inertia,
-            pieces=pieces,
+            pieces=contact.pieces,
             rest_poses=rests,
             keypoints=ends | {name: np.array(point) for name, point in self.add.keypoints.items()},
             frames=frames,

@@ -13,12 +13,12 @@ from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
+from nimbus.datagen.objects.imported.rooms import name_rooms
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
+from nimbus.datagen.objects.imported.settle import name_rest_poses
 from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary, kind_name
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.objects.rest_poses import rest_poses
-from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import frame_at
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.version import versioned_hash
@@ -64,9 +64,12 @@ class AssetLibrary(ObjectLibrary):
         bounds = np.array([shape.vertices.min(axis=0), shape.vertices.max(axis=0)])
         origin = bounds.mean(axis=0)
         pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
-        mass = self._mass(kind)
+        mass, symmetry = self._mass(kind), settings.symmetry or shape.symmetry
         center, inertia = mass_properties(shape.solid_vertices - origin, shape.solid_faces, mass=mass, in_surface=False)
         height = float(bounds[1, 2] - bounds[0, 2]) / 2
+        said = {name: np.array([room.lower, room.upper]) for name, room in settings.cavities.items()}
+        rooms = {name: room - origin for name, room in (said or name_rooms(shape.rooms)).items()}
+        ways = [way.about(origin) for way in shape.ways]
         ends = {"top": np.array([0, 0, height]), "middle": np.zeros(3), "base": np.array([0, 0, -height])}
         return ObjectModel(
             library=self.name,
@@ -84,16 +87,17 @@ class AssetLibrary(ObjectLibrary):
             center_of_mass=center,
             inertia=inertia,
             friction=float(generator(0, self.name, kind, "friction").uniform(*settings.friction)),
-            symmetry=settings.symmetry,
+            symmetry=symmetry,
             keypoints=ends | {name: np.array(point) - origin for name, point in settings.keypoints.items()},
-            rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=settings.rests, lies_on=settings.lies_on),
+            rest_poses=name_rest_poses(ways, settings.rests, lies_on=settings.lies_on),
             bounds=bounds - origin,
-            rolling=settings.symmetry == "revolution",
-            frames={
+            rolling=symmetry == "revolution",
+            frames={name: frame_at((*room.mean(axis=0)[:2], room[1, 2])) for name, room in rooms.items()}
+            | {
                 name: frame_at(np.array(place.at) - origin, z=place.z, x=place.x)
                 for name, place in settings.frames.items()
             },
-            cavities={name: np.array([room.lower, room.upper]) - origin for name, room in settings.cavities.items()},
+            cavities=rooms,
             open_inside=True,
             anchored=settings.anchored,
         )

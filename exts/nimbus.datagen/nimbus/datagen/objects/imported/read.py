@@ -21,7 +21,8 @@ USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
 LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
-_TEXTURE_SIDE = 511
+_TEXTURE_SIDE = 2048
+"""[px] Of what is read; what is kept is baked smaller."""
 _GREY = (170, 170, 172)
 
 
@@ -168,10 +169,10 @@ def _image(visual: Any) -> ImageArray | None:
     return None if picture is None else texel_colors(picture)
 
 
-def texel_colors(picture: PillowImage.Image) -> ImageArray:
-    """(H, W, 3) of a picture, as large as a texture may be at most."""
+def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
+    """(H, W, 3) of a picture, shrunk where a side has more than so many pixels."""
     picture = picture.convert("RGB")
-    share = min(_TEXTURE_SIDE / max(picture.size), 1.0)
+    share = min(side / max(picture.size), 1.0)
     size = (max(round(picture.width * share), 1), max(round(picture.height * share), 1))
     return np.asarray(picture.resize(size, PillowImage.Resampling.BOX) if share < 1 else picture)
 
@@ -189,6 +190,7 @@ def join_surfaces(
     for part in parts:
         if not any(part.texture is known or np.array_equal(part.texture, known) for known in textures):
             textures.append(part.texture)
+    layers = tuple(layer for part in parts for layer in part.layers or ((part.texture, part.uvs),))
     sheet, windows = _side_by_side(textures)
     uvs = []
     for part in parts:
@@ -197,6 +199,7 @@ def join_surfaces(
     return ImportedSurface(
         corners=np.concatenate([part.corners for part in parts]),
         uvs=np.concatenate(uvs),
+        layers=layers if len(textures) > 1 or len(layers) > len(parts) else (),
         texture=sheet,
         metres=metres,
         unit_is_known=unit_is_known,
@@ -209,13 +212,16 @@ def _side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[fl
     """One picture, and of each texture the window of u and the least v."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
+    textures = [
+        texel_colors(PillowImage.fromarray(image), max(_TEXTURE_SIDE // len(textures), 8)) for image in textures
+    ]
     width, height = sum(image.shape[1] for image in textures), max(image.shape[0] for image in textures)
     sheet, windows, left = np.zeros((height, width, 3), dtype=np.uint8), [], 0
     for image in textures:
         sheet[: image.shape[0], left : left + image.shape[1]] = image
         windows.append((left / width, (left + image.shape[1]) / width, 1 - image.shape[0] / height))
         left += image.shape[1]
-    return texel_colors(PillowImage.fromarray(sheet)), windows
+    return sheet, windows
 
 
 def _into(uvs: FloatArray, window: tuple[float, float, float]) -> FloatArray:
