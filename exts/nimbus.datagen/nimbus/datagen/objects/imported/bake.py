@@ -9,8 +9,8 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.geometry.coverage import cover_pixels, sample_surface
+from nimbus.datagen.geometry.drawing import PaintedMesh, sample_texture
 from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.portrait import PaintedMesh, sample_texture
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 CREASE = 0.7

@@ -8,11 +8,11 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.geometry.drawing import PaintedMesh, draw, view_axes
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.objects.imported.bake import CREASE, bake_texture
 from nimbus.datagen.objects.imported.read import texel_colors
 from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.portrait import PaintedMesh, draw, view_axes
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 MOST_FACES, TEXTURE_SIDE = 6000, 1024
