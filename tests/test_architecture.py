@@ -31,7 +31,7 @@ FLOORS = (
     "datagen.execute datagen.randomize datagen.render datagen.store",
     "datagen.analysis datagen.load datagen.policies datagen.success skills runner.system runner.cell.transport",
     "datagen.datasets",
-    "datagen.doctor runner.cell.queue runner.media runner.monitor",
+    "datagen.assets datagen.doctor runner.cell.queue runner.media runner.monitor",
     "datagen.ui runner.cell.worker runner.report",
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",

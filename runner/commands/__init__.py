@@ -42,6 +42,7 @@ PANELS: dict[str, dict[str, str]] = {
         "tasks": "list the tasks that come with Nimbus",
         "skills": "list the skills and conditions that a task file can use",
         "objects": "list object libraries, or the kinds of one with size, mass and grasps",
+        "assets": "import meshes of others, each judged alone, into a library that tasks draw from",
         "robot": "check a robot file: limits, tool, gripper, reach, collisions with itself, a picture",
         "schema": "print the JSON Schema of a task file",
     },

@@ -58,6 +58,10 @@ def command(
         bool,
         typer.Option("--keep-failures", help="failed attempts that the run kept too, labelled, behind the episodes"),
     ] = False,
+    restricted_assets: Annotated[
+        bool,
+        typer.Option("--restricted-assets", help="episodes too whose objects' licences restrict passing them on"),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Write the export and print what it holds."""
@@ -71,7 +75,15 @@ def command(
     view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)
     side = tuple(name for name, is_asked in (("depth", depth), ("masks", masks)) if is_asked)
     made = export(
-        folder, out, to=to, options=options, keep_failures=keep_failures, view=view, side=side, tell=report_pending
+        folder,
+        out,
+        to=to,
+        options=options,
+        keep_failures=keep_failures,
+        with_restricted=restricted_assets,
+        view=view,
+        side=side,
+        tell=report_pending,
     )
     if as_json:
         write_json(asdict(made) | {"out": str(made.out)})

@@ -112,6 +112,7 @@ def command(
         seed=source.seed,
         robot=assets.robot.name,
         inputs=inputs,
+        credits=source.credits,
     ) as dataset:
         report_foreign_files(dataset)
         rendered = RerenderSettings(device=device, stack=stack, variant=variant, images=images)

@@ -94,7 +94,9 @@ def print_output(
 def print_exported(made: Exported, wall_seconds: float) -> None:
     """Print what an export holds."""
     failures = {"failures": f"{made.failure_count}, labelled, behind the episodes"} if made.failure_count else {}
-    print_output(made, wall_seconds, further=failures, word="export")
+    count, flag = made.left_out, "--restricted-assets"
+    warning = f"left out, for licences of their objects: {count} episodes; {flag} takes them along" if count else ""
+    print_output(made, wall_seconds, further=failures, warning=warning, word="export")
 
 
 def print_converted(made: Converted, wall_seconds: float) -> None:

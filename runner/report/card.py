@@ -14,8 +14,10 @@ from nimbus.datagen.datasets.certificates.subject import certificates_of
 from nimbus.datagen.datasets.export.publication import CARD_MARK, CARD_PICTURE
 from nimbus.datagen.datasets.quality.checks import Examination
 from nimbus.datagen.datasets.quality.view import View
+from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.files.bounded import read_plain
 from nimbus.datagen.media.pages import render_markdown
+from nimbus.datagen.store.info import INFO_NAME, read_info
 from nimbus.runner.monitor.dashboard_view import duration
 
 _TEMPLATE = Path(__file__).parent / "templates" / "card.md.j2"
@@ -50,10 +52,19 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
         tasks=dict(islice(found.tasks.items(), _TASKS)),
         found=found,
         faults=sorted({finding.check for finding in found.findings}),
+        credits=_credits(folder),
         certificates=certificates.certificates if certificates else (),
         meaning=MEANING,
         summary_of=summary_of,
     )
+
+
+def _credits(folder: Path) -> list[tuple[str, AssetCredit]]:
+    """Sources and licences of imported objects, those with restrictions first; none of other formats."""
+    if not (folder / INFO_NAME).is_file():
+        return []
+    credits = read_info(folder).credits
+    return sorted(credits.items(), key=lambda item: (not item[1].is_restricted, item[0]))
 
 
 def _info(folder: Path) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.episode.credits import AssetCredit
+
 if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
 
@@ -129,6 +131,8 @@ class Origin:
     collection: str = ""
     """Name of the folder of tasks that the task comes from; empty in a dataset of one task."""
     task_text: str = ""
+    credits: dict[str, AssetCredit] = field(default_factory=dict)
+    """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
     reach: dict[str, Any] = field(default_factory=dict)
     """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
     a text for each row of cells along x, 1 for those within reach."""
@@ -145,4 +149,5 @@ class Origin:
             robot=self.robot,
             inputs=self.inputs,
             collection=self.collection,
+            credits=self.credits,
         )

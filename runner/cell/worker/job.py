@@ -17,6 +17,7 @@ from nimbus.datagen.registry import names
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
+    from nimbus.datagen.episode.credits import AssetCredit
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -122,6 +123,7 @@ def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> 
         inputs=_inputs(task, pipeline, context),
         collection=spec.collection,
         task_text=task.text,
+        credits=_credits(task, context),
         reach=_reach(task, context),
     )
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
@@ -213,6 +215,14 @@ def _robot(task: Task, context: RunContext) -> str:
 
     assets = assets_of(context)
     return task.robot if assets is None else assets.robot.name
+
+
+def _credits(task: Task, context: RunContext) -> dict[str, AssetCredit]:
+    from nimbus.datagen.load.credits import credits_of
+    from nimbus.datagen.load.scene_loader import assets_of
+
+    assets = assets_of(context)
+    return credits_of(task, assets.libraries) if assets else {}
 
 
 def _reach(task: Task, context: RunContext) -> dict[str, Any]:

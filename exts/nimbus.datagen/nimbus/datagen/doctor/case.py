@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
     from nimbus.datagen.tasks.task import Task
 
+_MOST_KINDS = 100
+"""Kinds of a group that are looked at."""
 LAYOUTS = 8
 """That are drawn for the checks, and attempted at most."""
 
@@ -78,9 +80,10 @@ class Case:
         return self.assets.libraries[self.task.objects[group].library]
 
     def kinds(self, group: str) -> tuple[str, ...]:
-        """The kinds that a group may draw."""
+        """The kinds that a group may draw; of very many some, spread over all."""
         kinds = self.task.objects[group].kinds
-        return self.library(group).kinds if kinds == "all" else kinds
+        every = self.library(group).kinds if kinds == "all" else kinds
+        return every[:: -(-len(every) // _MOST_KINDS)]
 
     def scales(self, group: str) -> tuple[float, ...]:
         """The smallest and the largest size that a group may draw."""

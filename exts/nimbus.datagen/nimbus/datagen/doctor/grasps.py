@@ -12,6 +12,7 @@ from nimbus.datagen.doctor.diagnosis import finding_from_error
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.objects.prepared.library import PreparedLibrary
 from nimbus.datagen.plan.grasp import GripperShape
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.tasks.statements import Skill
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _HEAVY = 3.0
 """[kg] More than the arms that come with Nimbus carry."""
+_FEW = 3
+"""Refused assets that a finding names."""
 _MOST_VARIANTS = 40
 """Of one group that are looked at, spread over its kinds."""
 ENOUGH = 5
@@ -35,6 +38,7 @@ def check_assets(case: Case) -> Iterator[Diagnostic]:
     """Build the first variant of each kind, at each end of its sizes."""
     picked = {group for _, group in case.picks()}
     for group in case.task.objects:
+        yield from _refused_assets(case, group)
         heavy: dict[str, float] = {}
         for kind in case.kinds(group):
             for scale in case.scales(group):
@@ -54,6 +58,17 @@ def check_assets(case: Case) -> Iterator[Diagnostic]:
                 f"write kinds: [{', '.join(lightest[:8])}]" if lightest else "choose lighter kinds, or a smaller scale"
             )
             yield make_finding("assets", case.task, ("objects", group, field), what, instead=instead)
+
+
+def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
+    """Name the assets that the import of a group's library refused, where the group draws from all of it."""
+    library = case.library(group)
+    if isinstance(library, PreparedLibrary) and library.refused and case.task.objects[group].kinds == "all":
+        few = list(library.refused.items())[:_FEW]
+        what = f"{len(library.refused)} assets of '{library.name}' were refused by the import: "
+        what += "; ".join(f"'{kind}': {line}" for kind, line in few)
+        instead = f"change their asset.yaml and import again, or leave them out: {library.folder.name}/index.json"
+        yield make_finding("assets", case.task, ("objects", group, "library"), what, instead=instead)
 
 
 def check_grasps(case: Case) -> Iterator[Diagnostic]:

@@ -20,6 +20,7 @@ import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from nimbus.datagen.errors import InputError
@@ -53,7 +54,39 @@ def run_limited(
         InputError: The function raises it, passes a limit, or crashes.
         LimitedProcessError: It raises something else.
     """
-    reply = _server().call({"function": function, "arguments": arguments, "seconds": seconds, "memory": memory})
+    request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
+    return _result(_server().call(request), where)
+
+
+class LimitedPool:
+    """Several servers, for calls of several threads at once; :meth:`close` ends them.
+
+    Args:
+        count: Of servers.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free: SimpleQueue[_Server] = SimpleQueue()
+        self._servers = [_Server() for _ in range(count)]
+        for server in self._servers:
+            self._free.put(server)
+
+    def run(self, function: str, arguments: dict[str, Any], *, where: str, seconds: int, memory: int = MEMORY) -> Any:
+        """Run a function as :func:`run_limited` does, on a server that is free; a thread waits for one."""
+        server = self._free.get()
+        try:
+            request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
+            return _result(server.call(request), where)
+        finally:
+            self._free.put(server)
+
+    def close(self) -> None:
+        """End the servers, with what they run."""
+        for server in self._servers:
+            server.end()
+
+
+def _result(reply: dict[str, Any], where: str) -> Any:
     if "refused" in reply:
         what, there, instead = reply["refused"]
         raise InputError(what, where=there, instead=instead)
@@ -83,6 +116,11 @@ class _Server:
     def is_alive(self) -> bool:
         """It can be asked, and is this process's own."""
         return self.owner == os.getpid() and self._process.poll() is None
+
+    def end(self) -> None:
+        """End the process; a call that runs ends with it."""
+        self._process.kill()
+        self._process.wait()
 
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Ask for a call, and wait for its end."""

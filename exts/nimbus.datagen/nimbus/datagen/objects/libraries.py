@@ -11,6 +11,7 @@ from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects import library as generated
 from nimbus.datagen.objects.declaration import LibraryFile
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.prepared.index import INDEX_NAME
 from nimbus.datagen.version import versioned_hash
 
 _ROOM = "objects"
@@ -45,6 +46,10 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
 @lru_cache(maxsize=32)
 def _open(path: Path) -> ObjectLibrary:
     if path.is_dir():
+        if (path / INDEX_NAME).is_file():
+            from nimbus.datagen.objects.prepared.library import PreparedLibrary
+
+            return PreparedLibrary(path)
         from nimbus.datagen.objects.imported.library import AssetLibrary
 
         return AssetLibrary(path)

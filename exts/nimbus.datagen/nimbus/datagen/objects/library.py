@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -55,6 +56,12 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         cavities={name: box * factor for name, box in model.cavities.items()},
         ball=model.ball * factor,
     )
+
+
+def kind_name(path: Path) -> str:
+    """Name a kind after a file: ``Coffee Mug-2`` is ``coffee_mug_2``."""
+    name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
+    return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
 
 
 def _moved(frame: FloatArray, factor: float) -> FloatArray:

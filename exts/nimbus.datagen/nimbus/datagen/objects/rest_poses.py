@@ -54,7 +54,7 @@ def rest_poses(
     for name, candidates in found.items():
         if candidates and (name in names or name == "lying"):
             down, tilt, height = _best(candidates)
-            poses.append(RestPose(name=name, wxyz=_turn_down(down), height=height, tilt_margin=tilt))
+            poses.append(RestPose(name=name, wxyz=turn_down(down), height=height, tilt_margin=tilt))
     return tuple(poses)
 
 
@@ -113,7 +113,7 @@ def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> floa
     return float((-border[:, 2]).min())
 
 
-def _turn_down(normal: FloatArray) -> Quaternion:
+def turn_down(normal: FloatArray) -> Quaternion:
     """The least rotation that turns a direction of the object to point down."""
     down = np.array([0.0, 0.0, -1.0])
     axis, cosine = np.cross(normal, down), float(normal @ down)

@@ -15,6 +15,7 @@ from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.objects.prepared.library import PreparedLibrary
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import TaskFile
@@ -110,7 +111,7 @@ def _slots(task: Task | TaskFile) -> list[_Slot]:
     for group, settings in task.objects.items():
         library = open_library(settings.library)
         kinds = tuple(sorted(library.kinds if settings.kinds == "all" else settings.kinds))
-        models = [library.model(kind, 0) for kind in kinds]
+        models = [] if isinstance(library, PreparedLibrary) else [library.model(kind, 0) for kind in kinds]
         parts = tuple(sorted({part.name for model in models for part in model.parts}))
         slots += [_Slot(f"{group}_{index}", kinds, parts) for index in range(settings.count[1])]
     return slots

@@ -178,7 +178,7 @@ class _GroupDrawing:
             library=model.library,
             kind=model.kind,
             variant=model.variant,
-            object_class=model.object_class,
+            object_class=self.group.class_of(model.object_class),
             position=position,
             wxyz=wxyz,
             rest_pose=rest.name,

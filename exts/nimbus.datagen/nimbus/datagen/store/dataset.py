@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.own_files import make_subfolder
@@ -82,6 +83,7 @@ class Dataset:
         robot: str = "",
         inputs: Mapping[str, str] | None = None,
         collection: str = "",
+        credits: Mapping[str, AssetCredit] | None = None,
     ) -> Dataset:
         """Make a dataset in a new or empty folder, or go on with one that was made from the same.
 
@@ -93,6 +95,7 @@ class Dataset:
             robot: Name of the robot.
             inputs: What else decides the content.
             collection: Name of the folder of tasks that the task comes from: the dataset then has several.
+            credits: Of imported objects that its episodes may show.
 
         Raises:
             InputError: The folder is a file, cannot be written, holds something else, was made from something else, or
@@ -109,6 +112,7 @@ class Dataset:
                 inputs=dict(inputs or {}),
                 field_schema=FIELD_SCHEMA,
                 robot=robot,
+                credits=dict(credits or {}),
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)

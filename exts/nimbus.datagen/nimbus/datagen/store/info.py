@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
@@ -45,6 +46,8 @@ class DatasetInfo:
     field_schema: int = 1
     """Newest set of fields that its episodes hold, see ``schema.FIELD_SCHEMA``; not in files of up to Nimbus 0.1.0."""
     robot: str = ""
+    credits: dict[str, AssetCredit] = field(default_factory=dict)
+    """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
     rate: Rate = 0.0
     """[Hz]; 0 until an episode is stored, like the rest below."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)
@@ -131,7 +134,7 @@ def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
     names = sorted({*info.inputs, *own.inputs})
     inputs = {name: value for name in names if (value := own.inputs.get(name, "")) != info.inputs.get(name, "")}
     entry = TaskEntry(task_hash=own.task_hash, inputs=inputs)
-    return replace(info, tasks={**info.tasks, own.task: entry})
+    return replace(info, tasks={**info.tasks, own.task: entry}, credits=info.credits | own.credits)
 
 
 def info_text(info: DatasetInfo) -> str:

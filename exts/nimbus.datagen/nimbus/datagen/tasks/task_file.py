@@ -205,10 +205,17 @@ class ObjectGroup(_Growing):
     scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
         None, description="Times their size; mass goes with its cube. Left out: as in the library."
     )
+    classes: dict[str, str] | None = Field(
+        None, description="Other names for classes of the library: {fruit: organic, any: residual}."
+    )
     anchored: bool | None = Field(None, description="Fixed where they stand; left out: as the library says.")
     joints: dict[str, Range[Annotated[Ratio, Field(ge=0, le=1)]]] | None = Field(
         None, description="Where parts start, by name, as shares of their range: {door: [0 %, 30 %]}; left out: at 0."
     )
+
+    def class_of(self, name: str) -> str:
+        """Name that a class of the library has in this task."""
+        return self.classes.get(name, self.classes.get("any", name)) if self.classes else name
 
     @model_validator(mode="after")
     def _enough_kinds(self) -> ObjectGroup:

@@ -57,6 +57,8 @@ class Exported:
     """Stored ones."""
     failure_count: int
     """Failed attempts beside them, labelled."""
+    left_out: int
+    """Episodes that show assets whose licence restricts passing them on."""
     frame_count: int
     file_count: int
     byte_count: int
@@ -71,6 +73,7 @@ def export(
     to: str = "lerobot",
     options: Options | None = None,
     keep_failures: bool = False,
+    with_restricted: bool = False,
     view: SignalView | None = None,
     side: tuple[str, ...] = (),
     workers: int | None = None,
@@ -87,6 +90,7 @@ def export(
         to: One of :data:`FORMATS`.
         options: How it is cut into files.
         keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
+        with_restricted: Episodes too that show assets whose licence restricts passing them on.
         view: Signals to write; those that are stored by default.
         side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
         workers: Processes; as many as pay when not given.
@@ -109,7 +113,7 @@ def export(
             "give the view to the reader (docs/training.md)",
         )
         raise InputError(what, where=_flag(view), instead=instead)
-    source = with_view(open_source(folder, keep_failures=keep_failures), view)
+    source = with_view(open_source(folder, keep_failures=keep_failures, with_restricted=with_restricted), view)
     check_side_videos(source, side, to=to)
     origin = {
         "task": source.task,
@@ -164,6 +168,7 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
         format=manifest.format,
         episode_count=len(source.stored),
         failure_count=len(source.failures),
+        left_out=source.left_out,
         frame_count=source.frame_count,
         file_count=len(manifest.files),
         byte_count=sum(size for size, _ in manifest.files.values()),

@@ -67,6 +67,8 @@ class Source:
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
     items: tuple[ExportItem, ...]
+    left_out: int = 0
+    """Episodes that show assets whose licence restricts passing them on."""
     views: StoredViews | None = field(default=None, compare=False)
     """Maker of other signals than the stored ones."""
 
@@ -129,12 +131,13 @@ class Signals:
     """(T, D) or (T,) by feature, where a view has more."""
 
 
-def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
+def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: bool = True) -> Source:
     """The episodes of a dataset that are done; a run may go on writing meanwhile.
 
     Args:
         folder: The dataset.
         keep_failures: Failed attempts that were kept too, behind them.
+        with_restricted: Episodes too that show assets whose licence restricts passing them on.
 
     Raises:
         InputError: There is no dataset in the folder, nothing in it, or a file is not as the ledger knows it.
@@ -153,8 +156,18 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
     if not stored:
         raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
     inside = DatasetPaths(folder)
+    left_out = 0
+    if not with_restricted and (restricted := {name for name, one in info.credits.items() if one.is_restricted}):
+        whole = len(stored)
+        stored, failed = ([one for one in each if not _shows(inside, one, restricted)] for each in (stored, failed))
+        left_out = whole - len(stored)
+        if not stored:
+            licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
+            what = f"every episode shows assets whose licence restricts passing them on ({licenses})"
+            raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
     return Source(
         folder=folder,
+        left_out=left_out,
         task=info.task,
         robot=info.robot,
         fps=whole_rate(info.rate, where=folder),
@@ -168,6 +181,12 @@ def open_source(folder: Path, *, keep_failures: bool = False) -> Source:
             )
         ),
     )
+
+
+def _shows(inside: DatasetPaths, attempt: Attempt, kinds: set[str]) -> bool:
+    """Check whether an episode shows one of these kinds, ``library/kind``."""
+    with EpisodeFile(inside.path(attempt.failure.path if attempt.failure else attempt.path)) as episode:
+        return any(f"{item.library}/{item.kind}" in kinds for item in episode.layout().physical.objects)
 
 
 def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -14,12 +13,12 @@ from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
+from nimbus.datagen.objects.imported.rooms import name_rooms
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
-from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary
+from nimbus.datagen.objects.imported.settle import name_rest_poses
+from nimbus.datagen.objects.library import GENERATOR_VERSION, ObjectLibrary, kind_name
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.model import ObjectModel
-from nimbus.datagen.objects.rest_poses import rest_poses
-from nimbus.datagen.objects.shapes.contact import piece_triangles
 from nimbus.datagen.objects.shapes.shape import frame_at
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.version import versioned_hash
@@ -56,7 +55,7 @@ class AssetLibrary(ObjectLibrary):
         content = f"{[_digest([path]) for path in files.values()]} {referred} {settings}"
         content_hash = versioned_hash(content.encode(), GENERATOR_VERSION, PREPARATION_VERSION)
         classes = tuple(dict.fromkeys(kind.object_class for kind in self._settings.values()))
-        super().__init__(_name(folder), self._settings, classes, content_hash)
+        super().__init__(kind_name(folder), self._settings, classes, content_hash)
         for kind in self.kinds:
             self.model(kind, 0)
 
@@ -65,9 +64,12 @@ class AssetLibrary(ObjectLibrary):
         bounds = np.array([shape.vertices.min(axis=0), shape.vertices.max(axis=0)])
         origin = bounds.mean(axis=0)
         pieces = tuple((points - origin, triangles) for points, triangles in shape.pieces)
-        mass = self._mass(kind)
+        mass, symmetry = self._mass(kind), settings.symmetry or shape.symmetry
         center, inertia = mass_properties(shape.solid_vertices - origin, shape.solid_faces, mass=mass, in_surface=False)
         height = float(bounds[1, 2] - bounds[0, 2]) / 2
+        said = {name: np.array([room.lower, room.upper]) for name, room in settings.cavities.items()}
+        rooms = {name: room - origin for name, room in (said or name_rooms(shape.rooms)).items()}
+        ways = [way.about(origin) for way in shape.ways]
         ends = {"top": np.array([0, 0, height]), "middle": np.zeros(3), "base": np.array([0, 0, -height])}
         return ObjectModel(
             library=self.name,
@@ -85,16 +87,17 @@ class AssetLibrary(ObjectLibrary):
             center_of_mass=center,
             inertia=inertia,
             friction=float(generator(0, self.name, kind, "friction").uniform(*settings.friction)),
-            symmetry=settings.symmetry,
+            symmetry=symmetry,
             keypoints=ends | {name: np.array(point) - origin for name, point in settings.keypoints.items()},
-            rest_poses=rest_poses(piece_triangles(pieces)[0], center, names=settings.rests, lies_on=settings.lies_on),
+            rest_poses=name_rest_poses(ways, settings.rests, lies_on=settings.lies_on),
             bounds=bounds - origin,
-            rolling=settings.symmetry == "revolution",
-            frames={
+            rolling=symmetry == "revolution",
+            frames={name: frame_at((*room.mean(axis=0)[:2], room[1, 2])) for name, room in rooms.items()}
+            | {
                 name: frame_at(np.array(place.at) - origin, z=place.z, x=place.x)
                 for name, place in settings.frames.items()
             },
-            cavities={name: np.array([room.lower, room.upper]) - origin for name, room in settings.cavities.items()},
+            cavities=rooms,
             open_inside=True,
             anchored=settings.anchored,
         )
@@ -125,7 +128,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
         raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")
     found: dict[str, Path] = {}
     for path in paths:
-        name = _name(path.with_suffix(""))
+        name = kind_name(path.with_suffix(""))
         if name in found:
             what = f"names the kind '{name}', as {found[name].name} does"
             raise InputError(what, where=str(path), instead="rename one of them")
@@ -133,19 +136,13 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     return found
 
 
-def _name(path: Path) -> str:
-    """A kind's name from a file's: ``Coffee Mug-2`` is ``coffee_mug_2``."""
-    name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
-    return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
-
-
 def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:
     """What is said about each kind, and the file where it is or would be said."""
     common = folder / _LIBRARY_FILE
     library = load(common, AssetFile) if common.is_file() else AssetFile()
-    known = {name: library.kinds[key] for key in library.kinds for name in files if _name(Path(key)) == name}
+    known = {name: library.kinds[key] for key in library.kinds for name in files if kind_name(Path(key)) == name}
     for key in library.kinds:
-        if _name(Path(key)) not in files:
+        if kind_name(Path(key)) not in files:
             what = f"no mesh '{key}' in this folder"
             raise InputError(what, where=f"{common}: kinds", instead=suggest(key, files))
     settings, said_in = {}, {}

@@ -19,6 +19,8 @@ _LIKELY = (0.01, 0.8)
 """What a thing on a table measures [m]."""
 _THINNEST = 2e-4
 """[m]"""
+_ROUNDS = 4
+"""Rounds of leaving out faces and closing holes."""
 _LONGEST_HOLE = 64
 """Edges around a hole that is closed."""
 
@@ -84,7 +86,10 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     """
     faces = _proper(faces)
     if len(_border(faces)):
-        points, faces = _filled(points, _turned_alike(faces))
+        closed = _filled(points, _turned_alike(faces))
+        if len(_border(closed[1])):
+            closed = _filled_again(points, faces)
+        points, faces = closed
     if open_edges := len(_border(faces)):
         what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
         raise InputError(what, where=str(path), instead="close its holes where it was made, or remesh it")
@@ -136,6 +141,18 @@ def _turned_alike(faces: IndexArray) -> IndexArray:
     label = connected_components(graph, directed=False)[1]
     over = label[:count] > label[count:]
     return np.where(over[:, None], faces[:, ::-1], faces)
+
+
+def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
+    """Leave out the faces at edges that more than two share, as scans have them, and close what that opens."""
+    for _ in range(_ROUNDS):
+        edges = np.sort(np.stack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]], axis=1), axis=2)
+        _, index, counts = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True, return_counts=True)
+        full = (counts[index.reshape(-1)] > 2).reshape(-1, 3).any(axis=1)
+        points, faces = _filled(points, _turned_alike(_proper(faces[~full])))
+        if not len(_border(faces)):
+            break
+    return points, faces
 
 
 def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:

@@ -10,37 +10,34 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-from scipy.spatial import ConvexHull, KDTree
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
-from nimbus.datagen.meshes.decimate import decimate
-from nimbus.datagen.objects.imported.folds import check_folds
+from nimbus.datagen.objects.imported.looks import fit_look
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh, convert_to_metres
 from nimbus.datagen.objects.imported.read import read_surface
+from nimbus.datagen.objects.imported.rooms import find_rooms
 from nimbus.datagen.objects.imported.settings import AssetSettings
-from nimbus.datagen.objects.imported.surface import ImportedSurface
-from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
-from nimbus.datagen.objects.shapes.shape import smooth_normals
+from nimbus.datagen.objects.imported.settle import RestingWay, settle
+from nimbus.datagen.objects.imported.solid import cut_contact
+from nimbus.datagen.objects.imported.surface import up_matrix
+from nimbus.datagen.objects.imported.symmetry import find_symmetry
+from nimbus.datagen.objects.imported.up_axis import vote_up
+from nimbus.datagen.objects.mass import mass_properties
+from nimbus.datagen.objects.shapes.contact import Piece
 
-PREPARATION_VERSION = 1
+PREPARATION_VERSION = 2
 """Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
 
-_MOST_FACES, _FACES_TO_CUT = 6000, 3000
-_TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
-"""[m] By which a simplified surface may be off."""
-_CREASE = 0.7
-_CONVEX = 0.97
-"""A mesh that fills so much of its hull is one piece."""
-_THRESHOLD = 0.04
-"""Of coacd: how much of a piece its hull may add."""
+_MASS = 0.2
+"""[kg] Of what is dropped: ways of lying do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedMesh:
-    """What is kept of a mesh, z up, in metres, in the file's own frame."""
+    """Arrays that are kept of a mesh, z up, in metres, in the file's own frame."""
 
     vertices: FloatArray
     faces: IndexArray
@@ -51,6 +48,10 @@ class PreparedMesh:
     """The closed surface, not simplified, for mass."""
     solid_faces: IndexArray
     pieces: tuple[Piece, ...]
+    rooms: FloatArray
+    """(k, 2, 3) lower and upper corners, the largest first."""
+    ways: tuple[RestingWay, ...]
+    symmetry: str
 
 
 def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: str) -> PreparedMesh:
@@ -91,73 +92,32 @@ def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
 def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
     surface = convert_to_metres(read_surface(path), settings, path, said_in)
     points, faces = close_mesh(*surface.points(), path)
-    seen_points, seen_faces = _simplified(points, faces, _MOST_FACES)
-    corners, uvs = seen_points[seen_faces], _transferred(surface, seen_points[seen_faces])
-    each = np.arange(3 * len(corners), dtype=np.int32).reshape(-1, 3)
-    split = smooth_normals(corners.reshape(-1, 3), each, uvs.reshape(-1, 2), _CREASE)
+    if not (settings.up or settings.keypoints or settings.frames or settings.cavities):
+        up = vote_up(points, faces, is_said=surface.unit_is_known).axis
+        surface, points = surface.upright(up), points @ up_matrix(up).T
+    look = fit_look(surface, points, faces).mesh
+    rooms = find_rooms(points, faces)
+    pieces = cut_contact(points, faces, most=settings.pieces, rooms=rooms, path=path, said_in=said_in).pieces
+    center, inertia = mass_properties(points, faces, mass=_MASS, in_surface=False)
     return PreparedMesh(
-        vertices=split[0],
-        faces=split[1],
-        normals=split[2],
-        uvs=split[3],
-        texture=surface.texture,
+        vertices=look.vertices,
+        faces=look.faces,
+        normals=look.normals,
+        uvs=look.uvs,
+        texture=look.texture,
         solid_vertices=points,
         solid_faces=faces,
-        pieces=_cut(*_simplified(points, faces, _FACES_TO_CUT), settings.pieces, path, said_in),
+        pieces=pieces,
+        ways=settle(pieces, center, inertia, _MASS),
+        symmetry=find_symmetry(points, faces),
+        rooms=np.array([(room.lower, room.upper) for room in rooms]).reshape(-1, 2, 3),
     )
-
-
-def _simplified(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
-    for tolerance in _TOLERANCES:
-        if len(faces) <= most:
-            break
-        points, faces = decimate(points, faces, tolerance=tolerance)
-    return points, faces
-
-
-def _transferred(surface: ImportedSurface, corners: FloatArray) -> FloatArray:
-    """(m, 3, 2) places in the texture: each face continues the map of the old face that is nearest and faces alike."""
-    old = surface.corners
-    if len(old) == len(corners) and np.allclose(old, corners, atol=1e-9):
-        return surface.uvs
-    normal, old_normal = _normals(corners), _normals(old)
-    _, near = KDTree(old.mean(axis=1)).query(corners.mean(axis=1), k=min(8, len(old)))
-    near = np.asarray(near).reshape(len(corners), -1)
-    alike = np.einsum("ij,ikj->ik", normal, old_normal[near]) - 0.05 * np.arange(near.shape[1])
-    source = near[np.arange(len(near)), np.argmax(alike, axis=1)]
-    a, b, c = (old[source, corner] for corner in range(3))
-    edges = np.stack([b - a, c - a], axis=-1)
-    weights = np.einsum("mij,mkj->mki", np.linalg.pinv(edges), corners - a[:, None])
-    weights = np.clip(weights, -1.0, 2.0)
-    uv = surface.uvs[source]
-    return uv[:, :1] + weights[..., :1] * (uv[:, 1:2] - uv[:, :1]) + weights[..., 1:] * (uv[:, 2:] - uv[:, :1])
-
-
-def _normals(corners: FloatArray) -> FloatArray:
-    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    return cross / np.maximum(np.linalg.norm(cross, axis=1, keepdims=True), 1e-18)
-
-
-def _cut(points: FloatArray, faces: IndexArray, most: int, path: Path, said_in: str) -> tuple[Piece, ...]:
-    """Convex pieces of a closed surface: its hull where that is nearly the same, else those of coacd."""
-    a, b, c = (points[faces[:, corner]] for corner in range(3))
-    volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
-    if most == 1 or volume > _CONVEX * ConvexHull(points).volume:
-        return (limited_hull(points),)
-    check_folds(points, faces, path, said_in)
-    import coacd
-
-    coacd.set_log_level("off")
-    found = coacd.run_coacd(
-        coacd.Mesh(points, faces), threshold=_THRESHOLD, max_convex_hull=most, mcts_iterations=60, seed=0
-    )
-    hulls = [limited_hull(np.asarray(vertices, dtype=np.float64)) for vertices, _ in found if len(vertices) > 3]
-    return tuple(hulls)
 
 
 def _keep(made: PreparedMesh, path: Path) -> None:
     """Write whole or not at all; what a killed process left half-written is swept away."""
     arrays = {name: getattr(made, name) for name in _ARRAYS}
+    arrays |= {"symmetry": np.array(made.symmetry), "ways": np.array([way.numbers for way in made.ways])}
     for index, (vertices, faces) in enumerate(made.pieces):
         arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
     content = io.BytesIO()
@@ -169,7 +129,7 @@ def _keep(made: PreparedMesh, path: Path) -> None:
         write_atomic(path, content.getvalue(), durable=False, shared=True)
 
 
-_ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces")
+_ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces", "rooms")
 
 
 def _read(path: Path) -> PreparedMesh | None:
@@ -177,6 +137,8 @@ def _read(path: Path) -> PreparedMesh | None:
         with np.load(path, allow_pickle=False) as stored:
             count = sum(name.endswith("_vertices") and name.startswith("piece_") for name in stored.files)
             pieces = tuple((stored[f"piece_{i}_vertices"], stored[f"piece_{i}_faces"]) for i in range(count))
-            return PreparedMesh(**{name: stored[name] for name in _ARRAYS}, pieces=pieces)
+            ways = tuple(map(RestingWay.of_numbers, stored["ways"]))
+            arrays = {name: stored[name] for name in _ARRAYS}
+            return PreparedMesh(**arrays, pieces=pieces, ways=ways, symmetry=str(stored["symmetry"]))
     except (OSError, KeyError, ValueError, BadZipFile):
         return None

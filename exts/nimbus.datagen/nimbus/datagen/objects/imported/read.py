@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +12,28 @@ from PIL import Image as PillowImage
 
 from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.media.picture_files import limit_formats
+from nimbus.datagen.files.bounded import check_regular, read_bytes
+from nimbus.datagen.media.picture_files import limit_formats, open_picture
+from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
 LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
-_TEXTURE_SIDE = 511
+_TEXTURE_SIDE = 2048
+"""[px] Of what is read; what is kept is baked smaller."""
 _GREY = (170, 170, 172)
 
 
-def read_surface(path: Path) -> ImportedSurface:
+def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | None = None) -> ImportedSurface:
     """The triangles of a file with their colours.
+
+    Args:
+        path: The file.
+        root: What it refers to may lie anywhere below, and costs no more than its texture where it is missing; without
+            one it lies in the file's folder, or the file is refused.
+        look: From outside the file, as URDF and MJCF have it.
 
     Raises:
         InputError: Empty, too large, not what its name says, or without a triangle.
@@ -36,9 +46,11 @@ def read_surface(path: Path) -> ImportedSurface:
     if path.suffix.lower() in USD_SUFFIXES:
         from nimbus.datagen.objects.imported.read_usd import read_usd
 
-        surface = read_usd(path)
+        surface = read_usd(path, root=root)
+    elif path.suffix.lower() == ".msh":
+        surface = join_surfaces([_surface(_read_msh(path), look)], unit_is_known=False, up="z")
     else:
-        surface = _with_trimesh(path)
+        surface = _with_trimesh(path, root, look)
     if not len(surface.corners):
         raise InputError("holds no triangle", where=str(path), instead="export a mesh, not points, lines or curves")
     if len(surface.corners) > _MOST_FACES:
@@ -48,16 +60,32 @@ def read_surface(path: Path) -> ImportedSurface:
     return surface
 
 
-def _with_trimesh(path: Path) -> ImportedSurface:
+@dataclass(frozen=True, kw_only=True)
+class OutsideLook:
+    """Looks of a mesh from outside its file, in their place."""
+
+    texture: Path | None = None
+    color: tuple[float, float, float] | None = None
+    """sRGB from 0 to 1, where there is no texture."""
+
+
+def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
     outside: list[str] = []
+    _refuse_compression(path)
 
     class FolderResolver(FilePathResolver):
         """Finds materials and textures below the file's folder, nowhere else."""
 
         def get(self, name: str) -> Any:
+            if root is not None:
+                found = below(root, path.parent, name)
+                if not found:
+                    outside.append(name)
+                    raise FileNotFoundError(name)
+                return read_bytes(root / found, limit=LARGEST_FILE)
             target = (path.parent / name.strip()).resolve()
             if not target.is_relative_to(path.parent.resolve()):
                 outside.append(name)  # the parser swallows what is raised here
@@ -72,19 +100,57 @@ def _with_trimesh(path: Path) -> ImportedSurface:
     except Exception as error:  # whatever a parser stumbles over in a file that is not its own
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"
         raise InputError(what.replace("\n", " "), where=str(path), instead="export it again") from None
-    if outside:
+    if outside and root is None:
         raise InputError(f"refers to '{outside[0]}' outside its folder", where=str(path), instead="put it there")
-    parts = [_surface(mesh) for mesh in meshes if len(mesh.faces)]
+    parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
     known = path.suffix.lower() in (".glb", ".gltf")  # the format says: metres, y up
-    return join_surfaces(parts, unit_is_known=known, up="y" if known else "z")
+    notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
+    return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
 
 
-def _surface(mesh: Any) -> ImportedSurface:
+def _refuse_compression(path: Path) -> None:
+    """Refuse a glTF whose triangles only a library that is not there unpacks."""
+    if path.suffix.lower() in (".glb", ".gltf"):
+        with path.open("rb") as file:
+            head = file.read(1 << 20)
+        for name in (b"KHR_draco_mesh_compression", b"EXT_meshopt_compression"):
+            if re.search(rb'"extensionsRequired"\s*:\s*\[[^]]*' + name, head):
+                what, instead = f"is compressed with {name.decode()}", "export it without compression"
+                raise InputError(what, where=str(path), instead=instead)
+
+
+def _read_msh(path: Path) -> Any:
+    """MuJoCo's own binary: counts of vertices, normals, texture coordinates and faces, then each as a block."""
+    import trimesh
+    from trimesh.visual import TextureVisuals
+
+    content = read_bytes(path, limit=LARGEST_FILE)
+    counts = np.frombuffer(content[:16], "<i4").astype(np.int64)
+    if len(counts) < 4 or counts.min() < 0 or len(content) != 16 + 12 * counts[[0, 1, 3]].sum() + 8 * counts[2]:
+        raise InputError("cannot be read as MSH", where=str(path), instead="export it as OBJ")
+    ends = 16 + np.cumsum([12 * counts[0], 12 * counts[1], 8 * counts[2]])
+    vertices = np.frombuffer(content[16 : ends[0]], "<f4").reshape(-1, 3)
+    uvs = np.frombuffer(content[ends[1] : ends[2]], "<f4").reshape(-1, 2)
+    faces = np.frombuffer(content[ends[2] :], "<i4").reshape(-1, 3)
+    if faces.min(initial=0) < 0 or faces.max(initial=-1) >= len(vertices):
+        raise InputError("a face names a point that is not there", where=str(path), instead="export it again")
+    visual = TextureVisuals(uv=uvs * (1, -1) + (0, 1)) if len(uvs) == len(vertices) else None
+    return trimesh.Trimesh(vertices, faces, visual=visual, process=False)
+
+
+def _surface(mesh: Any, look: OutsideLook | None) -> ImportedSurface:
     corners = np.asarray(mesh.vertices, dtype=np.float64)[mesh.faces]
     visual = mesh.visual
     image, uv = _image(visual), getattr(visual, "uv", None)
+    if look and look.texture:
+        limit_formats()
+        image = texel_colors(open_picture(look.texture))
+        if uv is None:
+            look = replace(look, color=tuple((image.reshape(-1, 3).mean(axis=0) / 255).tolist()))
     if image is not None and uv is not None and len(uv) == len(mesh.vertices):
         return ImportedSurface(corners=corners, uvs=np.asarray(uv, dtype=np.float64)[mesh.faces], texture=image)
+    if look and look.color:
+        return color_surface(corners, np.tile(_srgb(look.color), (len(corners), 1)))
     colors = np.tile(np.array(_GREY, dtype=np.uint8), (len(corners), 1))
     if visual.kind in ("vertex", "face"):
         colors = np.asarray(visual.face_colors)[:, :3].astype(np.uint8)
@@ -93,22 +159,26 @@ def _surface(mesh: Any) -> ImportedSurface:
     return color_surface(corners, colors)
 
 
+def _srgb(color: tuple[float, float, float]) -> ImageArray:
+    return (255 * np.clip(np.array(color), 0, 1) + 0.5).astype(np.uint8)
+
+
 def _image(visual: Any) -> ImageArray | None:
     material = getattr(visual, "material", None)
     picture = getattr(material, "baseColorTexture", None) or getattr(material, "image", None)
     return None if picture is None else texel_colors(picture)
 
 
-def texel_colors(picture: PillowImage.Image) -> ImageArray:
-    """(H, W, 3) of a picture, as large as a texture may be at most."""
+def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
+    """(H, W, 3) of a picture, shrunk where a side has more than so many pixels."""
     picture = picture.convert("RGB")
-    share = min(_TEXTURE_SIDE / max(picture.size), 1.0)
+    share = min(side / max(picture.size), 1.0)
     size = (max(round(picture.width * share), 1), max(round(picture.height * share), 1))
     return np.asarray(picture.resize(size, PillowImage.Resampling.BOX) if share < 1 else picture)
 
 
 def join_surfaces(
-    parts: list[ImportedSurface], *, metres: float = 1.0, unit_is_known: bool, up: str
+    parts: list[ImportedSurface], *, metres: float = 1.0, unit_is_known: bool, up: str, notes: tuple[str, ...] = ()
 ) -> ImportedSurface:
     """Several surfaces as one, their textures side by side."""
     if not parts:
@@ -120,6 +190,7 @@ def join_surfaces(
     for part in parts:
         if not any(part.texture is known or np.array_equal(part.texture, known) for known in textures):
             textures.append(part.texture)
+    layers = tuple(layer for part in parts for layer in part.layers or ((part.texture, part.uvs),))
     sheet, windows = _side_by_side(textures)
     uvs = []
     for part in parts:
@@ -128,10 +199,12 @@ def join_surfaces(
     return ImportedSurface(
         corners=np.concatenate([part.corners for part in parts]),
         uvs=np.concatenate(uvs),
+        layers=layers if len(textures) > 1 or len(layers) > len(parts) else (),
         texture=sheet,
         metres=metres,
         unit_is_known=unit_is_known,
         up=up,
+        notes=notes,
     )
 
 
@@ -139,13 +212,16 @@ def _side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[fl
     """One picture, and of each texture the window of u and the least v."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
+    textures = [
+        texel_colors(PillowImage.fromarray(image), max(_TEXTURE_SIDE // len(textures), 8)) for image in textures
+    ]
     width, height = sum(image.shape[1] for image in textures), max(image.shape[0] for image in textures)
     sheet, windows, left = np.zeros((height, width, 3), dtype=np.uint8), [], 0
     for image in textures:
         sheet[: image.shape[0], left : left + image.shape[1]] = image
         windows.append((left / width, (left + image.shape[1]) / width, 1 - image.shape[0] / height))
         left += image.shape[1]
-    return texel_colors(PillowImage.fromarray(sheet)), windows
+    return sheet, windows
 
 
 def _into(uvs: FloatArray, window: tuple[float, float, float]) -> FloatArray:

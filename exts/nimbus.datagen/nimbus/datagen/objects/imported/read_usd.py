@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,22 @@ from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.media.picture_files import open_picture
 from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
 _GREY = (170, 170, 172)
+_MDL_TEXTURES = ("diffuse_texture", "albedo_texture", "base_color_texture", "basecolor_texture", "BaseColor_Tex")
+_COLORS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_color", "albedo_color")
+"""Inputs of MDL materials; the first of each are OmniPBR's."""
 
 
-def read_usd(path: Path) -> ImportedSurface:
-    """All meshes that are seen, in the unit and with the up axis of the stage."""
+def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
+    """All meshes that are seen, in the unit and with the up axis of the stage.
+
+    Args:
+        path: The file.
+        root: Textures may lie anywhere below, and are left out elsewhere; without one they lie in the file's folder.
+    """
     from pxr import Tf, Usd, UsdGeom
 
     from nimbus.datagen.objects.imported.read import join_surfaces
@@ -38,20 +48,25 @@ def read_usd(path: Path) -> ImportedSurface:
         if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
             raise InputError(f"refers to '{layer.realPath}' outside its folder", where=str(path))
     cache = UsdGeom.XformCache()
-    parts = []
+    parts, notes = [], []
     for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
         mesh = UsdGeom.Mesh(prim)
         if mesh and mesh.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
             if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
-                parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path)
+                parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path, root, notes)
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
     up = str(UsdGeom.GetStageUpAxis(stage)).lower()
     if up not in ("x", "y", "z"):
         raise InputError(f"upAxis '{up}' is no axis", where=str(path), instead='write upAxis = "Y" or "Z"')
-    return join_surfaces(parts, metres=metres, unit_is_known=True, up=up)
+    if metres <= 0:
+        metres = 0.01  # USD's own default
+        notes.append("metersPerUnit is 0: its default of 0.01 is taken")
+    return join_surfaces(parts, metres=metres, unit_is_known=True, up=up, notes=tuple(dict.fromkeys(notes)))
 
 
-def _surfaces(mesh: Any, transform: FloatArray, path: Path) -> list[ImportedSurface]:
+def _surfaces(
+    mesh: Any, transform: FloatArray, path: Path, root: Path | None, notes: list[str]
+) -> list[ImportedSurface]:
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
     )
@@ -70,10 +85,10 @@ def _surfaces(mesh: Any, transform: FloatArray, path: Path) -> list[ImportedSurf
     corners = points[indices[places]]
     if np.linalg.det(transform[:3, :3]) < 0:
         corners, places = corners[:, ::-1], places[:, ::-1]
-    image, uvs = _image(mesh, path), _uvs(mesh, indices, places)
+    image, uvs = _image(mesh, path, root, notes), _uvs(mesh, indices, places)
     if image is not None and uvs is not None:
         return [ImportedSurface(corners=corners, uvs=uvs, texture=image)]
-    return [color_surface(corners, np.tile(_display_color(mesh), (len(corners), 1)))]
+    return [color_surface(corners, np.tile(_plain_color(mesh, image, notes), (len(corners), 1)))]
 
 
 def _fans(counts: IndexArray) -> IndexArray:
@@ -101,39 +116,70 @@ def _uvs(mesh: Any, indices: IndexArray, places: IndexArray) -> FloatArray | Non
     return values[chosen] if len(values) > chosen.max(initial=-1) else None
 
 
-def _image(mesh: Any, path: Path) -> ImageArray | None:
-    from pxr import Ar, UsdShade
+def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageArray | None:
+    from pxr import Ar
 
     from nimbus.datagen.objects.imported.read import texel_colors
 
-    bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
-    material = bound[0]
-    shader = material.ComputeSurfaceSource()[0] if material else None
-    color = shader.GetInput("diffuseColor") if shader else None
-    if not color or not color.HasConnectedSource():
-        return None
-    source = UsdShade.Shader(color.GetConnectedSources()[0][0].source)
-    file = source.GetInput("file")
-    asset = file.Get() if file else None
-    if asset is None or not asset.resolvedPath:
+    asset = _texture(mesh)
+    if asset is None or not asset.path:
         return None
     found = str(asset.resolvedPath)
-    if "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
+    if root is not None and "[" not in found:
+        place = below(root, path.parent, asset.path)
+        found = str(root / place) if place else ""
+    if not found:
+        notes.append(f"no texture '{asset.path}' below its root: it does without")
+        return None
+    if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
-    with Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found)).GetBuffer() as content:
-        return texel_colors(open_picture(BytesIO(bytes(content))))
+    opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
+    if opened is None:
+        notes.append(f"'{asset.path}' cannot be opened: it does without")
+        return None
+    return texel_colors(open_picture(BytesIO(bytes(opened.GetBuffer()))))
 
 
-def _display_color(mesh: Any) -> ImageArray:
+def _shaders(mesh: Any) -> Iterator[Any]:
+    """Yield the surface shader that a mesh is bound to, then that for MDL."""
     from pxr import UsdShade
 
-    colors = mesh.GetDisplayColorAttr().Get()
     bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
     material = bound[0]
-    shader = material.ComputeSurfaceSource()[0] if material else None
-    diffuse = shader.GetInput("diffuseColor").Get() if shader and shader.GetInput("diffuseColor") else None
-    linear = diffuse if diffuse is not None else colors[0] if colors else None
+    for context in ("", "mdl") if material else ():
+        shader = material.ComputeSurfaceSource(context)[0]
+        if shader:
+            yield shader
+
+
+def _texture(mesh: Any) -> Any:
+    """Find the file of a mesh's colors: by UsdPreviewSurface, or by MDL (OmniPBR and its kin)."""
+    from pxr import UsdShade
+
+    for shader in _shaders(mesh):
+        color = shader.GetInput("diffuseColor")
+        if color and color.HasConnectedSource():
+            file = UsdShade.Shader(color.GetConnectedSources()[0][0].source).GetInput("file")
+            if file and file.Get():
+                return file.Get()
+        for name in _MDL_TEXTURES:
+            file = shader.GetInput(name)
+            if file and file.Get():
+                return file.Get()
+    return None
+
+
+def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
+    """Color of a mesh without a map: of its material, else as it is displayed, else the mean of its texture."""
+    colors = mesh.GetDisplayColorAttr().Get()
+    said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)
+    linear = next((value.Get() for value in said if value and value.Get() is not None), None)
+    if image is not None:
+        return (image.reshape(-1, 3).mean(axis=0) + 0.5).astype(np.uint8)
+    if linear is None and colors:
+        linear = colors[0]
     if linear is None:
+        notes.append("says no color: it is grey")
         return np.array(_GREY, dtype=np.uint8)
     srgb = np.clip(np.array(linear, dtype=np.float64), 0, 1) ** (1 / 2.2)
     return (255 * srgb + 0.5).astype(np.uint8)

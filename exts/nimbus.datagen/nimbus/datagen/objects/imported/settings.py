@@ -37,11 +37,11 @@ class AssetSettings(StrictModel):
     category: str = Field(default="", description="what people call it; the file's name")
     unit: Unit | None = Field(default=None, description="of the file's numbers; what the format says, else metres")
     scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="on top of the unit")
-    up: Axis | None = Field(default=None, description="axis of the file that points up; what the format says, else z")
+    up: Axis | None = Field(default=None, description="axis of the file that points up; by vote where none is given")
     mass: Range[Annotated[Kilograms, Field(gt=0)]] | None = None
     density: Annotated[float, Field(gt=0)] = Field(default=400.0, description="where no mass is given [kg/m³]")
     friction: Range[Annotated[float, Field(gt=0, le=2)]] = (0.7, 0.7)
-    symmetry: Literal["none", "revolution", "box"] = "none"
+    symmetry: Literal["none", "revolution", "box"] | None = Field(default=None, description="found where none is given")
     rests: tuple[Literal["upright", "lying", "on_side", "inverted"], ...] = ("upright", "lying")
     lies_on: Literal["side", "base", "any"] = Field(default="any", description="what lying means")
     pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="upper bound of convex pieces")

@@ -30,13 +30,17 @@ class ImportedSurface:
     texture: ImageArray
     """(H, W, 3) sRGB."""
     metres: float = 1.0
-    """Of one unit."""
+    """Length of one unit [m]."""
     unit_is_known: bool = False
     up: str = "z"
+    notes: tuple[str, ...] = ()
+    """Things that were left out, for people."""
+    layers: tuple[tuple[ImageArray, FloatArray], ...] = ()
+    """Texture (H, W, 3) and uvs (k, 3, 2) of each part, in the order of the corners, where several were joined."""
 
     def upright(self, up: str) -> ImportedSurface:
         """The same with z up."""
-        return replace(self, corners=self.corners @ np.array(_UP[up], dtype=np.float64).T, up="z")
+        return replace(self, corners=self.corners @ up_matrix(up).T, up="z")
 
     def scaled(self, factor: float) -> ImportedSurface:
         """The same in metres."""
@@ -50,6 +54,11 @@ class ImportedSurface:
             np.round(flat / grain).astype(np.int64), axis=0, return_index=True, return_inverse=True
         )
         return flat[first], index.reshape(-1, 3).astype(np.int32)
+
+
+def up_matrix(up: str) -> FloatArray:
+    """(3, 3) rows: the axes of z-up coordinates in those of a file whose axis of that name points up."""
+    return np.array(_UP[up], dtype=np.float64)
 
 
 def color_surface(corners: FloatArray, colors: ImageArray) -> ImportedSurface:

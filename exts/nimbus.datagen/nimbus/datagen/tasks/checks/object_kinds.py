@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 
+_MOST_KINDS = 200
+"""Kinds of a group that are looked at each; of more, one of each class."""
+
+
 @dataclass(frozen=True)
 class _Sample:
     """An object as it might be drawn."""
@@ -41,8 +45,11 @@ def _samples(task: Task, name: str, libraries: Mapping[str, Any]) -> list[_Sampl
     """One object of every kind that the group may draw."""
     group = task.objects[name]
     library = libraries[group.library]
-    kinds = library.kinds if group.kinds == "all" else group.kinds
-    return [_Sample(f"{name}_0", name, kind, library.kind(kind).object_class) for kind in kinds]
+    classes = {kind: library.kind(kind).object_class for kind in library.kinds if group.kinds == "all"}
+    classes = classes or {kind: library.kind(kind).object_class for kind in group.kinds}
+    if len(classes) > _MOST_KINDS:
+        classes = dict({object_class: (kind, object_class) for kind, object_class in classes.items()}.values())
+    return [_Sample(f"{name}_0", name, kind, group.class_of(one)) for kind, one in classes.items()]
 
 
 def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, Any]) -> None:

@@ -1,0 +1,117 @@
+"""Archives of assets: zip files, Python wheels and tar files, unpacked within limits and never executed."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.read import SUFFIXES
+
+ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+_WANTED = {
+    *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
+    *(".xml", ".urdf", ".json", ".pbtxt", ".config", ".sdf"),
+}
+"""Endings of files that an asset may consist of; the rest of an archive stays in it."""
+_MEMBERS = 500_000
+_BYTES = 2 << 30
+"""[bytes] Unpacked; what is not wanted does not count."""
+_RATIO, _SMALL = 100, 1 << 20
+"""Times that a member of more than 1 MiB may grow; deflate reaches 1,000 with zeros only, textures and meshes 10."""
+_BLOCK = 1 << 20
+
+
+def is_archive(path: Path) -> bool:
+    """Check by the name whether a file is an archive."""
+    return path.name.lower().endswith(ARCHIVES)
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Unpack what may belong to assets, into a new folder.
+
+    Raises:
+        InputError: It is no archive, leads out of its folder, or grows beyond the limits.
+    """
+    total, names = 0, set()
+    try:
+        for name, size, packed, content in _members(path):
+            place = _checked(path, name)
+            if not _is_wanted(place):
+                continue
+            total += size
+            if total > _BYTES:
+                raise _refusal(path, f"unpacks to more than {_BYTES >> 30} GiB", "give its folders one by one")
+            if size > _SMALL and packed and size > _RATIO * packed:
+                raise _refusal(path, f"'{name}' grows {size // packed} times", "unpack it by hand if you trust it")
+            if place in names:
+                raise _refusal(path, f"'{name}' is in it twice", "make it again")
+            names.add(place)
+            target = folder / place
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _copy(content, target, size, path)
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+        raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
+
+
+def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    """Yield name, size, packed size (0 where it is not known) and content of each file."""
+    if path.name.lower().endswith((".zip", ".whl")):
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            _count(path, len(entries))
+            for entry in entries:
+                mode = entry.external_attr >> 16
+                if stat.S_ISLNK(mode):
+                    raise _refusal(path, f"'{entry.filename}' is a link", "make it without links")
+                if not entry.is_dir() and _is_wanted(_checked(path, entry.filename)):
+                    with archive.open(entry) as content:
+                        yield entry.filename, entry.file_size, entry.compress_size, content
+        return
+    before = 0
+    with tarfile.open(path) as archive, path.open("rb") as raw:
+        plain = archive.fileobj is not None and raw.read(2) not in (b"\x1f\x8b", b"BZ", b"\xfd7")
+        for number, entry in enumerate(archive):
+            _count(path, number)
+            if entry.issym() or entry.islnk() or entry.isdev():
+                raise _refusal(path, f"'{entry.name}' is a link or a device", "make it without links")
+            before += entry.size
+            if not plain and before > _SMALL and before > _RATIO * path.stat().st_size:
+                raise _refusal(path, f"grows more than {_RATIO} times", "unpack it by hand if you trust it")
+            if entry.isfile() and (content := archive.extractfile(entry)) is not None:
+                yield entry.name, entry.size, 0, content
+
+
+def _checked(path: Path, name: str) -> PurePosixPath:
+    place = PurePosixPath(name)
+    if "\\" in name or "\0" in name or place.is_absolute() or ".." in place.parts or ":" in place.parts[:1]:
+        raise _refusal(path, f"'{name}' leads out of it", "make it again with plain names")
+    return place
+
+
+def _is_wanted(place: PurePosixPath) -> bool:
+    name = place.name.lower()
+    return place.suffix.lower() in _WANTED or name.startswith(("license", "licence", "copying", "readme", "metadata"))
+
+
+def _copy(content: IO[bytes], target: Path, size: int, path: Path) -> None:
+    left = size
+    with target.open("xb") as file:
+        while block := content.read(_BLOCK):
+            left -= len(block)
+            if left < 0:
+                raise _refusal(path, f"'{target.name}' is larger than it states", "make it again")
+            file.write(block)
+
+
+def _count(path: Path, number: int) -> None:
+    if number > _MEMBERS:
+        raise _refusal(path, f"holds more than {_MEMBERS:,} files", "give its folders one by one")
+
+
+def _refusal(path: Path, what: str, instead: str) -> InputError:
+    return InputError(what, where=str(path), instead=instead)

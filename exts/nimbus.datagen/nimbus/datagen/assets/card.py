@@ -1,0 +1,114 @@
+"""``asset.yaml``: the decisions about one kind, where a user changes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field
+
+from nimbus.datagen.assets.decisions import Decision, Value
+from nimbus.datagen.assets.found import FoundAsset
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.strict_yaml import Name, StrictModel, load
+from nimbus.datagen.objects.imported.settings import CavitySettings, NamedFrame, Point
+
+_HEAD = "# Decisions of the import. Change a value and run the import again: yours wins.\n"
+EDITABLE: dict[str, tuple[str, ...] | type] = {
+    "class": str,
+    "category": str,
+    "scale": float,
+    "up": ("x", "-x", "y", "-y", "z", "-z"),
+    "mass": float,
+    "friction": float,
+    "symmetry": ("none", "revolution", "box"),
+    "pieces": float,
+    "license": str,
+}
+"""Decisions by name, with the values or the type that each takes."""
+
+
+class OtherValue(StrictModel):
+    """A runner-up."""
+
+    value: str | float
+    why: str
+
+
+class WrittenDecision(StrictModel):
+    """A decision as the file has it."""
+
+    value: str | float
+    why: str = ""
+    others: tuple[OtherValue, ...] = ()
+
+
+class Additions(StrictModel):
+    """Points, frames and rooms in the kind's own coordinates [m]: they are added to those found."""
+
+    keypoints: dict[Name, Point] = {}
+    frames: dict[Name, NamedFrame] = {}
+    cavities: dict[Name, CavitySettings] = {}
+
+
+class AssetCard(StrictModel):
+    """The file."""
+
+    kind: str
+    refused: str = ""
+    source: dict[str, str] = {}
+    decisions: dict[str, WrittenDecision] = {}
+    found: dict[str, Annotated[str, Field(max_length=2000)]] = {}
+    notes: tuple[str, ...] = ()
+    add: Additions = Additions()
+
+
+def card_text(
+    kind: str,
+    asset: FoundAsset,
+    *,
+    source: str,
+    decisions: dict[str, Decision],
+    found: dict[str, str],
+    notes: tuple[str, ...],
+    add: Additions,
+    refused: str = "",
+) -> str:
+    """Write the file; the same decisions give the same text."""
+    content: dict[str, object] = {"kind": kind}
+    if refused:
+        content["refused"] = refused
+    content["source"] = {"file": source, "path": asset.path, "layout": asset.layout}
+    content["decisions"] = {
+        name: {"value": one.value, "why": one.why}
+        | ({"others": [{"value": value, "why": why} for value, why in one.others]} if one.others else {})
+        for name, one in decisions.items()
+    }
+    content["found"] = found
+    if notes:
+        content["notes"] = list(notes)
+    content["add"] = add.model_dump(mode="json")
+    return _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value], Additions]:
+    """Read what a user changed: decisions that differ from the import's own, and additions.
+
+    Raises:
+        InputError: The file has a mistake.
+    """
+    card = load(path, AssetCard)
+    given: dict[str, Value] = {}
+    for name, decision in card.decisions.items():
+        if name not in EDITABLE:
+            raise InputError(f"no decision '{name}'", where=str(path), instead=suggest(name, EDITABLE))
+        value, wanted = decision.value, EDITABLE[name]
+        if wanted is float and (isinstance(value, str) or value <= 0):
+            what = f"decisions.{name}: {value!r} is no number above 0"
+            raise InputError(what, where=str(path), instead=f"write {automatic.get(name, 1.0)}")
+        if isinstance(wanted, tuple) and value not in wanted:
+            raise InputError(f"decisions.{name}: {value!r}", where=str(path), instead=suggest(str(value), wanted))
+        if automatic.get(name) != value:
+            given[name] = value
+    return given, card.add

@@ -1,0 +1,203 @@
+"""Decisions of the import: unit, category and mass, each with its reason and the runners-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.found import FoundAsset
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.categories import Category, categories, find_category
+from nimbus.datagen.objects.imported.surface import ImportedSurface
+
+Value = str | float
+SMALLEST, LARGEST = 0.003, 1.5
+"""[m] Of the longest side."""
+_ANY = (0.03, 0.35)
+"""[m] Longest side of nine of ten things on a table."""
+_UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
+"""Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
+_DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
+"""Likewise, for all other units, where the layout, the format, or metadata that often lies states one."""
+_RANKED = 4
+"""Runners-up that are kept."""
+_DENSITY = 400.0
+"""[kg/m³] Where nothing else is known."""
+_DENSITIES = (2.0, 25_000.0)
+"""[kg/m³] From foam to gold."""
+_PLAUSIBLE = (60.0, 3000.0)
+"""[kg/m³] Of a claimed mass, where no category is known."""
+_SLACK = 1.5
+"""By which a claimed mass may lie outside of its category's range."""
+_LIGHTEST, _HEAVIEST = 5e-5, 20.0
+"""[kg]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A value with its reason."""
+
+    value: Value
+    why: str
+    others: tuple[tuple[Value, str], ...] = ()
+    """Runners-up with theirs, the best first."""
+
+
+def decide_category(asset: FoundAsset, given: Mapping[str, Value]) -> tuple[Decision, Category | None]:
+    """Find the category in the names of the asset, or take the one given."""
+    if name := str(given.get("category", "")):
+        found = find_category((name,))
+        return Decision(value=name, why="given"), found[1] if found else None
+    found = find_category(asset.words)
+    if found is None:
+        own = " ".join(asset.name.lower().replace("_", " ").replace("-", " ").split())
+        return Decision(value=own[:80], why="no known category in its names"), None
+    category, entry, words = found
+    others = ((category.replace("_", " "), "its category"),) if words != category.replace("_", " ") else ()
+    return Decision(value=words, why=f"its name speaks of '{words}' ({category})", others=others), entry
+
+
+def class_of(category: Category | None) -> Decision:
+    """Class of a category."""
+    if category is None:
+        return Decision(value="object", why="no known category")
+    return Decision(value=category.object_class, why="class of its category")
+
+
+def decide_scale(
+    surface: ImportedSurface, asset: FoundAsset, category: Category | None, given: Mapping[str, Value]
+) -> Decision:
+    """Choose metres of one unit of the file: format, then its scale, then what such things measure.
+
+    Raises:
+        InputError: No unit makes it a thing on a table.
+    """
+    longest = float(np.ptp(surface.corners.reshape(-1, 3), axis=0).max())
+    if longest <= 0:
+        raise InputError("all its points are one", instead="export it again")
+    if "scale" in given:
+        scale = float(given["scale"])
+        _check_size(longest * scale, longest)
+        return Decision(value=scale, why=f"given: {_length(longest * scale)} long")
+    known, trust = _known_unit(surface, asset)
+    likely = (category.long[0] / 100, category.long[1] / 100) if category else _ANY
+    ranked = []
+    for metres, doubt, why in _candidates(known, trust, category, longest):
+        size = longest * metres
+        if SMALLEST <= size <= LARGEST:
+            away = max(0.0, math.log(likely[0] / size), math.log(size / likely[1]))
+            ranked.append((away + doubt, metres, f"{why}: {_length(size)} long"))
+    ranked.sort()
+    if not ranked:
+        _check_size(longest * (known or 1.0), longest)
+    (_, scale, why), *others = ranked
+    if category:
+        why += f", {category.long[0]:g} to {category.long[1]:g} cm are usual"
+    return Decision(value=scale, why=why, others=tuple((metres, reason) for _, metres, reason in others[:_RANKED]))
+
+
+def _known_unit(surface: ImportedSurface, asset: FoundAsset) -> tuple[float | None, str]:
+    """Metres of a unit and the trust in it."""
+    if asset.metres is not None:
+        if asset.metres <= 0:
+            return None, ""  # the layout has no unit
+        return asset.metres, "certain" if asset.is_unit_certain else "format"
+    if surface.unit_is_known:
+        return surface.metres, "format" if surface.metres == 1.0 else "claimed"
+    return None, ""
+
+
+def _candidates(
+    known: float | None, trust: str, category: Category | None, longest: float
+) -> list[tuple[float, float, str]]:
+    """List metres, doubt and reason of each unit that may be meant."""
+    if known is None:
+        found = [(metres, doubt, f"no unit is stated, {name}") for name, (metres, doubt) in _UNITS.items()]
+        if category:
+            middle = math.sqrt(category.long[0] * category.long[1]) / 100
+            found.append((float(f"{middle / longest:.6g}"), 1.2, "as large as such things are"))
+        return found
+    found = [(known, 0.0, "the file's unit")]
+    if category or trust == "claimed":  # without any prior a unit that is meant is not doubted
+        found += [
+            (metres, doubt + _DOUBT[trust], f"not the file's unit, {name}")
+            for name, (metres, doubt) in _UNITS.items()
+            if metres != known
+        ]
+    return found
+
+
+def _check_size(size: float, longest: float) -> None:
+    if SMALLEST <= size <= LARGEST:
+        return
+    what = f"{_length(size)} long, {1000 * SMALLEST:g} mm to {LARGEST:g} m are possible"
+    raise InputError(what, instead=f"write the metres of its unit as scale: of {longest:.3g} units it is long")
+
+
+def decide_mass(
+    asset: FoundAsset, category: Category | None, *, volume: float, longest: float, given: Mapping[str, Value]
+) -> Decision:
+    """Choose the mass [kg]: given, the source's where it is plausible, the category's at this size, else by density.
+
+    Args:
+        asset: With what the source claims.
+        category: Its category.
+        volume: Of the solid [m³].
+        longest: Longest side [m].
+        given: Values of the user.
+
+    Raises:
+        InputError: Nothing weighs what is given.
+    """
+    if "mass" in given:
+        mass, why = float(given["mass"]), "given"
+        density = mass / volume
+        if not (_LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]):
+            what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³"
+            raise InputError(what, instead=f"write a mass of {_DENSITIES[0]:g} to {_DENSITIES[1]:g} kg/m³")
+        return Decision(value=mass, why=why)
+    ranked: list[tuple[float, str]] = []
+    doubted: list[tuple[float, str]] = []
+    if asset.mass is not None:
+        low, high = (category.mass[0] / 1000 / _SLACK, category.mass[1] / 1000 * _SLACK) if category else (0.0, 0.0)
+        density = asset.mass / volume
+        is_plausible = low <= asset.mass <= high if category else _PLAUSIBLE[0] <= density <= _PLAUSIBLE[1]
+        line = f"the source states {1000 * asset.mass:.3g} g, {density:.3g} kg/m³"
+        (ranked if is_plausible else doubted).append((asset.mass, line if is_plausible else f"{line}: doubted"))
+    if category:
+        (low, high), (small, large) = category.mass, category.long
+        share = min(max(math.log(100 * longest / small) / math.log(large / small), 0.0), 1.0)
+        usual = low * (high / low) ** share / 1000
+        ranked.append((usual, f"{low:g} to {high:g} g are usual, at this size this"))
+    ranked.append((_DENSITY * volume, f"{_DENSITY:g} kg/m³ of its solid"))
+    ranked = [
+        (float(f"{min(max(mass, _LIGHTEST), _HEAVIEST):.4g}"), why)
+        for mass, why in ranked
+        if _DENSITIES[0] <= mass / volume <= _DENSITIES[1] or why.endswith("solid")
+    ]
+    (mass, why), *others = [*ranked, *doubted]
+    return Decision(value=mass, why=why, others=tuple(others))
+
+
+def synonyms_of(category: str) -> tuple[str, ...]:
+    """List other words for a category."""
+    found = find_category((category,))
+    if found is None:
+        return ()
+    words = (found[0], *categories()[found[0]].words[:_RANKED])
+    return tuple(word.replace("_", " ") for word in words if word.replace("_", " ") != category)
+
+
+def _length(metres: float) -> str:
+    if metres >= 1:
+        return f"{metres:.3g} m"
+    return f"{metres * 100:.3g} cm" if metres >= 0.01 else f"{metres * 1000:.3g} mm"
+
+
+def flat(extent: FloatArray) -> bool:
+    """Check for a thing without thickness (0.2 mm)."""
+    return bool(extent.min() < 2e-4)

@@ -1,0 +1,109 @@
+"""Hashes of all that an asset is made from: its meshes, and the materials and textures that these name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+from nimbus.datagen.assets.found import FoundAsset
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
+from nimbus.datagen.objects.imported.roots import below
+
+_IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
+_MOST_BESIDE = 2000
+"""Files below the folder of a USD file that count for it."""
+
+
+def digest_asset(root: Path, asset: FoundAsset) -> str:
+    """Hash an asset: its parts, and the content of every file that they lead to.
+
+    Raises:
+        InputError: A file cannot be read, or is too large.
+    """
+    digest = hashlib.sha256(to_json(asdict(asset)).encode())
+    files = dict.fromkeys(name for part in asset.parts for name in (part.mesh, part.texture) if name)
+    for name in list(files):
+        files |= dict.fromkeys(_references(root, name))
+    for name in files:
+        digest.update(f"{name} {_digest(root / name)}\n".encode())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=20_000)
+def _digest(path: Path) -> str:
+    return hashlib.sha256(read_bytes(path, limit=LARGEST_FILE)).hexdigest()
+
+
+def _references(root: Path, name: str) -> Iterator[str]:
+    """List files below the root that a mesh leads to."""
+    path = root / name
+    suffix = path.suffix.lower()
+    if suffix == ".obj":
+        content = read_bytes(path, limit=LARGEST_FILE)
+        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+?)[ \t\r]*$", content):
+            if found := below(root, path.parent, library.decode(errors="replace")):
+                yield found
+                yield from _textures(root, root / found)
+    elif suffix in (".gltf", ".glb"):
+        for uri in _uris(path):
+            if found := below(root, path.parent, uri):
+                yield found
+    elif suffix == ".ply":
+        for picture in re.findall(rb"(?m)^comment TextureFile (.+?)\r?$", read_bytes(path, limit=LARGEST_FILE)[:65536]):
+            if found := below(root, path.parent, picture.decode(errors="replace")):
+                yield found
+    elif suffix in USD_SUFFIXES:
+        yield from _beside(root, path.parent)
+
+
+@lru_cache(maxsize=256)
+def _beside(root: Path, folder: Path) -> tuple[str, ...]:
+    """List what a stage in a folder may compose: parsing it is left to the child process."""
+    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
+    return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
+
+
+def _textures(root: Path, path: Path) -> Iterator[str]:
+    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+?)[ \t\r]*$", read_bytes(path)):
+        text = line.decode(errors="replace")
+        for name in (text, text.split()[-1]):
+            if found := below(root, path.parent, name):
+                yield found
+                break
+
+
+def _uris(path: Path) -> list[str]:
+    content = read_bytes(path, limit=LARGEST_FILE)
+    if content[:4] == b"glTF" and len(content) >= 20:
+        content = content[20 : 20 + struct.unpack("<I", content[12:16])[0]]
+    try:
+        content = json.loads(content)
+        items = [*content.get("buffers", ()), *content.get("images", ())]
+        uris = [item.get("uri", "") for item in items]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return []
+    return [uri for uri in uris if isinstance(uri, str) and uri and not uri.startswith("data:")]
+
+
+def digest_source(path: Path, digests: list[str]) -> str:
+    """Hash a source: the file itself, or the assets of a folder.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if path.is_file():
+        try:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(path), instead="make it readable") from None
+    return hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()

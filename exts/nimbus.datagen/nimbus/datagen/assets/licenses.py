@@ -1,0 +1,86 @@
+"""Licences of assets: found in the nearest licence file, or in what a Python wheel states about itself."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_text
+
+_TEXTS = (
+    (r"CC[- ]BY[- ]NC[- ]ND", "CC-BY-NC-ND-4.0"),
+    (r"CC[- ]BY[- ]NC[- ]SA|Attribution-NonCommercial-ShareAlike", "CC-BY-NC-SA-4.0"),
+    (r"CC[- ]BY[- ]NC|Attribution-NonCommercial", "CC-BY-NC-4.0"),
+    (r"CC[- ]BY[- ]SA|Attribution-ShareAlike", "CC-BY-SA-4.0"),
+    (r"CC[- ]BY\b|Creative Commons Attribution", "CC-BY-4.0"),
+    (r"CC0|Public Domain Dedication", "CC0-1.0"),
+    (r"Apache License|Apache-2\.0", "Apache-2.0"),
+    (r"MIT License|\bMIT\b|Permission is hereby granted, free of charge", "MIT"),
+    (r"zlib|This software is provided 'as-is', without any express", "Zlib"),
+    (r"BSD|Redistribution and use in source and binary forms", "BSD-3-Clause"),
+    (r"GNU GENERAL PUBLIC|\bGPL", "GPL-3.0"),
+    (r"non-?commercial|research (use )?only|all rights reserved", "LicenseRef-restricted"),
+)
+_RESTRICTED = re.compile(r"-N[CD]\b|restricted|unrecognized|proprietary|non-?commercial|research", re.IGNORECASE)
+_ASSETS = re.compile(r"^[^\n]*\bassets\b[^\n]*\blicensed? under\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
+"""A sentence of a README about its assets: it may differ from the licence of the code."""
+_FILES = ("license", "licence", "copying")
+_LARGEST = 1 << 20
+
+
+def is_restricted(name: str) -> bool:
+    """Check whether a licence forbids or limits passing the asset on: non-commercial, no derivatives, research only."""
+    return bool(_RESTRICTED.search(name))
+
+
+def find_license(root: Path, path: str) -> str:
+    """Name the licence of a file of a source: of its folder or the nearest above, else of the wheel; empty for none."""
+    folder = (root / path).parent
+    while folder.is_relative_to(root):
+        for file in _named(folder, _FILES):
+            return _named_in(file)
+        if folder == root:
+            break
+        folder = folder.parent
+    return _of_wheel(root)
+
+
+@lru_cache(maxsize=64)
+def _of_wheel(root: Path) -> str:
+    for info in sorted(root.glob("*.dist-info")):
+        for file in _named(info, ("metadata",)):
+            text = _text(file)
+            if sentence := _ASSETS.search(text):
+                return _match(sentence[0]) or "LicenseRef-unrecognized"
+            head = text.split("\n\n")[0]
+            given = re.findall(r"^(?:License(?:-Expression)?|Classifier: License ::.*?)(?::| ::) *(.+)$", head, re.M)
+            if found := next(filter(None, map(_match, given)), ""):
+                return found
+        for file in sorted(info.glob("licenses/*")):
+            if file.name.lower().startswith(_FILES):
+                return _named_in(file)
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _named(folder: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
+    found = (path for path in folder.iterdir() if path.name.lower().startswith(names) and path.is_file())
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1024)
+def _named_in(path: Path) -> str:
+    return _match(_text(path)[:4000]) or "LicenseRef-unrecognized"
+
+
+def _match(text: str) -> str:
+    return next((name for pattern, name in _TEXTS if re.search(pattern, text, re.IGNORECASE)), "")
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path, limit=_LARGEST)
+    except InputError:
+        return ""

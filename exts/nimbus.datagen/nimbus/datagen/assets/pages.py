@@ -1,0 +1,63 @@
+"""The page of an asset: four sides, rest poses, and every decision with its reason, runners-up and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from nimbus.datagen.arrays import FloatArray, ImageArray
+from nimbus.datagen.assets.decisions import Decision
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.media.contact_sheet import SheetRow, draw_contact_sheet
+from nimbus.datagen.media.pages import jpeg_uri, render_html
+from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.objects.portrait import portrait
+
+PAGE_NAME, SHEET_NAME = "page.html", "sheet.png"
+_TEMPLATE = Path(__file__).parent / "templates" / "asset.html.j2"
+_PIXELS = 140
+_SIDES = {"front": 0.0, "right": np.pi / 2, "back": np.pi, "left": -np.pi / 2}
+"""Turns about z that bring a side to the eye [rad]."""
+
+
+def write_page(
+    folder: Path,
+    title: str,
+    subtitle: str,
+    *,
+    model: ObjectModel | None,
+    refused: str,
+    decisions: dict[str, Decision],
+    found: dict[str, str],
+    notes: Iterable[str],
+) -> None:
+    """Write ``page.html``, and ``sheet.png`` where there is a model; the same asset gives the same bytes."""
+    picture = ""
+    if model is not None:
+        sheet = _sheet(model)
+        sheet.save(folder / SHEET_NAME, format="PNG")
+        picture = jpeg_uri(np.asarray(sheet))
+    values = {"refused": refused, "decisions": decisions, "found": found, "notes": tuple(notes), "picture": picture}
+    page = render_html(_TEMPLATE, title=title, subtitle=subtitle, **values)
+    (folder / PAGE_NAME).write_text(page, encoding="utf-8")
+
+
+def _sheet(model: ObjectModel) -> Image.Image:
+    """Draw the sides in one row, and the rest poses in the next."""
+    sides = [_turned(model, quat_to_matrix(quat_from_axis_angle((0, 0, 1), turn))) for turn in _SIDES.values()]
+    rests = [_turned(model, quat_to_matrix(pose.wxyz)) for pose in model.rest_poses]
+    margins = [(pose.name, f"tips at {np.rad2deg(pose.tilt_margin):.0f}°") for pose in model.rest_poses]
+    rows = [
+        SheetRow(pictures=sides, caption=model.kind, note=model.category, labels=[(name,) for name in _SIDES]),
+        SheetRow(pictures=rests, labels=margins),
+    ]
+    return draw_contact_sheet(rows, tile_height=_PIXELS)
+
+
+def _turned(model: ObjectModel, turn: FloatArray) -> ImageArray:
+    vertices, normals = model.vertices @ turn.T, model.normals @ turn.T
+    return portrait(replace(model, vertices=vertices, normals=normals), pixels=_PIXELS)

@@ -1,0 +1,79 @@
+"""Meshes with a texture drawn in parallel projection, without a simulator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import BoolArray, FloatArray, ImageArray, IndexArray, IntArray
+from nimbus.datagen.geometry.coverage import cover_pixels
+
+_LIGHT = np.array([0.35, -0.55, 0.76])
+_PAPER = np.array([246.0, 246.0, 243.0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaintedMesh:
+    """Mesh with a texture, to be drawn."""
+
+    vertices: FloatArray
+    """(n, 3)"""
+    normals: FloatArray
+    """(n, 3) unit."""
+    uvs: FloatArray
+    """(n, 2), v up."""
+    faces: IndexArray
+    """(m, 3)"""
+    texture: ImageArray
+    """(H, W, 3) sRGB."""
+
+
+def draw(
+    mesh: PaintedMesh, axes: FloatArray, *, center: FloatArray, span: float, size: int
+) -> tuple[FloatArray, BoolArray]:
+    """Draw a mesh in parallel projection.
+
+    Args:
+        mesh: What to draw.
+        axes: (3, 3) rows: right, up and towards the eye.
+        center: (3,) of the picture, along the axes [m].
+        span: Width of the picture [m].
+        size: Width and height [px].
+
+    Returns:
+        (size, size, 3) sRGB on paper, and (size, size) True where the mesh is seen.
+    """
+    points = (mesh.vertices @ axes.T - center) * (size / span)
+    points[:, :2] += size / 2
+    seen = cover_pixels(points[mesh.faces], size, size)
+    corners = mesh.faces[seen.face]
+    uv = np.einsum("ij,ijk->ik", seen.weights, mesh.uvs[corners])
+    normal = np.einsum("ij,ijk->ik", seen.weights, mesh.normals[corners])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
+    shade = 0.45 + 0.6 * np.clip(normal @ (_LIGHT / np.linalg.norm(_LIGHT)), 0, 1)
+    picture, covered = np.tile(_PAPER, (size * size, 1)), np.zeros(size * size, dtype=bool)
+    picture[seen.pixel], covered[seen.pixel] = np.clip(sample_texture(mesh.texture, uv) * shade[:, None], 0, 255), True
+    return picture.reshape(size, size, 3)[::-1], covered.reshape(size, size)[::-1]
+
+
+def view_axes(turn: float, rise: float) -> FloatArray:
+    """(3, 3) rows: right, up and towards the eye, which is turned from the front to the right and raised [rad]."""
+    toward = np.array([np.sin(turn) * np.cos(rise), -np.cos(turn) * np.cos(rise), np.sin(rise)])
+    right = np.array([np.cos(turn), np.sin(turn), 0.0])
+    return np.array([right, np.cross(toward, right), toward])
+
+
+def sample_texture(texture: ImageArray, uv: FloatArray) -> FloatArray:
+    """(k, 3) sRGB of a texture that repeats, interpolated between its texels, at (k, 2) places, v up."""
+    height, width = texture.shape[:2]
+    x, y = uv[:, 0] % 1.0 * width - 0.5, (1.0 - uv[:, 1] % 1.0) * height - 0.5
+    left, top = np.floor(x).astype(int), np.floor(y).astype(int)
+    right, down = (x - left)[:, None], (y - top)[:, None]
+
+    def at(row: IntArray, column: IntArray) -> FloatArray:
+        return texture[row % height, column % width].astype(np.float64)
+
+    upper = at(top, left) * (1 - right) + at(top, left + 1) * right
+    lower = at(top + 1, left) * (1 - right) + at(top + 1, left + 1) * right
+    return upper * (1 - down) + lower * down

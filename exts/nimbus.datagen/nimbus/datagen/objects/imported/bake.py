@@ -1,0 +1,124 @@
+"""Textures painted again onto another atlas: each texel takes the color of the nearest place of the first surface."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image as PillowImage
+from scipy.ndimage import distance_transform_edt
+from scipy.spatial import KDTree
+
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
+from nimbus.datagen.geometry.coverage import cover_pixels, sample_surface
+from nimbus.datagen.geometry.drawing import PaintedMesh, sample_texture
+from nimbus.datagen.objects.imported.surface import ImportedSurface
+from nimbus.datagen.objects.shapes.shape import smooth_normals
+
+CREASE = 0.7
+"""[rad] Edges sharper than this stay sharp when shaded."""
+_PADDING = 3
+"""[px] Between the charts of an atlas."""
+_SAMPLES = 300_000
+"""Places of the first surface among which the nearest face is looked for."""
+_NEAR = 6
+"""Samples looked at for each texel: the nearest of a face that faces alike wins."""
+_AGAINST = 0.2
+"""Least cosine between the normals of a texel and of the face that gives its color."""
+_COARSER = 1.5
+"""A source with so many texels for one of the atlas, along a side, is averaged first."""
+
+
+def bake_texture(surface: ImportedSurface, points: FloatArray, faces: IndexArray, *, side: int) -> PaintedMesh:
+    """Give a simplified surface a texture of its own.
+
+    Args:
+        surface: The first surface with its textures.
+        points: (n, 3) of the simplified one, in the same frame [m].
+        faces: (m, 3)
+        side: Of the texture, about [px].
+    """
+    vertices, faces, uvs, (height, width) = _unwrapped(points, faces, side)
+    inside = cover_pixels(uvs[faces] * (width, height), width, height, both_sides=True)
+    corners = vertices[faces[inside.face]]
+    places = np.einsum("kc,kcd->kd", inside.weights, corners)
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    texels = np.zeros((height * width, 3), dtype=np.uint8)
+    area = float(np.linalg.norm(_cross(vertices[faces]), axis=1).sum()) / 2
+    texels[inside.pixel] = _colors_at(surface, places, _unit(normals), density=np.sqrt(len(inside.pixel) / area))
+    is_empty = np.ones(height * width, dtype=bool)
+    is_empty[inside.pixel] = False
+    nearest = distance_transform_edt(is_empty.reshape(height, width), return_distances=False, return_indices=True)
+    assert isinstance(nearest, np.ndarray)
+    texture = texels.reshape(height, width, 3)[nearest[0], nearest[1]][::-1]
+    split = smooth_normals(vertices, faces, uvs, CREASE)
+    return PaintedMesh(
+        vertices=split[0], faces=split[1], normals=split[2], uvs=split[3], texture=np.ascontiguousarray(texture)
+    )
+
+
+def _unwrapped(
+    points: FloatArray, faces: IndexArray, side: int
+) -> tuple[FloatArray, IndexArray, FloatArray, tuple[int, int]]:
+    """Vertices, faces and uvs on an atlas, and its height and width [px]."""
+    import xatlas
+
+    atlas = xatlas.Atlas()
+    atlas.add_mesh(points.astype(np.float32), faces.astype(np.uint32))
+    packing = xatlas.PackOptions()
+    packing.resolution, packing.padding, packing.bilinear = side, _PADDING, True
+    atlas.generate(pack_options=packing)
+    source, split, uvs = atlas[0]
+    share = side / max(atlas.width, atlas.height)
+    height, width = max(round(atlas.height * share), 1), max(round(atlas.width * share), 1)
+    return points[source], split.astype(np.int32), uvs.astype(np.float64), (height, width)
+
+
+def _colors_at(surface: ImportedSurface, places: FloatArray, normals: FloatArray, *, density: float) -> ImageArray:
+    """(k, 3) sRGB of the nearest places of a surface, read with texels of some density [1/m]."""
+    old = surface.corners
+    cross = _cross(old)
+    double = np.linalg.norm(cross, axis=1)
+    sampled, face = sample_surface(old, _SAMPLES)
+    _, near = KDTree(sampled).query(places, k=_NEAR)
+    candidates, facing = face[near], _unit(cross)
+    alike = np.einsum("kd,knd->kn", normals, facing[candidates]) > _AGAINST
+    chosen = candidates[np.arange(len(places)), np.argmax(alike, axis=1)]
+    weights = _nearest_weights(old[chosen], places)
+    colors, first = np.zeros((len(places), 3), dtype=np.uint8), 0
+    for texture, uvs in surface.layers or ((surface.texture, surface.uvs),):
+        mine = np.flatnonzero((chosen >= first) & (chosen < first + len(uvs)))
+        uv = np.einsum("kc,kcd->kd", weights[mine], uvs[chosen[mine] - first])
+        sharp = _coarsened(texture, uvs, double[first : first + len(uvs)].sum() / 2, density)
+        colors[mine] = sample_texture(sharp, uv) + 0.5
+        first += len(uvs)
+    return colors
+
+
+def _nearest_weights(corners: FloatArray, places: FloatArray) -> FloatArray:
+    """(k, 3) weights of the corners of triangles at the places of these that are nearest."""
+    a, b, c = (corners[:, corner] for corner in range(3))
+    ab, ac, to = b - a, c - a, places - a
+    aa, bb, cross = np.sum(ab * ab, axis=1), np.sum(ac * ac, axis=1), np.sum(ab * ac, axis=1)
+    da, db = np.sum(ab * to, axis=1), np.sum(ac * to, axis=1)
+    double = np.maximum(aa * bb - cross**2, 1e-30)
+    v, w = (bb * da - cross * db) / double, (aa * db - cross * da) / double
+    weights = np.clip(np.column_stack([1 - v - w, v, w]), 0.0, None)
+    return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)
+
+
+def _coarsened(texture: ImageArray, uvs: FloatArray, area: float, density: float) -> ImageArray:
+    """The texture with about as many texels as are asked for."""
+    one, two = uvs[:, 1] - uvs[:, 0], uvs[:, 2] - uvs[:, 0]
+    covered = np.abs(one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]).sum() / 2 * texture.shape[0] * texture.shape[1]
+    times = np.sqrt(covered / max(area, 1e-12)) / density
+    if times < _COARSER:
+        return texture
+    size = (max(round(texture.shape[1] / times), 1), max(round(texture.shape[0] / times), 1))
+    return np.asarray(PillowImage.fromarray(texture).resize(size, PillowImage.Resampling.BOX))
+
+
+def _cross(corners: FloatArray) -> FloatArray:
+    return np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-18)

@@ -1,0 +1,125 @@
+"""Looks of an imported mesh: few triangles, one texture, and a picture that stays that of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from PIL import Image as PillowImage
+
+from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.geometry.drawing import PaintedMesh, draw, view_axes
+from nimbus.datagen.meshes.decimate import decimate
+from nimbus.datagen.objects.imported.bake import CREASE, bake_texture
+from nimbus.datagen.objects.imported.read import texel_colors
+from nimbus.datagen.objects.imported.surface import ImportedSurface
+from nimbus.datagen.objects.shapes.shape import smooth_normals
+
+MOST_FACES, TEXTURE_SIDE = 6000, 1024
+"""Triangles, and px, of an object near the camera."""
+_COARSE = 20_000
+"""Triangles down to which edges are taken one by one; above, a fast collapse without a tolerance does."""
+_TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
+"""[m] By which a simplified surface may be off, for an object of 0.1 m or more."""
+_MOST_ERROR = 3.0
+"""[grey levels of 255] A picture that differs more keeps the file's triangles."""
+_MOST_KEPT = 60_000
+"""Triangles of a file that are kept for the sake of the picture."""
+_VIEWS = ((0.6, 0.5), (2.2, 0.5), (3.7, 0.5), (5.3, 0.5), (0.6, -0.7), (2.2, 1.2))
+"""[rad] Turn and rise of the eye in the pictures that are compared."""
+_PIXELS, _PER_PIXEL = 128, 3
+"""Width of those pictures, and samples along each side of a pixel."""
+_GREY = np.array([0.299, 0.587, 0.114])
+"""Weights of ITU-R BT.601."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A mesh to look at."""
+
+    mesh: PaintedMesh
+    error: float
+    """Mean difference from the file's own picture [grey levels]."""
+    is_baked: bool
+    """Its texture is its own, not the file's."""
+
+
+def fit_look(
+    surface: ImportedSurface,
+    points: FloatArray,
+    faces: IndexArray,
+    *,
+    most_faces: int = MOST_FACES,
+    side: int = TEXTURE_SIDE,
+) -> Look:
+    """Make a surface cheap to draw.
+
+    Args:
+        surface: As read, z up [m].
+        points: (n, 3) of the same, closed [m].
+        faces: (m, 3)
+        most_faces: Triangles, about.
+        side: Of the texture [px].
+    """
+    original = paint_original(surface)
+    kept = replace(original, texture=texel_colors(PillowImage.fromarray(surface.texture), side))
+    if len(faces) == len(surface.corners) <= most_faces and not surface.layers:
+        return Look(mesh=kept, error=0.0, is_baked=False)
+    few = reduce_faces(points, faces, most_faces)
+    mesh = _plain(surface, *few) or bake_texture(surface, *few, side=side)
+    error = image_error(original, mesh)
+    if error > _MOST_ERROR and len(surface.corners) <= _MOST_KEPT:
+        return Look(mesh=kept, error=0.0, is_baked=False)
+    return Look(mesh=mesh, error=error, is_baked=True)
+
+
+def paint_original(surface: ImportedSurface) -> PaintedMesh:
+    """The surface with its own triangles and texture."""
+    each = np.arange(3 * len(surface.corners), dtype=np.int32).reshape(-1, 3)
+    split = smooth_normals(surface.corners.reshape(-1, 3), each, surface.uvs.reshape(-1, 2), CREASE)
+    return PaintedMesh(vertices=split[0], faces=split[1], normals=split[2], uvs=split[3], texture=surface.texture)
+
+
+def _plain(surface: ImportedSurface, points: FloatArray, faces: IndexArray) -> PaintedMesh | None:
+    """The simplified surface where all of it has one color, which needs no atlas."""
+    shades = surface.texture.reshape(-1, 3)
+    if surface.layers or (shades != shades[0]).any():
+        return None
+    split = smooth_normals(points, faces, np.full((len(points), 2), 0.5), CREASE)
+    texture = surface.texture[:1, :1].repeat(5, axis=0).repeat(5, axis=1)
+    return PaintedMesh(vertices=split[0], faces=split[1], normals=split[2], uvs=split[3], texture=texture)
+
+
+def reduce_faces(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
+    """Points (k, 3) [m] and at most so many faces, about, of a surface that stays within 1.6 mm."""
+    if len(faces) > _COARSE:
+        from fast_simplification import simplify
+
+        fewer, corners, *_ = simplify(points, faces, target_count=_COARSE)
+        points, faces = np.asarray(fewer, dtype=np.float64), np.asarray(corners, dtype=np.int32)
+    scale = min(float(np.ptp(points, axis=0).max()) / 0.1, 1.0)
+    for tolerance in _TOLERANCES:
+        if len(faces) <= most:
+            break
+        points, faces = decimate(points, faces, tolerance=scale * tolerance)
+    return points, faces
+
+
+def image_error(one: PaintedMesh, other: PaintedMesh) -> float:
+    """Mean difference of two meshes in pictures from six sides, where either is seen [grey levels]."""
+    total, count = 0.0, 0
+    for turn, rise in _VIEWS:
+        axes = view_axes(turn, rise)
+        along = one.vertices @ axes.T
+        low, high = along.min(axis=0), along.max(axis=0)
+        center, span = (low + high) / 2, 1.12 * float((high - low)[:2].max())
+        pictures = []
+        seen = np.zeros((_PIXELS, _PIXELS), dtype=bool)
+        for mesh in (one, other):
+            picture, covered = draw(mesh, axes, center=center, span=span, size=_PIXELS * _PER_PIXEL)
+            blocks = (_PIXELS, _PER_PIXEL, _PIXELS, _PER_PIXEL)
+            pictures.append((picture @ _GREY).reshape(blocks).mean(axis=(1, 3)))
+            seen |= covered.reshape(blocks).any(axis=(1, 3))
+        total += float(np.abs(pictures[0] - pictures[1])[seen].sum())
+        count += int(seen.sum())
+    return total / max(count, 1)

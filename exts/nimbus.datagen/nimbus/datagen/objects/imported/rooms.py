@@ -1,0 +1,130 @@
+"""Rooms inside a container: where water would stand, found by flooding a height field of its upper side."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from scipy import ndimage
+
+from nimbus.datagen.arrays import BoolArray, FloatArray, IndexArray
+from nimbus.datagen.geometry.coverage import cover_pixels
+
+_CELL, _CELLS = 0.003, 36
+"""Side of a cell [m], and least number of cells along an object."""
+_DEPTH, _VOLUME = 0.012, 8e-6
+"""[m, m³] Shallower and smaller basins are dents."""
+_SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
+"""The same for small objects: shares of the height and of the volume of the box around the object."""
+_FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)
+"""Shares of a basin's depth at which the floor of its box is tried; what is lower there is lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """A box inside a container, open upwards."""
+
+    lower: FloatArray
+    """(3,) [m]"""
+    upper: FloatArray
+    """(3,) [m]; its height is that of the rim."""
+    volume: float
+    """Water that would stand there [m³]."""
+
+
+def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Room, ...]:
+    """Find the rooms of a closed surface with z up, the largest first.
+
+    Args:
+        points: (n, 3) [m].
+        faces: (m, 3) counter-clockwise from outside.
+    """
+    low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    cell = min(_CELL, float(extent[:2].max()) / _CELLS)
+    columns, rows = (int(np.ceil(side / cell)) + 2 for side in extent[:2])
+    on_grid = points.copy()
+    on_grid[:, :2] = (points[:, :2] - low[:2]) / cell + 1.0
+    seen = cover_pixels(on_grid[faces], columns, rows)
+    height = np.full(rows * columns, -np.inf)
+    height[seen.pixel] = np.einsum("kc,kc->k", seen.weights, points[faces[seen.face], 2])
+    height = height.reshape(rows, columns)
+    water = _flooded(height)
+    is_solid = np.isfinite(height)
+    depth = np.zeros_like(height)
+    depth[is_solid] = water[is_solid] - height[is_solid]
+    least_depth = min(_DEPTH, _SMALL_DEPTH * float(extent[2]))
+    least_volume = min(_VOLUME, _SMALL_VOLUME * float(extent.prod()))
+    labels, count = cast("tuple[IndexArray, int]", ndimage.label(depth > 0.25 * least_depth))
+    rooms = []
+    for label in range(1, count + 1):
+        basin = labels == label
+        volume = float(depth[basin].sum()) * cell**2
+        if depth[basin].max() < least_depth or volume < least_volume:
+            continue
+        (left, top, right, bottom), floor, rim = _largest_box(height, basin, float(water[basin].max()))
+        corner = low[:2] - cell
+        lower = np.array([*(corner + np.array([left, top]) * cell), floor])
+        upper = np.array([*(corner + np.array([right, bottom]) * cell), rim])
+        rooms.append(Room(lower=lower, upper=upper, volume=volume))
+    return tuple(sorted(rooms, key=lambda room: -room.volume))
+
+
+def name_rooms(rooms: FloatArray) -> dict[str, FloatArray]:
+    """Boxes (2, 3) by the name of the frame in their mouth, of (k, 2, 3) boxes, the largest first."""
+    return {f"opening_{number}" if number else "opening": room for number, room in enumerate(rooms)}
+
+
+def _flooded(height: FloatArray) -> FloatArray:
+    """Height of the water after rain (Barnes et al., Priority-flood, 2014), from outside and from open cells."""
+    rows, columns = height.shape
+    water = np.full((rows, columns), np.nan)
+    heap: list[tuple[float, int, int]] = []
+    is_border = np.zeros(height.shape, dtype=bool)
+    is_border[[0, -1]] = is_border[:, [0, -1]] = True
+    for row, column in np.argwhere(is_border | ~np.isfinite(height)).tolist():
+        water[row, column] = height[row, column]
+        heap.append((float(height[row, column]), row, column))
+    heapq.heapify(heap)
+    while heap:
+        level, row, column = heapq.heappop(heap)
+        for near_row, near_column in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+            inside = 0 <= near_row < rows and 0 <= near_column < columns
+            if inside and np.isnan(water[near_row, near_column]):
+                water[near_row, near_column] = max(level, float(height[near_row, near_column]))
+                heapq.heappush(heap, (water[near_row, near_column], near_row, near_column))
+    return water
+
+
+def _largest_box(height: FloatArray, basin: BoolArray, rim: float) -> tuple[tuple[int, int, int, int], float, float]:
+    """Columns and rows of the box with the most room over all floors, its floor and its rim [m]."""
+    ground = float(np.quantile(height[basin], 0.02))
+    best = (-1.0, (0, 0, 1, 1), ground)
+    for share in _FLOORS:
+        floor = ground + share * (rim - ground)
+        left, top, right, bottom = _widest_rectangle(basin & (height <= floor + 1e-9))
+        # The shorter side counts twice: a square takes more things than a slit of the same volume.
+        worth = min(right - left, bottom - top) * (right - left) * (bottom - top) * (rim - floor)
+        if worth > best[0]:
+            best = (worth, (left, top, right, bottom), floor)
+    return best[1], best[2], rim
+
+
+def _widest_rectangle(inside: BoolArray) -> tuple[int, int, int, int]:
+    """Left, top, right and bottom of the rectangle of true cells that has the largest product of area and side."""
+    rows, columns = inside.shape
+    above = np.zeros(columns + 1, dtype=int)
+    best, found = 0, (0, 0, 0, 0)
+    for row in range(rows):
+        above[:columns] = np.where(inside[row], above[:columns] + 1, 0)
+        stack: list[int] = []
+        for column in range(columns + 1):
+            while stack and above[stack[-1]] >= above[column]:
+                tall = int(above[stack.pop()])
+                left = stack[-1] + 1 if stack else 0
+                wide = column - left
+                if min(tall, wide) * tall * wide > best:
+                    best, found = min(tall, wide) * tall * wide, (left, row + 1 - tall, column, row + 1)
+            stack.append(column)
+    return found

@@ -1,0 +1,49 @@
+"""Symmetry of an imported solid: turns about an axis that leave it as it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.spatial import KDTree
+from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.geometry.coverage import sample_surface
+
+Symmetry = Literal["none", "revolution", "box"]
+
+_SAMPLES, _TURNED = 20_000, 1500
+"""Places of the surface, and those that are turned and looked for among them."""
+_OFF = 0.02
+"""Share of the longest side by which turned places may be off; samples of a ball lie so far apart."""
+_FITTING = 0.97
+"""Share of the places that must fit: a small handle or a label's edge is more than the rest."""
+_ANGLES = np.deg2rad([23.0, 67.0, 90.0, 131.0, 180.0])
+"""Turns under which what is round stays: no common divisor with those of regular polygons."""
+
+
+def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
+    """Find the symmetry of a surface with z up: any turn about the vertical, half turns about all axes, or none.
+
+    Args:
+        points: (n, 3) [m].
+        faces: (m, 3)
+    """
+    if all(share >= _FITTING for share in turned_shares(points, faces, 2, _ANGLES)):
+        return "revolution"
+    half = np.array([np.pi])
+    return "box" if all(turned_shares(points, faces, axis, half)[0] >= _FITTING for axis in range(3)) else "none"
+
+
+def turned_shares(points: FloatArray, faces: IndexArray, axis: int, angles: FloatArray) -> list[float]:
+    """Shares of a surface that lie on it again, for each turn about an axis through the middle of the bounds [rad]."""
+    surface = sample_surface(points[faces], _SAMPLES)[0]
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    tree, reach = KDTree(surface), _OFF * float(np.ptp(points, axis=0).max())
+    few = surface[:: _SAMPLES // _TURNED] - middle
+    shares = []
+    for angle in angles:
+        turned = Rotation.from_rotvec(angle * np.eye(3)[axis]).apply(few) + middle
+        shares.append(float((tree.query(turned)[0] < reach).mean()))
+    return shares

@@ -1,0 +1,1 @@
+"""Prepared libraries, as ``nimbus assets import`` writes them: an index, and a folder of each kind."""

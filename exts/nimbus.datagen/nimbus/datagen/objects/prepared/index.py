@@ -1,0 +1,111 @@
+"""The index of a prepared library: all that proposing, checking and drawing need, without opening a kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import Finite, as_typed, parse_plain, read_bytes
+from nimbus.datagen.files.codec import to_json
+
+INDEX_NAME = "index.json"
+CARD_NAME, SHAPE_NAME = "asset.yaml", "shape.npz"
+"""Files of a kind: the decisions, and the arrays."""
+FORMAT = 1
+_LARGEST = 256 << 20
+"""[bytes] Of the index: 14,000 kinds take 12 MB."""
+AGAIN = "run 'nimbus assets import' with the same sources and --out again"
+
+KindName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssetEntry:
+    """One kind: accepted, or refused with its line."""
+
+    kind: KindName
+    object_class: str = "object"
+    category: str = ""
+    synonyms: tuple[str, ...] = ()
+    size: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
+    """[m] Of its bounds."""
+    mass: Finite = 0.0
+    """[kg]"""
+    friction: Finite = 0.7
+    symmetry: str = "none"
+    anchored: bool = False
+    rests: tuple[str, ...] = ()
+    """Names of its rest poses."""
+    rooms: tuple[str, ...] = ()
+    """Names of its cavities."""
+    source: str
+    """File or folder that was imported."""
+    path: str
+    """Its main file below the source."""
+    layout: str
+    """The layout in which it was recognized, for example ``ycb``."""
+    license: str = ""
+    """As an SPDX name where it is known; empty where none is stated."""
+    is_restricted: bool = False
+    """The licence restricts passing it on."""
+    refused: str = ""
+    """One line with the reason and remedy; empty where it was accepted."""
+    notes: tuple[str, ...] = ()
+    """Things that the import changed or left out."""
+    inputs: str = ""
+    """Hash of all that it was made from."""
+    card: str = ""
+    """SHA-256 of ``asset.yaml``."""
+    shape: str = ""
+    """SHA-256 of ``shape.npz``; empty of a refused kind."""
+    automatic: dict[str, str | float] = field(default_factory=dict)
+    """Decisions of the import by name; a value in ``asset.yaml`` that differs is the user's."""
+
+    @property
+    def variants(self) -> int:
+        """Number of variants: a mesh is one."""
+        return 1
+
+    @property
+    def colors(self) -> dict[str, str]:
+        """Colors by name: none."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssetIndex:
+    """What ``index.json`` states, kinds by name in their order."""
+
+    format: int = FORMAT
+    importer: str
+    """Version of the importer that wrote it last."""
+    kinds: tuple[AssetEntry, ...]
+
+
+def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
+    """Read the index of a library, with its bytes.
+
+    Raises:
+        InputError: It is none, or of another format.
+    """
+    path = folder / INDEX_NAME
+    content = read_bytes(path, limit=_LARGEST)
+    try:
+        plain = parse_plain(content.decode(), where=str(path))
+    except UnicodeDecodeError:
+        raise InputError("is no text", where=str(path), instead=AGAIN) from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        found = plain.get("format") if isinstance(plain, dict) else None
+        what = f"is no index of a library that this Nimbus reads: format {found}, not {FORMAT}"
+        raise InputError(what, where=str(path), instead=AGAIN)
+    return as_typed(AssetIndex, plain, where=str(path)), content
+
+
+def index_text(index: AssetIndex) -> str:
+    """Write an index, a line for each kind."""
+    head = f'{{"format":{index.format},"importer":{to_json(index.importer)},"kinds":[\n'
+    return head + ",\n".join(to_json(entry) for entry in index.kinds) + "\n]}\n"

@@ -1,0 +1,62 @@
+"""Archives that lead out, lie about their sizes or grow without end: one line each."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.assets.archives import unpack
+from tests.support.refusals import refusal
+
+
+def zipped(path: Path, name: str, content: bytes = b"solid", link: bool = False) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        entry = zipfile.ZipInfo(name)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        entry.external_attr = (0o120777 if link else 0o644) << 16
+        archive.writestr(entry, content)
+
+
+def tarred(path: Path, name: str, size: int = 5, kind: bytes = tarfile.REGTYPE) -> None:
+    with tarfile.open(path, "w:gz") as archive:
+        entry = tarfile.TarInfo(name)
+        entry.size, entry.type, entry.linkname = size, kind, "/etc/passwd"
+        archive.addfile(entry, io.BytesIO(bytes(size)) if kind == tarfile.REGTYPE else None)
+
+
+HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of it"),
+    "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of it"),
+    "drive": ("a.zip", lambda path: zipped(path, "C:\\mug.obj"), "leads out of it"),
+    "link": ("a.zip", lambda path: zipped(path, "mug.obj", link=True), "is a link"),
+    "bomb": ("a.zip", lambda path: zipped(path, "mug.obj", bytes(1 << 22)), "grows [0-9]+ times"),
+    "no archive": ("a.whl", lambda path: path.write_bytes(b"PK\3\4 no"), "cannot be unpacked"),
+    "tar slip": ("a.tar.gz", lambda path: tarred(path, "../mug.obj"), "leads out of it"),
+    "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link or a device"),
+    "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "grows more than 100 times"),
+    "tar of text": ("a.tar", lambda path: path.write_bytes(b"text"), "cannot be unpacked"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_archive_is_one_line(name: str, tmp_path: Path) -> None:
+    file, make, line = HOSTILE[name]
+    make(tmp_path / file)
+    (tmp_path / "into").mkdir()
+    assert re.search(line, refusal(unpack, tmp_path / file, tmp_path / "into"))
+    assert [path.name for path in tmp_path.iterdir()] in ([file, "into"], ["into", file])
+
+
+def test_what_assets_need_is_unpacked(tmp_path: Path) -> None:
+    for name in ("a.zip", "a.tar.gz"):
+        into = tmp_path / f"{name}.into"
+        into.mkdir()
+        zipped(tmp_path / name, "deep/mug.obj") if name == "a.zip" else tarred(tmp_path / name, "deep/mug.obj")
+        unpack(tmp_path / name, into)
+        assert [path.relative_to(into).as_posix() for path in into.rglob("*.obj")] == ["deep/mug.obj"]

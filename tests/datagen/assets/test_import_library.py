@@ -1,0 +1,181 @@
+"""Import of real files into a library, and the library as tasks open it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trimesh
+
+from nimbus.datagen.assets.import_library import import_assets
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.prepared.index import AssetEntry, AssetIndex, index_text, read_index
+from nimbus.datagen.objects.prepared.library import PreparedLibrary
+from tests.support.refusals import refusal
+
+
+def make_things(folder: Path) -> Path:
+    """A block in metres, an apple in centimetres, a can under a URDF, and a file that is no mesh."""
+    folder.mkdir()
+    trimesh.creation.box((0.05, 0.04, 0.06)).export(folder / "wood_block.glb")
+    trimesh.creation.icosphere(subdivisions=2, radius=3.5).export(folder / "apple.stl")
+    trimesh.creation.cylinder(33, 120, sections=12).export(folder / "body.obj")
+    mesh = '<mesh filename="package://things/body.obj" scale="0.001 0.001 0.001"/>'
+    visual = f"<visual><geometry>{mesh}</geometry></visual><inertial><mass value='0.35'/></inertial>"
+    (folder / "soda_can.urdf").write_text(
+        f'<?xml version="0.0"?>\n<robot name="x"><link name="a">{visual}</link></robot>'
+    )
+    (folder / "broken.obj").write_text("v 0 0 0\n")
+    (folder / "LICENSE").write_text("Attribution-NonCommercial 4.0 International")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sources and their library."""
+    root = tmp_path_factory.mktemp("assets")
+    folder, out = make_things(root / "things"), root / "lib"
+    import_assets([folder], out)
+    return folder, out
+
+
+def test_a_bad_asset_costs_one_line(things: tuple[Path, Path]) -> None:
+    library = open_library(f"{things[1]}/")
+    assert isinstance(library, PreparedLibrary)
+    assert library.kinds == ("apple", "soda_can", "wood_block")
+    assert "holds no triangle" in refusal(library.model, "broken", 0)
+    assert "unknown kind 'aple'; did you mean 'apple'?" in refusal(library.model, "aple", 0)
+
+
+def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
+    library = open_library(f"{things[1]}/")
+    sizes = {kind: np.ptp(library.model(kind, 0).bounds, axis=0) for kind in library.kinds}
+    assert np.allclose(sizes["apple"], 0.07, atol=0.003)
+    assert np.allclose(sizes["soda_can"], (0.066, 0.066, 0.12), atol=0.003)
+    assert np.allclose(sizes["wood_block"], (0.05, 0.06, 0.04))  # glTF has y up
+    assert library.model("soda_can", 0).mass == 0.35
+    assert 0.1 < library.model("apple", 0).mass < 0.25
+    assert library.kind("apple").object_class == "fruit"
+    text = (things[1] / "apple" / "asset.yaml").read_text()
+    assert "6 to 10 cm are usual" in text and "value: 0.01" in text
+
+
+@pytest.mark.slow
+def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "other"
+    single = tmp_path / "apple.stl"
+    shutil.copy(things[0] / "apple.stl", single)
+    import_assets([things[0], single], out, jobs=3)
+    import_assets([single, things[0]], tmp_path / "again", jobs=1)
+    assert contents(out) == contents(tmp_path / "again")
+    assert "apple_2" in open_library(f"{out}/").kinds
+
+
+def test_a_second_import_prepares_what_changed(things: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, out = tmp_path / "things", tmp_path / "lib"
+    shutil.copytree(things[0], folder)
+    shutil.copytree(things[1], out)
+    assert import_assets([folder], out).prepared == 0
+    card = out / "soda_can" / "asset.yaml"
+    card.write_text(card.read_text().replace("value: 0.35", "value: 0.4"))
+    assert "changed since the import" in refusal(open_library(f"{out}/").model, "soda_can", 0)
+    (folder / "wood_block.glb").unlink()
+    made = import_assets([folder], out)
+    assert (made.prepared, made.removed) == (1, 1)
+    library = PreparedLibrary(out)
+    assert library.kinds == ("apple", "soda_can") and not (out / "wood_block").exists()
+    assert library.model("soda_can", 0).mass == 0.4
+    assert import_assets([folder], out).prepared == 0
+
+
+def test_an_edit_frees_a_refused_asset(tmp_path: Path) -> None:
+    folder, out = tmp_path / "things", tmp_path / "lib"
+    folder.mkdir()
+    trimesh.creation.box((5, 4, 6)).export(folder / "thing.glb")
+    entry = import_assets([folder], out).entries[0]
+    assert "6 m long, 3 mm to 1.5 m are possible" in entry.refused and not entry.shape
+    card = out / "thing" / "asset.yaml"
+    card.write_text(card.read_text().replace("value: 1.0", "value: 0.01").replace("scale", "skale"))
+    assert "no decision 'skale'; did you mean 'scale'?" in refusal(import_assets, [folder], out)
+    card.write_text(card.read_text().replace("skale", "scale"))
+    assert not import_assets([folder], out).entries[0].refused
+
+
+def test_a_shape_of_another_import_is_refused(things: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "lib"
+    shutil.copytree(things[1], out)
+    shutil.copy(out / "apple" / "shape.npz", out / "soda_can" / "shape.npz")
+    assert "is another file than the library's index names" in refusal(PreparedLibrary(out).model, "soda_can", 0)
+
+
+def test_licences_are_found_and_restrict(things: tuple[Path, Path]) -> None:
+    entry = read_index(things[1])[0].kinds[0]
+    assert (entry.license, entry.is_restricted) == ("CC-BY-NC-4.0", True)
+
+
+def test_an_import_that_was_cut_short_goes_on(things: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "lib"
+    shutil.copytree(things[1], out)
+    lines = [json.dumps(entry) for entry in json.loads((out / "index.json").read_text())["kinds"]]
+    (out / "progress.jsonl").write_text("\n".join([*lines[:-1], lines[-1][:50]]))
+    (out / "index.json").unlink()
+    assert import_assets([things[0]], out).prepared == 1
+    assert contents(out) == contents(things[1])
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "nothing": (lambda folder: folder.mkdir(), "holds no mesh, URDF or MJCF"),
+    "a library of something else": (lambda folder: None, "no such file or folder"),
+    "entities": (
+        lambda folder: (folder.mkdir(), (folder / "a.urdf").write_text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>')),
+        "declares entities of XML",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_a_bad_source_is_one_line(name: str, tmp_path: Path) -> None:
+    make, line = BAD[name]
+    make(tmp_path / "source")
+    if name == "entities":
+        assert line in import_assets([tmp_path / "source"], tmp_path / "lib").entries[0].refused
+    else:
+        assert line in refusal(import_assets, [tmp_path / "source"], tmp_path / "lib")
+
+
+def test_a_folder_of_others_is_no_library(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("x")
+    assert "it is no library of an import" in refusal(import_assets, [tmp_path], tmp_path / "out")
+
+
+def test_a_wheel_is_read_as_an_archive(tmp_path: Path) -> None:
+    content: Any = trimesh.creation.box((0.05, 0.04, 0.06)).export(file_type="glb")
+    wheel = tmp_path / "toys-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("toys/cube.glb", content)
+        archive.writestr("toys/__init__.py", "raise SystemExit(3)")
+        archive.writestr("toys-1.0.dist-info/METADATA", "Name: toys\nLicense: MIT License\n\nText")
+    entry = import_assets([wheel], tmp_path / "lib").entries[0]
+    assert (entry.kind, entry.license, entry.source) == ("cube", "MIT", wheel.name)
+
+
+def test_a_large_index_opens_fast(tmp_path: Path) -> None:
+    """The limit is a second; it takes a tenth of it here, and machines of tests are slow."""
+    import time
+
+    entry = {"size": (0.1, 0.1, 0.1), "source": "a", "layout": "ycb", "shape": "0" * 64, "automatic": {"scale": 1.0}}
+    kinds = tuple(AssetEntry(kind=f"thing_{number}", path=f"{number}.obj", **entry) for number in range(14_000))
+    (tmp_path / "index.json").write_text(index_text(AssetIndex(importer="1", kinds=kinds)))
+    begin = time.process_time()
+    library = PreparedLibrary(tmp_path)
+    assert len(library.kinds) == 14_000 and time.process_time() - begin < 1.0

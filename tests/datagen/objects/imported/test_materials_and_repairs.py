@@ -1,0 +1,108 @@
+"""Materials of MDL, units of USD that lie, textures from elsewhere, and edges that more than two faces share."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from PIL import Image
+
+from nimbus.datagen.objects.imported.mesh_repair import close_mesh
+from nimbus.datagen.objects.imported.read import OutsideLook, read_surface
+from nimbus.datagen.objects.imported.roots import below
+from tests.support.refusals import refusal
+
+_USD = """#usda 1.0
+(
+    metersPerUnit = {unit}
+    upAxis = "Z"
+)
+def Material "paint"
+{{
+    token outputs:mdl:surface.connect = </paint/shader.outputs:out>
+    def Shader "shader"
+    {{
+        uniform token info:implementationSource = "sourceAsset"
+        uniform asset info:mdl:sourceAsset = @OmniPBR.mdl@
+        {inputs}
+        token outputs:out
+    }}
+}}
+def Mesh "box" (prepend apiSchemas = ["MaterialBindingAPI"])
+{{
+    rel material:binding = </paint>
+    int[] faceVertexCounts = [3, 3]
+    int[] faceVertexIndices = [0, 1, 2, 0, 2, 3]
+    point3f[] points = [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)]
+    texCoord2f[] primvars:st = [(0, 0), (1, 0), (1, 1), (0, 1)] (interpolation = "vertex")
+}}
+"""
+
+
+def test_mdl_textures_and_colors_are_read(tmp_path: Path) -> None:
+    (tmp_path / "textures").mkdir()
+    (tmp_path / "usd").mkdir()
+    Image.new("RGB", (4, 4), (200, 30, 10)).save(tmp_path / "textures" / "skin.png")
+    path = tmp_path / "usd" / "box.usda"
+    path.write_text(_USD.format(unit=0.01, inputs="asset inputs:diffuse_texture = @C:/there/textures/skin.png@"))
+    surface = read_surface(path, root=tmp_path)
+    assert surface.texture.reshape(-1, 3)[0].tolist() == [200, 30, 10] and surface.metres == 0.01
+    path.write_text(_USD.format(unit=0, inputs="color3f inputs:diffuse_color_constant = (1, 0, 0)"))
+    surface = read_surface(path, root=tmp_path)
+    assert surface.texture.reshape(-1, 3).max(axis=0).tolist() == [255, 0, 0]
+    assert surface.notes == ("metersPerUnit is 0: its default of 0.01 is taken",)
+    path.write_text(_USD.format(unit=1, inputs=""))
+    assert read_surface(path, root=tmp_path).notes == ("says no color: it is grey",)
+
+
+def test_a_texture_one_folder_up_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a" / "textures").mkdir(parents=True)
+    (tmp_path / "a" / "meshes").mkdir()
+    (tmp_path / "a" / "textures" / "soda.png").write_bytes(b"x")
+    (tmp_path / "secret.png").write_bytes(b"x")
+    folder = tmp_path / "a" / "meshes"
+    for name in ("../textures/soda.png", "/home/me/soda.png", "C:\\me\\textures\\soda.png", "soda.png"):
+        assert below(tmp_path / "a", folder, name) == "textures/soda.png", name
+    for name in ("../../secret.png", "missing.png", "", "/"):
+        assert not below(tmp_path / "a", folder, name), name
+
+
+def test_a_missing_texture_costs_the_texture(tmp_path: Path) -> None:
+    (tmp_path / "box.mtl").write_text("newmtl a\nmap_Kd /home/me/skin.png\n")
+    (tmp_path / "box.obj").write_text("mtllib box.mtl\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1\n")
+    assert read_surface(tmp_path / "box.obj", root=tmp_path).notes == (
+        "no '/home/me/skin.png' below its root: it does without",
+    )
+    assert "outside its folder" in refusal(read_surface, tmp_path / "box.obj")
+
+
+def test_faces_at_full_edges_are_left_out(tmp_path: Path) -> None:
+    """Loose triangles between corners of a scan's surface; turning and closing alone left 5 edges open."""
+    ball = trimesh.creation.icosphere(subdivisions=2, radius=0.04)
+    faces = np.vstack([ball.faces, [[137, 120, 140], [49, 51, 99], [28, 118, 112]]]).astype(np.int32)
+    points, closed = close_mesh(np.asarray(ball.vertices), faces, tmp_path)
+    made = trimesh.Trimesh(points, closed, process=False)
+    assert made.is_watertight and made.volume == pytest.approx(ball.volume, rel=0.01)
+
+
+def test_mujoco_meshes_are_read(tmp_path: Path) -> None:
+    box = trimesh.creation.box((1, 2, 3))
+    uvs = np.tile([0.25, 0.75], (len(box.vertices), 1)).astype("<f4")
+    head = struct.pack("<4i", len(box.vertices), 0, len(uvs), len(box.faces))
+    path = tmp_path / "box.msh"
+    path.write_bytes(head + box.vertices.astype("<f4").tobytes() + uvs.tobytes() + box.faces.astype("<i4").tobytes())
+    Image.new("RGB", (4, 4), (10, 200, 30)).save(tmp_path / "skin.png")
+    surface = read_surface(path, root=tmp_path, look=OutsideLook(texture=tmp_path / "skin.png"))
+    assert surface.corners.shape == (12, 3, 3) and surface.texture.reshape(-1, 3)[0].tolist() == [10, 200, 30]
+    assert np.allclose(surface.uvs, (0.25, 0.25))  # v points down there
+    path.write_bytes(head)
+    assert "cannot be read as MSH" in refusal(read_surface, path, root=tmp_path)
+
+
+def test_draco_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "box.gltf"
+    path.write_text('{"asset": {"version": "2.0"}, "extensionsRequired": ["KHR_draco_mesh_compression"]}')
+    assert "export it without compression" in refusal(read_surface, path, root=tmp_path)
