@@ -10,6 +10,8 @@ from nimbus.datagen.plugin import Field, ObjectReference, Outcome, Predicate, Re
 class GripperClear(Predicate):
     """The gripper is open, holds nothing and touches nothing."""
 
+    states = ("empty_hand",)
+
     def failure(self, world: World) -> Outcome | None:
         """Not open, or something sticks to it."""
         if world.finger_gap() > 0.005:
@@ -24,6 +26,7 @@ class Held(Predicate):
     """The object touches both fingers of a gripper, and nothing but grippers."""
 
     main = "object"
+    states = ("held(object)",)
     object: ObjectReference = Field(description="What must be held.")
     arm: str | None = Field(None, description="Name of the arm; any when not given.")
 

@@ -34,6 +34,7 @@ class MovedBy(Predicate):
     """The objects are so far from their start or further, in any direction or within 30 degrees of one."""
 
     main = "object"
+    states = ("moved(object)",)
     object: ObjectsReference = Field(description="What must have moved; a group means each of its objects.")
     distance: Metres = Field(0.05, gt=0, description="Least distance from the start.")
     along: tuple[float, float, float] | None = Field(None, description="Direction in the world frame, of any length.")
@@ -61,6 +62,7 @@ class NotMoved(Predicate):
     """The objects are within 2 cm and 0.2 rad of where they were at the start."""
 
     main = "object"
+    states = ("untouched(object)",)
     object: ObjectsReference = Field(description="What must stay; a group means each of its objects.")
     tolerance: Metres = Field(0.02, gt=0, description="How far it may have moved.")
     turn: Radians = Field(0.2, gt=0, description="How far it may have turned or tipped.")
@@ -84,6 +86,7 @@ class TurnedBy(Predicate):
     """
 
     main = "object"
+    states = ("inverted(object, by=180 deg)",)
     object: ObjectReference = Field(description="What must be turned.")
     by: Radians = Field(math.pi, gt=0, le=math.pi, description="The angle.")
     tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="How far it may be off.")

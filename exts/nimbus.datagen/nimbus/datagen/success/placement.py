@@ -71,6 +71,7 @@ class Inside(Predicate):
     """The objects' centres of mass are within the container's walls and below its rim."""
 
     main = "object"
+    states = ("in(object, container)",)
     object: ObjectsReference = Field(description="What must be inside; a group means each of its objects.")
     container: ContainerReference = Field(description="The fixture or object that must contain it.")
     cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; any when not given.")
@@ -95,6 +96,7 @@ class On(Predicate):
     """The objects touch the support from above; a region: its surface, their middle within its edges."""
 
     main = "object"
+    states = ("on(object, support)", "at(object, support)")
     object: ObjectsReference = Field(description="What must rest on it; a group means each of its objects.")
     support: SupportReference = Field(description="The object, fixture or region that it must rest on.")
 
@@ -133,6 +135,7 @@ class Stacked(Predicate):
     """Every object but the first rests on the one before it, touching it from above."""
 
     main = "objects"
+    states = ("stacked(objects)",)
     objects: ObjectsReference = Field(description="A group, or a list from the lowest to the highest.")
     order: Literal["given", "any"] = Field("given", description="Whether the order of the list matters.")
 
@@ -157,6 +160,13 @@ class Beside(Predicate):
     """
 
     main = "object"
+    states = (
+        "beside(object, of)",
+        "left_of(object, of, side=left)",
+        "right_of(object, of, side=right)",
+        "in_front_of(object, of, side=front)",
+        "behind(object, of, side=behind)",
+    )
     object: ObjectReference = Field(description="What must stand there.")
     of: ContainerReference = Field(description="The object or fixture that it must stand next to.")
     within: Metres = Field(0.08, gt=0, le=1, description="Largest distance between the two surfaces.")
@@ -187,6 +197,7 @@ class Near(Predicate):
     """The surfaces of the objects are within 5 cm of the other thing's, in any direction; touching is near."""
 
     main = "object"
+    states = ("hung(object, to, within=5 mm)",)
     object: ObjectsReference = Field(description="What must be near; a group means each of its objects.")
     to: ContainerReference = Field(description="The object or fixture that it must be near to.")
     within: Metres = Field(0.05, gt=0, le=2, description="Largest distance between the two surfaces.")
@@ -207,6 +218,7 @@ class Inserted(Predicate):
     """The peg's frame ``tip`` is inside the hole, at least as deep as a share of it."""
 
     main = "object"
+    states = ("inserted(object, into)",)
     object: ObjectReference = Field(description="The peg.")
     into: ObjectReference = Field(description="What has the hole.")
     hole: str = Field("hole", description="Name of the hole.")
