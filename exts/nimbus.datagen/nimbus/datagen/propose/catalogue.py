@@ -70,7 +70,7 @@ class KindEntry:
     """In its usual rest pose: longer and shorter side seen from above, and height."""
     mass: float
     grasps: int
-    """Of the robot's gripper in that pose, at most ten."""
+    """Grasps of the robot's gripper in that pose, at most ten."""
     is_rolling: bool
     """It rolls in its usual rest pose when pushed."""
     rests: tuple[str, ...]

@@ -13,7 +13,7 @@ import numpy as np
 
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
-from nimbus.datagen.propose.traits import TRAITS, movable_part
+from nimbus.datagen.propose.traits import TRAITS
 from nimbus.datagen.random_streams import generator
 
 VERSION = 1
@@ -85,7 +85,7 @@ class Vocabulary:
 
 
 @dataclass
-class Draft:
+class GraphDraft:
     """A graph in the making."""
 
     vocabulary: Vocabulary
@@ -132,13 +132,13 @@ class Draft:
         self.goals.append(Goal(relation, one, target))
 
 
-def _pack(draft: Draft) -> bool:
+def _pack(draft: GraphDraft) -> bool:
     """One to three things go into a container."""
     container = draft.add(draft.choose(draft.vocabulary.containers))
     return bool(container) and _fill(draft, container)
 
 
-def _fill(draft: Draft, container: str) -> bool:
+def _fill(draft: GraphDraft, container: str) -> bool:
     """Put things into what is there, as many as fit side by side."""
     room = draft.kind(container)
     space = _FILL * room.room[0] * room.room[1]
@@ -157,7 +157,7 @@ def _fill(draft: Draft, container: str) -> bool:
     return len(draft.goals) > before
 
 
-def _store(draft: Draft) -> bool:
+def _store(draft: GraphDraft) -> bool:
     """Things go into a drawer or a box with a lid, which may be closed afterwards."""
     rooms = [
         name
@@ -177,23 +177,18 @@ def _store(draft: Draft) -> bool:
     return done
 
 
-def _operate(draft: Draft) -> bool:
+def _operate(draft: GraphDraft) -> bool:
     """Furniture is opened, closed, turned or pressed."""
     relation = draft.choose(("open", "closed", "turned", "pressed"))
     trait = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}[relation]
-    options = [name for name in draft.vocabulary.meeting(trait) if relation != "open" or movable_part_of(draft, name)]
+    options = draft.vocabulary.meeting(trait)
     thing = draft.add(draft.choose(options), state="open" if relation == "closed" else "") if options else ""
     if thing:
         draft.say(relation, thing)
     return bool(thing)
 
 
-def movable_part_of(draft: Draft, kind: str) -> bool:
-    """True for a kind with a part that opens and closes."""
-    return movable_part(draft.vocabulary.catalogue[kind]) is not None
-
-
-def _arrange(draft: Draft) -> bool:
+def _arrange(draft: GraphDraft) -> bool:
     """A thing goes beside another one, on a side or any."""
     relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
     firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
@@ -205,7 +200,7 @@ def _arrange(draft: Draft) -> bool:
     return bool(target and one)
 
 
-def _stack(draft: Draft) -> bool:
+def _stack(draft: GraphDraft) -> bool:
     """Two or three things on top of each other."""
     below = draft.add(draft.choose(draft.vocabulary.supports))
     height = draft.kind(below).size[2] if below else 0.0
@@ -227,7 +222,7 @@ def _stack(draft: Draft) -> bool:
     return len(draft.goals) > before
 
 
-def _pour(draft: Draft) -> bool:
+def _pour(draft: GraphDraft) -> bool:
     """Beads go from a cup into something wide."""
     cup = draft.add(draft.choose(draft.vocabulary.meeting("pourable")), state="upright")
     beads = [name for name, kind in draft.vocabulary.catalogue.items() if kind.object_class == "bead"]
@@ -239,10 +234,10 @@ def _pour(draft: Draft) -> bool:
     return True
 
 
-def _pairs(trait: str, relation: str) -> Callable[[Draft], bool]:
+def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
     """Family of a thing that goes into or onto one made for it."""
 
-    def add(draft: Draft) -> bool:
+    def add(draft: GraphDraft) -> bool:
         catalogue = draft.vocabulary.catalogue
         classes = {"inserted": ("peg", "board"), "hung": ("ring", "stand")}[relation]
         ones, others = ([name for name, kind in catalogue.items() if kind.object_class == group] for group in classes)
@@ -258,7 +253,7 @@ def _pairs(trait: str, relation: str) -> Callable[[Draft], bool]:
     return add
 
 
-def _flip(draft: Draft) -> bool:
+def _flip(draft: GraphDraft) -> bool:
     """A block is turned upside down."""
     options = draft.vocabulary.meeting("boxlike", "graspable")
     thing = draft.add(draft.choose(options)) if options else ""
@@ -267,7 +262,7 @@ def _flip(draft: Draft) -> bool:
     return bool(thing)
 
 
-def _move(draft: Draft) -> bool:
+def _move(draft: GraphDraft) -> bool:
     """A thing goes to another part of the table."""
     firm = [name for name in draft.vocabulary.items if draft.vocabulary.catalogue[name].tilt_margin > 0.3]
     thing = draft.add(draft.choose(firm))
@@ -276,7 +271,7 @@ def _move(draft: Draft) -> bool:
     return bool(thing)
 
 
-def _hold(draft: Draft) -> bool:
+def _hold(draft: GraphDraft) -> bool:
     """A thing is taken and held, at the end."""
     if any(goal.relation == "held" for goal in draft.goals):
         return False
@@ -286,7 +281,7 @@ def _hold(draft: Draft) -> bool:
     return bool(thing)
 
 
-FAMILIES: dict[str, tuple[float, Callable[[Draft], bool]]] = {
+FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
     "operate": (2.0, _operate),
@@ -317,7 +312,7 @@ def draw_graph(
     """
     rng = generator(seed, "propose", index, VERSION)
     wanted = 1 + int(rng.choice(MOST_GOALS, p=_COUNTS))
-    draft = Draft(vocabulary, rng, wanted)
+    draft = GraphDraft(vocabulary, rng, wanted)
     names = list(families or FAMILIES)
     weights = np.array([FAMILIES[name][0] for name in names])
     for _ in range(_TRIES):

@@ -105,7 +105,8 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
     points = points[(distance > _NEAR * distance.max()) & (distance < _FAR * distance.max()) & (ahead > 0)]
     if not len(points):
-        raise InputError(f"robot '{robot.name}' reaches nothing of it", where=f"scene '{stage.name}': {surface}")
+        what = f"robot '{robot.name}' reaches nothing of it"
+        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
     return WorkArea(surface, points, world_R_robot, base)
 
 

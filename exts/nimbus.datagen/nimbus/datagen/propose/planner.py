@@ -21,7 +21,7 @@ from nimbus.datagen.tasks.statements import Skill, Statement
 Plain: TypeAlias = Any
 """A step, a condition or a list of them, as a task file has them."""
 MOVES = (*(relation for relation in BETWEEN if relation != "poured_into"), "at")
-"""Relations that say where a thing comes to lie."""
+"""Relations that decide the place of a thing."""
 _BESIDE = frozenset({"beside", "left_of", "right_of", "in_front_of", "behind"})
 _RANKS = {"turned": 0, "pressed": 0, "open": 0, "inverted": 1, "in": 2, "poured_into": 3, "closed": 4, "held": 9}
 _OTHERS, _LAST_BESIDE = 5, 6
@@ -307,7 +307,7 @@ def _condition(graph: GoalGraph, goal: Goal, catalogue: Mapping[str, KindEntry])
 
 
 def _contents(graph: GoalGraph, name: str) -> Thing:
-    """What starts inside a thing.
+    """The thing that starts inside another one.
 
     Raises:
         InputError: Nothing does.
