@@ -71,7 +71,7 @@ def command(
 def _line(proposal: Proposal) -> str:
     trial = proposal.trials[-1]
     goals = ", ".join(
-        f"{goal.relation}({goal.object}{', ' * bool(goal.target)}{goal.target})" for goal in trial.graph.goals
+        f"{goal.relation}({', '.join(filter(None, (goal.object, goal.target)))})" for goal in trial.graph.goals
     )
     rounds = f", {len(proposal.trials) - 1} repaired" if len(proposal.trials) > 1 else ""
     if proposal.name:
@@ -90,7 +90,7 @@ def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
     yield f"accepted   {len(done)} of {len(proposals)}; {clean} clean by the doctor as drawn"
     tried = [trial for trial in firsts if trial.attempts]
     if tried:
-        yield f"first try  {_share([trial.attempts[0].success for trial in tried])} of those succeed at their first attempt"
+        yield f"first try  {_share([trial.attempts[0].success for trial in tried])} succeed at their first attempt"
         lengths: dict[str, list[bool]] = {}
         relations: dict[str, list[bool]] = {}
         for trial in tried:

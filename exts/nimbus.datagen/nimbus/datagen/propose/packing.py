@@ -35,6 +35,8 @@ _PITCH = 0.02
 """[m] Between points at which things may stand."""
 _NEAR, _FAR = 0.45, 0.88
 """Shares of the farthest reach between which things stand: nearer the arm folds up, farther it cannot lean or lift."""
+_AHEAD = 0.6
+"""Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
 _JITTER = 0.03
 """[m] Extent of a region about its middle: layouts differ by so much, and by turns and variants."""
 _CLEARANCE = 0.018
@@ -103,7 +105,8 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
             write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
     ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
-    points = points[(distance > _NEAR * distance.max()) & (distance < _FAR * distance.max()) & (ahead > 0)]
+    limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
+    points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
     if not len(points):
         what = f"robot '{robot.name}' reaches nothing of it"
         raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")

@@ -163,10 +163,8 @@ class Workshop:
             if max(sum(one.success for one in done), sum(not one.success for one in done)) >= ENOUGH:
                 break
             streams = partial(generator, case.seed, index, "attempt", 0)
-            planner = self.request.planner
-            outcome = run_attempt(
-                case.task, case.simulation, case.layouts[index], streams=streams, planner=planner
-            ).outcome
+            layout, planner = case.layouts[index], self.request.planner
+            outcome = run_attempt(case.task, case.simulation, layout, streams=streams, planner=planner).outcome
             done.append(AttemptResult(outcome.success, outcome.phase, str(outcome.reason), outcome.detail))
         return tuple(done)
 
