@@ -114,7 +114,7 @@ class GraphDraft:
         objects = sum(one.count for one in self.things if not one.inside)
         if not inside and (entry.radius > _LARGE and large >= _MOST_LARGE or objects + count > _MOST_THINGS):
             return ""
-        if entry.parts and any(self.vocabulary.catalogue[one.kind].parts for one in self.things):
+        if any(one.kind == kind or (entry.parts and self.vocabulary.catalogue[one.kind].parts) for one in self.things):
             return ""
         base = entry.kind
         taken = {one.name for one in self.things}

@@ -204,7 +204,7 @@ def pack(
 def _sizes(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> dict[str, float]:
     """Extents of regions that hold more than one object, or receive one [m]."""
     sizes = {
-        start_region(one.name): round(2 * (_extent(one, catalogue) - catalogue[one.kind].radius) + _JITTER, 3)
+        start_region(one.name): round(float(2 * (_extent(one, catalogue) - catalogue[one.kind].radius)) + _JITTER, 3)
         for one in graph.things
         if one.count > 1
     }

@@ -198,7 +198,8 @@ class _Planning:
         return ""
 
     def _apply(self, name: str, skill: type[Skill], binding: dict[str, str], relation: str, depth: int) -> None:
-        for need, args in _bound(skill.facts("needs"), binding):
+        # What is held comes last: other needs want an empty hand.
+        for need, args in sorted(_bound(skill.facts("needs"), binding), key=lambda entry: entry[0].relation == "held"):
             if need.relation in (*TRAITS, "two_arms", "clear") or (need.relation, *args) in self.facts:
                 continue
             if need.relation == "empty_hand":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nimbus.datagen.execute.toolkit import OPEN, PRESSED, SHUT
 from nimbus.datagen.plugin import Field, JointedReference, Outcome, Predicate, Ratio, Reason, World, register
 
 
@@ -13,7 +14,7 @@ class OpenBy(Predicate):
     states = ("open(object)", "turned(object)")
     object: JointedReference = Field(description="What must be open.")
     joint: str | None = Field(None, description="Which of its joints, such as drawer_0; its only one when not given.")
-    at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the joint's way.")
+    at_least: Ratio = Field(OPEN, gt=0, le=1, description="Share of the joint's way.")
     at_most: Ratio = Field(1.0, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
@@ -33,7 +34,7 @@ class Closed(Predicate):
     states = ("closed(object)",)
     object: JointedReference = Field(description="What must be closed.")
     joint: str | None = Field(None, description="Which of its joints, such as drawer_0; all of them when not given.")
-    within: Ratio = Field(0.05, gt=0, le=1, description="Share of the joint's way that may be left.")
+    within: Ratio = Field(SHUT, gt=0, le=1, description="Share of the joint's way that may be left.")
 
     def failure(self, world: World) -> Outcome | None:
         """The first joint that is open."""
@@ -53,7 +54,7 @@ class Pressed(Predicate):
     states = ("pressed(object)",)
     object: JointedReference = Field(description="What must have been pressed.")
     joint: str | None = Field(None, description="Which of its joints, such as start; its first one when not given.")
-    at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the joint's way.")
+    at_least: Ratio = Field(PRESSED, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
         """Never far enough."""

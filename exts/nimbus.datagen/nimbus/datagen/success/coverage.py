@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.execute.toolkit import contains
 from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.plugin import (
     ContainerReference,
@@ -23,7 +24,6 @@ from nimbus.datagen.plugin import (
     each,
     register,
 )
-from nimbus.datagen.success.placement import contains
 
 _TOUCH = 0.002
 """[m] What is so near to the surface touches it."""

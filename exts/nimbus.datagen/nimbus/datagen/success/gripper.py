@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nimbus.datagen.execute.toolkit import find_contacts
+from nimbus.datagen.execute.toolkit import find_others, is_gripped
 from nimbus.datagen.plugin import Field, ObjectReference, Outcome, Predicate, Reason, World, register
 
 
@@ -32,11 +32,9 @@ class Held(Predicate):
 
     def failure(self, world: World) -> Outcome | None:
         """In no hand, or lying on something as well."""
-        arms = [arm for name, arm in world.arms.items() if self.arm in (None, name)]
-        if not any(arm.is_gripping(self.object) for arm in arms):
+        if not is_gripped(world, self.object, self.arm):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
-        links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
-        if others := sorted({touch.other for touch in find_contacts(world, self.object)} - links):
+        if others := find_others(world, self.object):
             detail = f"{self.object} touches {', '.join(others)}"
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=detail)
         return None
