@@ -140,7 +140,8 @@ class _Planning:
         """Append the steps to a goal."""
         where = f"goals[{self.graph.goals.index(goal)}]"
         target = goal_region(goal.object) if goal.relation == "at" else goal.target
-        if (goal.relation, goal.object, *([target] if target else [])) in self.facts:
+        holds = (goal.relation, goal.object, *([target] if target else [])) in self.facts
+        if holds and (goal.relation != "open" or movable_part(self._kind(goal.object))):
             what = f"'{goal.object}' is {goal.relation} {goal.target}".rstrip() + " before the robot does anything"
             raise InputError(what, where=where, instead="leave the goal out, or let it start otherwise")
         if self.graph.thing(goal.object).inside and goal.relation in MOVES:
