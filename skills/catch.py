@@ -35,7 +35,8 @@ class Catch(Skill):
 
     version: ClassVar[int] = 2
     main = "object"
-    hand = "takes"
+    needs = ("empty_hand", "on_belt(object)", "graspable(object)")
+    gives = ("held(object)",)
     object: ObjectReference = Field(description="What to catch.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the approach.")
     lift: Metres = Field(0.1, gt=0, le=0.5, description="How far to lift it.")

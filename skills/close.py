@@ -18,6 +18,8 @@ class Close(Skill):
     """
 
     main = "object"
+    needs = ("empty_hand", "has_lid(object)")
+    gives = ("closed(object)",)
     object: JointedReference = Field(description="What to close.")
     joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")

@@ -52,7 +52,8 @@ class Flip(Skill):
     version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand", "clear(object)", "graspable(object)", "boxlike(object)")
+    gives = ("inverted(object)",)
     object: ObjectReference = Field(description="What to flip.")
     lift: Metres = Field(0.08, gt=0, le=0.4, description="How far it is lifted before it turns.")
 

@@ -41,6 +41,8 @@ class Handover(Skill):
     """
 
     main = "object"
+    needs = ("two_arms", "held_by(object, giver)")
+    gives = ("held_by(object, receiver)",)
     object: ObjectReference = Field(description="What changes hands.")
     giver: str = Field("left", description="Arm that holds it.")
     receiver: str = Field("right", description="Arm that takes it.")

@@ -37,7 +37,8 @@ class Hang(Skill):
     """
 
     main = "object"
-    hand = "puts"
+    needs = ("held(object)", "ring_for(object, on)")
+    gives = ("hung(object, on)", "empty_hand")
     object: ObjectReference = Field(description="What to hang; it must be in the gripper.")
     on: ObjectReference = Field(description="What has the hook or post.")
     hook: str = Field("tip", description="Frame at the end of the hook or post, z outwards.")

@@ -13,7 +13,7 @@ class Hold(Skill):
     """
 
     main = "object"
-    needs = "held"
+    needs = ("held(object)",)
     object: ObjectReference = Field(description="What is held.")
     time: Seconds | None = Field(None, gt=0, le=600, description="How long; until the others are done if not given.")
 

@@ -39,7 +39,8 @@ class Insert(Skill):
     """
 
     main = "object"
-    hand = "puts"
+    needs = ("held(object)", "peg_for(object, into)")
+    gives = ("inserted(object, into)", "empty_hand")
     object: ObjectReference = Field(description="The peg; it must be in the gripper.")
     into: ObjectReference = Field(description="What has the hole.")
     hole: str = Field("hole", description="Name of the hole.")

@@ -39,6 +39,8 @@ class LiftTogether(Skill):
 
     version: ClassVar[int] = 2
     main = "object"
+    needs = ("two_arms",)
+    gives = ("lifted(object)",)
     object: ObjectReference = Field(description="What to lift.")
     height: Metres = Field(0.12, gt=0, le=0.5, description="How far to lift it.")
     arms: tuple[str, str] = Field(("left", "right"), description="The two arms.")

@@ -17,6 +17,8 @@ class Open(Skill):
     """
 
     main = "object"
+    needs = ("empty_hand", "has_handle(object)")
+    gives = ("open(object)",)
     object: JointedReference = Field(description="What to open.")
     joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
     to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.85, description="How far, as a share of what it can open.")

@@ -40,7 +40,8 @@ class Pick(Skill):
 
     version: ClassVar[int] = 2
     main = "object"
-    hand = "takes"
+    needs = ("empty_hand", "clear(object)", "graspable(object)")
+    gives = ("held(object)",)
     object: ObjectReference = Field(description="What to pick.")
     lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")

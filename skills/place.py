@@ -62,7 +62,18 @@ class Place(Skill):
 
     version: ClassVar[int] = 2
     main = "object"
-    hand = "puts"
+    needs = ("held(object)", "open(into, to=95 %)", "fits(object, into)", "clear(on)", "carries(on, object)")
+    gives = (
+        "in(object, into)",
+        "on(object, on)",
+        "at(object, on)",
+        "beside(object, beside)",
+        "left_of(object, beside, side=left)",
+        "right_of(object, beside, side=right)",
+        "in_front_of(object, beside, side=front)",
+        "behind(object, beside, side=behind)",
+        "empty_hand",
+    )
     object: ObjectReference = Field(description="What to place; it must be in the gripper.")
     into: ContainerReference | None = Field(None, description="The open fixture or object that receives it.")
     on: SupportReference | None = Field(None, description="The region, object or fixture that it will stand on.")

@@ -44,7 +44,8 @@ class Pour(Skill):
 
     main = "object"
     hand = "keeps"
-    needs = "held"
+    needs = ("held(object, side=true, lift=12 cm)", "pourable(object)", "open(into)", "receives(into)")
+    gives = ("poured_into(object, into)",)
     object: ObjectReference = Field(description="The container to pour from; it must be in the gripper.")
     into: ContainerReference = Field(description="What receives it.")
     tilt: Radians = Field(2.1, gt=0.5, le=2.8, description="How far to tilt.")

@@ -30,6 +30,8 @@ class Press(Skill):
     """
 
     main = "object"
+    needs = ("pressable(object)",)
+    gives = ("pressed(object)",)
     object: JointedReference = Field(description="What to press.")
     joint: str | None = Field(None, description="Which of its joints: button, start; left out: the first.")
     depth: Annotated[Ratio, Field(gt=0, le=1)] = Field(1.0, description="How deep, as a share of its travel.")

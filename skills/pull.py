@@ -18,7 +18,8 @@ class Pull(Skill):
 
     main = "object"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand", "clear(object)", "slides(object)")
+    gives = ("moved(object)",)
     object: ObjectReference = Field(description="What to pull.")
     by: Metres = Field(0.1, gt=0, le=0.6, description="How far.")
     tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from there it may end.")

@@ -31,7 +31,8 @@ class Push(Skill):
 
     main = "object"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand", "clear(object)", "slides(object)")
+    gives = ("at(object, to)",)
     object: ObjectReference = Field(description="What to push.")
     to: RegionReference | None = Field(None, description="The region whose middle it is pushed to.")
     direction: Literal["left", "right", "front", "behind"] | None = Field(

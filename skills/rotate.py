@@ -37,7 +37,8 @@ class Rotate(Skill):
     version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand", "clear(object)", "graspable(object)")
+    gives = ("rotated(object)",)
     object: ObjectReference = Field(description="What to turn.")
     by: Radians = Field(np.pi / 2, ge=-2 * np.pi, le=2 * np.pi, description="Angle, counter-clockwise from above.")
     grasps: int = Field(4, ge=1, le=10, description="Grasps at most.")

@@ -21,7 +21,8 @@ class Shake(Skill):
 
     main = "object"
     hand = "keeps"
-    needs = "held"
+    needs = ("held(object)",)
+    gives = ("shaken(object)",)
     object: ObjectReference = Field(description="What to shake; it must be in the gripper.")
     times: int = Field(3, ge=1, le=20, description="How often to and fro.")
     distance: Metres = Field(0.05, gt=0, le=0.3, description="How far to each side.")

@@ -37,7 +37,8 @@ class Slide(Skill):
     version: ClassVar[int] = 2
     main = "object"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand", "clear(object)", "slides(object)")
+    gives = ("at(object, to)",)
     object: ObjectReference = Field(description="What to slide.")
     to: RegionReference = Field(description="The region whose middle it is dragged to.")
     turn: Radians | None = Field(None, description="Turn it on the way by this angle about the vertical.")

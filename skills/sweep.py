@@ -32,7 +32,8 @@ class Sweep(Skill):
 
     main = "objects"
     hand = "keeps"
-    needs = "empty"
+    needs = ("empty_hand",)
+    gives = ("at(objects, to)",)
     objects: ObjectsReference = Field(description="What to sweep: a group, or a list of objects.")
     to: RegionReference = Field(description="The region that they are swept into.")
     share: Ratio = Field(1.0, gt=0, le=1, description="So many of them must end inside.")

@@ -17,6 +17,8 @@ class Turn(Skill):
     """
 
     main = "object"
+    needs = ("empty_hand", "turnable(object)")
+    gives = ("turned(object)",)
     object: JointedReference = Field(description="What to turn.")
     joint: str | None = Field(None, description="Which of its joints: knob, wheel, lever; left out: the first.")
     to: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.85, description="Where to, as a share of its range.")

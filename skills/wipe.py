@@ -38,6 +38,7 @@ class Wipe(Skill):
 
     main = "region"
     hand = "keeps"
+    gives = ("wiped(region)",)
     region: RegionReference = Field(description="What to wipe.")
     overlap: Ratio = Field(0.2, ge=0, lt=1, description="Of neighbouring strokes.")
     press: Metres = Field(0.001, ge=0, le=0.01, description="How far beyond the surface the hand presses.")

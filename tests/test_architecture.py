@@ -32,7 +32,7 @@ FLOORS = (
     "datagen.analysis datagen.load datagen.policies datagen.success skills runner.system runner.cell.transport",
     "datagen.datasets",
     "datagen.assets datagen.doctor runner.cell.queue runner.media runner.monitor",
-    "datagen.ui runner.cell.worker runner.report",
+    "datagen.propose datagen.ui runner.cell.worker runner.report",
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",
     "runner.evaluation",

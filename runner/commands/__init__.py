@@ -39,6 +39,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "author": {
         "studio": "edit a task in a browser: its fields, its scene, layouts, runs, datasets",
+        "propose": "write tasks from goals drawn by seed, checked by the doctor and in physics",
         "tasks": "list the tasks that come with Nimbus",
         "skills": "list the skills and conditions that a task file can use",
         "objects": "list object libraries, or the kinds of one with size, mass and grasps",

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
-from nimbus.datagen.execute.toolkit import releases_inside, room_inside
+from nimbus.datagen.execute.toolkit import contains, releases_inside, room_inside
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.grasp import Grasp
-from nimbus.datagen.success.placement import contains
 from nimbus.datagen.tasks.statements import Skill, SkillFailure
 from nimbus.skills.home import Home
 from nimbus.skills.move import Move

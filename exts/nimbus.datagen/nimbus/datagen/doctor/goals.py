@@ -12,6 +12,7 @@ from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planner import begin_attempt
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.checks.references import points_of, references_of
+from nimbus.datagen.tasks.facts import BELOW, CONTRARY, Fact
 from nimbus.datagen.tasks.references import names_in, parse_reference
 from nimbus.datagen.tasks.statements import Skill, each
 from nimbus.datagen.tasks.steps import Composite, Step, walk
@@ -19,23 +20,8 @@ from nimbus.datagen.tasks.steps import Composite, Step, walk
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
-_CHANGED = {
-    "inside": "container",
-    "on": "support",
-    "stacked": "",
-    "beside": "other",
-    "open_by": "",
-    "pressed": "",
-    "moved_by": "",
-    "poured_fraction": "container",
-    "held": "",
-}
-"""Conditions that do not hold by themselves at the start, and what else they are about."""
-_BELOW = {"on": "support", "inside": "container"}
-"""Conditions on lying somewhere, and what says where."""
 Place = tuple[str, tuple[Composite, ...]]
 """A reference, and the loops around it."""
-_OPPOSITE = (("held", "gripper_clear"), ("open_by", "closed"), ("moved_by", "not_moved"))
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
 """Conditions that ask for nothing new: a task of them alone is about its motion, such as shaking a can."""
 _LAYOUTS = 4
@@ -62,11 +48,12 @@ def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
     touched |= {name for name, group in case.task.objects.items() if group.region in touched}  # what is inside
     for step, loops in conditions:
-        if step.name not in _CHANGED:
+        fact = _changed(step)
+        if fact is None:
             continue
         mine = set(case.groups(step.target, loops)) if step.target else _groups(case, step, loops)
         for group in sorted(mine - touched):
-            other = getattr(step.statement, _CHANGED[step.name], "") if _CHANGED[step.name] else ""
+            other = getattr(step.statement, fact.other) if fact.other else ""
             if isinstance(other, str) and other and case.task.objects[group].region in case.groups(other, loops):
                 continue  # it starts inside
             field = (*step.keys, type(step.statement).main) if type(step.statement).main else step.keys
@@ -74,6 +61,12 @@ def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
             one = group if case.task.objects[group].count == (1, 1) else f"{group}[0]"
             instead = f"add a step for '{group}', such as pick: {one}, or leave the condition out"
             yield make_finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
+
+
+def _changed(step: Step) -> Fact | None:
+    """The fact that a condition states, where that does not hold by itself at the start."""
+    facts = [fact for fact in step.statement.facts("states") if not fact.settings]
+    return next((fact for fact in facts if fact.relation not in CONTRARY.values()), None)
 
 
 def _groups(case: Case, step: Step, loops: tuple[Composite, ...]) -> set[str]:
@@ -86,8 +79,10 @@ def _groups(case: Case, step: Step, loops: tuple[Composite, ...]) -> set[str]:
 def _exclusive(case: Case, conditions: list) -> Iterator[Diagnostic]:
     for (one, _), (other, _) in combinations(conditions, 2):
         names = {one.name, other.name}
-        for pair in _OPPOSITE:
-            if names == set(pair) and ("gripper_clear" in names or one.target == other.target):
+        stated = [{fact.relation: fact.args for fact in step.statement.facts("states")} for step in (one, other)]
+        for relation, contrary in CONTRARY.items():
+            pair = next(((a, b) for a, b in (stated, stated[::-1]) if relation in a and contrary in b), None)
+            if pair and (not pair[1][contrary] or one.target == other.target):
                 what = f"'{one.name}' and '{other.name}' exclude each other"
                 yield make_finding("goals", case.task, other.keys, what, instead="leave one of them out", certain=True)
         if names == {"inside"} and one.target == other.target:
@@ -102,10 +97,10 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Diagnostic]:
 def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
     """What is beside a thing does not rest on it, nor that on it; in it, it would have to rest on something else."""
     beside = [entry for entry in conditions if entry[0].name == "beside"]
-    lying = [entry for entry in conditions if entry[0].name in _BELOW]
-    for (one, loops), (other, others) in product(beside, lying):
+    lying = [(step, loops, fact) for step, loops in conditions if (fact := _changed(step)) and fact.relation in BELOW]
+    for (one, loops), (other, others, fact) in product(beside, lying):
         pair = ((one.statement.object, loops), (one.statement.of, loops))
-        below = getattr(other.statement, _BELOW[other.name])
+        below = getattr(other.statement, fact.other)
         for text in each(other.statement.object):
             if _is_pair(case, pair, ((text, others), (below, others))):
                 what = f"'beside' and '{other.name}' exclude each other: what is beside a thing does not rest on it"

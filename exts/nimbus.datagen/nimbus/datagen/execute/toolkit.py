@@ -51,6 +51,23 @@ from nimbus.datagen.execute.motions.tracking import (
     track_object,
     velocity,
 )
+from nimbus.datagen.execute.scene_graph import (
+    BESIDE,
+    LEAN,
+    MOVED,
+    NEAR,
+    OPEN,
+    PRESSED,
+    SHUT,
+    TURNED,
+    contains,
+    describe_scene,
+    find_others,
+    is_gripped,
+    is_on_side,
+    measure_lean,
+    measure_motion,
+)
 from nimbus.datagen.objects.model import (
     ObjectModel,
     RestPose,
@@ -65,6 +82,21 @@ from nimbus.datagen.plan.motion import (
 from nimbus.datagen.plan.scene import PlanningScene
 
 __all__ = [
+    "BESIDE",
+    "LEAN",
+    "MOVED",
+    "NEAR",
+    "OPEN",
+    "PRESSED",
+    "SHUT",
+    "TURNED",
+    "contains",
+    "describe_scene",
+    "find_others",
+    "is_gripped",
+    "is_on_side",
+    "measure_lean",
+    "measure_motion",
     "FIRST_OPENING",
     "SIDES",
     "WORLD",

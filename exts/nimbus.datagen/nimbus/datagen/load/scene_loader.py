@@ -23,6 +23,7 @@ from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
 from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _HEIGHT = 0.04
@@ -112,7 +113,27 @@ def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
 
 
 def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMap]:
-    simulation = NewtonSimulation(stage, robot, rate=task.rate)
+    maps = find_reach(stage, robot, task.regions, rate=task.rate)
+    for name, found in maps.items():
+        if not found.cells.any():
+            raise task.error(
+                ("regions", name),
+                f"out of reach of robot '{robot.name}' everywhere",
+                instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
+            )
+    return maps
+
+
+def find_reach(stage: StageInfo, robot: Robot, regions: Mapping[str, Region], *, rate: float) -> dict[str, ReachMap]:
+    """Find the cells of regions over which the robot can point its tool down.
+
+    Args:
+        stage: The scene.
+        robot: The robot.
+        regions: By name, which also addresses the random stream of the solver.
+        rate: Of recording [Hz].
+    """
+    simulation = NewtonSimulation(stage, robot, rate=rate)
     simulation.load(PhysicalLayout(objects=()))
     arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]
     for scene, _ in arms:
@@ -123,7 +144,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         return any(solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1) for scene, home in arms for goal in goals)
 
     maps: dict[str, ReachMap] = {}
-    for name, region in task.regions.items():
+    for name, region in regions.items():
         height = stage.surfaces[region.on].upper[2] + _HEIGHT
         low = np.subtract(region.center, np.divide(region.size, 2))
         shape = np.maximum(1, np.ceil(np.divide(region.size, REACH_CELL) - 1e-9).astype(int))
@@ -131,11 +152,5 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         for i, j in np.ndindex(*shape):
             x, y = low + (np.array([i, j]) + 0.5) * REACH_CELL
             cells[i, j] = reaches(float(x), float(y), height, generator(0, "reach", name, int(i), int(j)))
-        if not cells.any():
-            raise task.error(
-                ("regions", name),
-                f"out of reach of robot '{robot.name}' everywhere",
-                instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
-            )
         maps[name] = ReachMap((float(low[0]), float(low[1])), cells)
     return maps

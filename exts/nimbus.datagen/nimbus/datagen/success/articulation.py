@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nimbus.datagen.execute.toolkit import OPEN, PRESSED, SHUT
 from nimbus.datagen.plugin import Field, JointedReference, Outcome, Predicate, Ratio, Reason, World, register
 
 
@@ -10,9 +11,10 @@ class OpenBy(Predicate):
     """A joint of the object is at 80 % of its way or further; 0 % is closed, 100 % is as far as it goes."""
 
     main = "object"
+    states = ("open(object)", "turned(object)")
     object: JointedReference = Field(description="What must be open.")
     joint: str | None = Field(None, description="Which of its joints, such as drawer_0; its only one when not given.")
-    at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the joint's way.")
+    at_least: Ratio = Field(OPEN, gt=0, le=1, description="Share of the joint's way.")
     at_most: Ratio = Field(1.0, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
@@ -29,9 +31,10 @@ class Closed(Predicate):
     """A joint of the object is within 5 % of its way from closed; without a name, every joint."""
 
     main = "object"
+    states = ("closed(object)",)
     object: JointedReference = Field(description="What must be closed.")
     joint: str | None = Field(None, description="Which of its joints, such as drawer_0; all of them when not given.")
-    within: Ratio = Field(0.05, gt=0, le=1, description="Share of the joint's way that may be left.")
+    within: Ratio = Field(SHUT, gt=0, le=1, description="Share of the joint's way that may be left.")
 
     def failure(self, world: World) -> Outcome | None:
         """The first joint that is open."""
@@ -48,9 +51,10 @@ class Pressed(Predicate):
     """A joint of the object has been at 90 % of its way or further, at any instant of the attempt."""
 
     main = "object"
+    states = ("pressed(object)",)
     object: JointedReference = Field(description="What must have been pressed.")
     joint: str | None = Field(None, description="Which of its joints, such as start; its first one when not given.")
-    at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the joint's way.")
+    at_least: Ratio = Field(PRESSED, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
         """Never far enough."""

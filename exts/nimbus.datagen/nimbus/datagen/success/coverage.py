@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.execute.toolkit import contains
 from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.plugin import (
     ContainerReference,
@@ -23,7 +24,6 @@ from nimbus.datagen.plugin import (
     each,
     register,
 )
-from nimbus.datagen.success.placement import contains
 
 _TOUCH = 0.002
 """[m] What is so near to the surface touches it."""
@@ -38,6 +38,7 @@ class Wiped(Predicate):
     """The underside of the object has been on at least 90 % of the region, at some time of the attempt."""
 
     main = "region"
+    states = ("wiped(region)",)
     region: RegionReference = Field(description="What must be wiped.")
     object: ObjectReference = Field(description="The sponge, cloth or the like.")
     at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the region.")
@@ -77,6 +78,7 @@ class PouredFraction(Predicate):
     """At least 80 % of the objects have their centres of mass within the container."""
 
     main = "objects"
+    states = ("poured_into(objects, container)",)
     objects: ObjectsReference = Field(description="What was poured: a group, such as beads.")
     container: ContainerReference = Field(description="The object or fixture that must contain them.")
     at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the objects.")

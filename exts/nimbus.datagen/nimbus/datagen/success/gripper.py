@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from nimbus.datagen.execute.toolkit import find_contacts
+from nimbus.datagen.execute.toolkit import find_others, is_gripped
 from nimbus.datagen.plugin import Field, ObjectReference, Outcome, Predicate, Reason, World, register
 
 
 @register("predicate", "gripper_clear")
 class GripperClear(Predicate):
     """The gripper is open, holds nothing and touches nothing."""
+
+    states = ("empty_hand",)
 
     def failure(self, world: World) -> Outcome | None:
         """Not open, or something sticks to it."""
@@ -24,16 +26,15 @@ class Held(Predicate):
     """The object touches both fingers of a gripper, and nothing but grippers."""
 
     main = "object"
+    states = ("held(object)",)
     object: ObjectReference = Field(description="What must be held.")
     arm: str | None = Field(None, description="Name of the arm; any when not given.")
 
     def failure(self, world: World) -> Outcome | None:
         """In no hand, or lying on something as well."""
-        arms = [arm for name, arm in world.arms.items() if self.arm in (None, name)]
-        if not any(arm.is_gripping(self.object) for arm in arms):
+        if not is_gripped(world, self.object, self.arm):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
-        links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
-        if others := sorted({touch.other for touch in find_contacts(world, self.object)} - links):
+        if others := find_others(world, self.object):
             detail = f"{self.object} touches {', '.join(others)}"
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=detail)
         return None

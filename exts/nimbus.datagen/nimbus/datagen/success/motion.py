@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from nimbus.datagen.execute.toolkit import MOVED, TURNED, measure_motion
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -22,18 +23,12 @@ from nimbus.datagen.plugin import (
 )
 
 
-def moved(world: World, name: str) -> tuple[FloatArray, float]:
-    """The way (3,) [m] that a thing has come since the start, in the world frame, and the angle of its turn [rad]."""
-    start, now = world.start_poses[name], world.pose(name)
-    turn = start[:3, :3].T @ now[:3, :3]
-    return now[:3, 3] - start[:3, 3], float(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
-
-
 @register("predicate", "moved_by")
 class MovedBy(Predicate):
     """The objects are so far from their start or further, in any direction or within 30 degrees of one."""
 
     main = "object"
+    states = ("moved(object)",)
     object: ObjectsReference = Field(description="What must have moved; a group means each of its objects.")
     distance: Metres = Field(0.05, gt=0, description="Least distance from the start.")
     along: tuple[float, float, float] | None = Field(None, description="Direction in the world frame, of any length.")
@@ -42,7 +37,7 @@ class MovedBy(Predicate):
     def failure(self, world: World) -> Outcome | None:
         """The first object that did not come far enough, or went elsewhere."""
         for name in each(self.object):
-            way, _ = moved(world, name)
+            way, _ = measure_motion(world, name)
             distance = float(np.linalg.norm(way))
             if distance < self.distance or not self._follows(way / distance):
                 shown = ", ".join(f"{part * 100:.1f}" for part in way)
@@ -61,14 +56,15 @@ class NotMoved(Predicate):
     """The objects are within 2 cm and 0.2 rad of where they were at the start."""
 
     main = "object"
+    states = ("untouched(object)",)
     object: ObjectsReference = Field(description="What must stay; a group means each of its objects.")
-    tolerance: Metres = Field(0.02, gt=0, description="How far it may have moved.")
-    turn: Radians = Field(0.2, gt=0, description="How far it may have turned or tipped.")
+    tolerance: Metres = Field(MOVED, gt=0, description="How far it may have moved.")
+    turn: Radians = Field(TURNED, gt=0, description="How far it may have turned or tipped.")
 
     def failure(self, world: World) -> Outcome | None:
         """The first object that moved."""
         for name in each(self.object):
-            way, turn = moved(world, name)
+            way, turn = measure_motion(world, name)
             distance = float((way @ way) ** 0.5)
             if distance > self.tolerance or turn > self.turn:
                 detail = f"{name} moved {distance * 100:.1f} cm and turned {turn:.2f} rad"
@@ -84,13 +80,14 @@ class TurnedBy(Predicate):
     """
 
     main = "object"
+    states = ("inverted(object, by=180 deg)",)
     object: ObjectReference = Field(description="What must be turned.")
     by: Radians = Field(math.pi, gt=0, le=math.pi, description="The angle.")
     tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="How far it may be off.")
 
     def failure(self, world: World) -> Outcome | None:
         """Not turned, or otherwise."""
-        _, turn = moved(world, self.object)
+        _, turn = measure_motion(world, self.object)
         if abs(turn - self.by) <= self.tolerance:
             return None
         detail = f"{self.object} is turned by {math.degrees(turn):.0f} of {math.degrees(self.by):.0f} deg"

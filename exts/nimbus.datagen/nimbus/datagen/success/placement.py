@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import WORLD, find_frame, find_supports, measure_gap
+from nimbus.datagen.execute.toolkit import (
+    BESIDE,
+    LEAN,
+    NEAR,
+    WORLD,
+    contains,
+    find_frame,
+    find_supports,
+    is_on_side,
+    measure_gap,
+    measure_lean,
+)
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
-    FloatArray,
     Metres,
     ObjectReference,
     ObjectsReference,
@@ -28,42 +37,12 @@ from nimbus.datagen.plugin import (
     World,
     each,
     model_validator,
-    quat_to_matrix,
     register,
 )
 
+_SIDES = {"left": "left_of", "right": "right_of", "front": "in_front_of", "behind": "behind"}
 _HEIGHT = 0.005
 """[m] So near to the surface of a region its lowest point must be."""
-_WAYS = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "behind": (1, 0)}
-"""x, y of each side in the frame of the robot, which looks along x."""
-
-
-def contains(world: World, container: str, name: str, *, cavity: str | None = None) -> bool:
-    """Whether an object's centre of mass lies within a container's walls and below its rim.
-
-    Args:
-        world: The scene.
-        container: A fixture, or an object with cavities.
-        name: The object.
-        cavity: Only this cavity, or those of this part; any when not given.
-    """
-    center = world.pose(name) @ np.append(world.model(name).center_of_mass, 1.0)
-    places = (((np.linalg.inv(frame) @ center)[:3], low, high) for frame, low, high in _rooms(world, container, cavity))
-    return any(bool(np.all(place > low) and np.all(place < high)) for place, low, high in places)
-
-
-def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """The rooms inside a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
-    if container not in world.objects:
-        low, high = world.fixture(container).bounds
-        yield world.pose(container), np.array(low), np.array(high)
-        return
-    model = world.model(container)
-    frames = {container: model.cavities} | {f"{container}.{part.name}": part.cavities for part in model.parts}
-    for body, cavities in frames.items():
-        for name, (low, high) in cavities.items():
-            if cavity in (None, name, body.removeprefix(f"{container}.")):
-                yield world.pose(body), low, high
 
 
 @register("predicate", "inside")
@@ -71,6 +50,7 @@ class Inside(Predicate):
     """The objects' centres of mass are within the container's walls and below its rim."""
 
     main = "object"
+    states = ("in(object, container)",)
     object: ObjectsReference = Field(description="What must be inside; a group means each of its objects.")
     container: ContainerReference = Field(description="The fixture or object that must contain it.")
     cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; any when not given.")
@@ -95,6 +75,7 @@ class On(Predicate):
     """The objects touch the support from above; a region: its surface, their middle within its edges."""
 
     main = "object"
+    states = ("on(object, support)", "at(object, support)")
     object: ObjectsReference = Field(description="What must rest on it; a group means each of its objects.")
     support: SupportReference = Field(description="The object, fixture or region that it must rest on.")
 
@@ -133,6 +114,7 @@ class Stacked(Predicate):
     """Every object but the first rests on the one before it, touching it from above."""
 
     main = "objects"
+    states = ("stacked(objects)",)
     objects: ObjectsReference = Field(description="A group, or a list from the lowest to the highest.")
     order: Literal["given", "any"] = Field("given", description="Whether the order of the list matters.")
 
@@ -157,9 +139,16 @@ class Beside(Predicate):
     """
 
     main = "object"
+    states = (
+        "beside(object, of)",
+        "left_of(object, of, side=left)",
+        "right_of(object, of, side=right)",
+        "in_front_of(object, of, side=front)",
+        "behind(object, of, side=behind)",
+    )
     object: ObjectReference = Field(description="What must stand there.")
     of: ContainerReference = Field(description="The object or fixture that it must stand next to.")
-    within: Metres = Field(0.08, gt=0, le=1, description="Largest distance between the two surfaces.")
+    within: Metres = Field(BESIDE, gt=0, le=1, description="Largest distance between the two surfaces.")
     side: Literal["left", "right", "front", "behind"] | None = Field(None, description="Any when not given.")
 
     def failure(self, world: World) -> Outcome | None:
@@ -176,10 +165,8 @@ class Beside(Predicate):
             return "is not beside, but on or below"
         if self.side is None:
             return ""
-        one, other = (np.add(*world.bounds(name)) / 2 for name in (self.object, self.of))
-        ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ (one - other)
-        way = np.array(_WAYS[self.side]) @ (ahead, left)
-        return "" if way >= np.hypot(ahead, left) * np.cos(np.pi / 4) else f"is not on the {self.side} side of"
+        is_there = is_on_side(world, self.object, self.of, _SIDES[self.side])
+        return "" if is_there else f"is not on the {self.side} side of"
 
 
 @register("predicate", "near")
@@ -187,9 +174,10 @@ class Near(Predicate):
     """The surfaces of the objects are within 5 cm of the other thing's, in any direction; touching is near."""
 
     main = "object"
+    states = ("hung(object, to, within=5 mm)",)
     object: ObjectsReference = Field(description="What must be near; a group means each of its objects.")
     to: ContainerReference = Field(description="The object or fixture that it must be near to.")
-    within: Metres = Field(0.05, gt=0, le=2, description="Largest distance between the two surfaces.")
+    within: Metres = Field(NEAR, gt=0, le=2, description="Largest distance between the two surfaces.")
 
     def failure(self, world: World) -> Outcome | None:
         """The first object that is too far."""
@@ -207,6 +195,7 @@ class Inserted(Predicate):
     """The peg's frame ``tip`` is inside the hole, at least as deep as a share of it."""
 
     main = "object"
+    states = ("inserted(object, into)",)
     object: ObjectReference = Field(description="The peg.")
     into: ObjectReference = Field(description="What has the hole.")
     hole: str = Field("hole", description="Name of the hole.")
@@ -296,12 +285,12 @@ class Upright(Predicate):
 
     main = "object"
     object: ObjectsReference = Field(description="What must stand; a group means each of its objects.")
-    tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi / 2, description="How far it may lean.")
+    tolerance: Radians = Field(LEAN, gt=0, le=math.pi / 2, description="How far it may lean.")
 
     def failure(self, world: World) -> Outcome | None:
         """The first object that leans."""
         for name in each(self.object):
-            lean = math.acos(max(-1.0, min(1.0, float(world.pose(name)[2, 2]))))
+            lean = measure_lean(world, name)
             if lean > self.tolerance:
                 detail = f"{name} leans by {math.degrees(lean):.0f} deg"
                 return Outcome(success=False, reason=Reason.TOPPLED, detail=detail)

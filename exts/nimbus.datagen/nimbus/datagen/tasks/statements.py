@@ -31,6 +31,7 @@ from pydantic import AfterValidator
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.tasks.facts import Fact, parse_fact, parse_facts
 from nimbus.datagen.tasks.points import normal_form
 from nimbus.datagen.tasks.workcell_interface import Workcell, World
 
@@ -144,6 +145,11 @@ class Statement(StrictModel, ABC):
         return {name: mark for name, mark in marks.items() if mark}
 
     @classmethod
+    def facts(cls, kind: str) -> tuple[Fact, ...]:
+        """The facts that it declares as ``needs``, ``gives`` or ``states``."""
+        return tuple(map(parse_fact, getattr(cls, kind)))
+
+    @classmethod
     def reasons(cls) -> list[str]:
         """The reasons of failure that its docstring names, in its order."""
         named = re.findall(r"``(\w+)``", cls.__doc__ or "")
@@ -158,20 +164,35 @@ class Statement(StrictModel, ABC):
 class Skill(Statement):
     """Something a robot does. References in its parameters are names of the scene's things when it runs."""
 
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Facts that must hold before it: ``("held(object)", "open(into)")``. A need over a parameter that is left out
+    does not count; settings are those with which the skill that gives it should be written."""
+
+    gives: ClassVar[tuple[str, ...]] = ()
+    """Facts that hold after it. A skill that declares none is never proposed."""
+
     hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
     """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
-    which must be in it. Empty: not known. Steps that contradict each other are found by this before a run."""
-
-    needs: ClassVar[Literal["empty", "held", ""]] = ""
-    """State of the gripper before the skill: empty, or holding the main object. Left out: empty for a skill that takes,
-    holding for one that puts, and any for others."""
+    which must be in it. Left out: what its facts lead to; empty: not known. Steps that contradict each other are
+    found by this before a run."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        """Refuse a class that says something else of the gripper."""
+        """Refuse a class with another value of ``hand``, and facts over parameters that it does not have."""
         super().__pydantic_init_subclass__(**settings)
         if cls.hand not in _HANDS:
             raise TypeError(f"{cls.__name__}.hand is {cls.hand!r}; write {', '.join(filter(None, _HANDS))} or ''")
+        for name in ("needs", "gives"):
+            parse_facts(getattr(cls, name), cls.model_fields, where=f"{cls.__name__}.{name}")
+        if not cls.hand:
+            if cls._declares("gives", "held"):
+                cls.hand = "takes"
+            elif cls._declares("gives", "empty_hand") and cls._declares("needs", "held"):
+                cls.hand = "puts"
+
+    @classmethod
+    def _declares(cls, kind: str, relation: str) -> bool:
+        return any(fact.relation == relation for fact in cls.facts(kind))
 
     def check_gripper(self, arm: Workcell) -> None:
         """Check the state of the gripper that the skill needs; called before :meth:`run`.
@@ -179,11 +200,11 @@ class Skill(Statement):
         Raises:
             SkillFailure: It is not empty, or does not hold the main object.
         """
-        needs = self.needs or {"takes": "empty", "puts": "held"}.get(self.hand, "")
-        if needs == "empty" and arm.held:
+        if arm.held and (self.hand == "takes" or self._declares("needs", "empty_hand")):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
-        if needs == "held" and arm.held != (wanted := getattr(self, self.main)):
-            raise SkillFailure(Reason.MISSED_GRASP, f"{wanted} is not in the gripper")
+        if self.hand == "puts" or self._declares("needs", "held"):
+            if arm.held != (wanted := getattr(self, self.main)):
+                raise SkillFailure(Reason.MISSED_GRASP, f"{wanted} is not in the gripper")
 
     @abstractmethod
     def run(self, arm: Workcell) -> None:
@@ -199,6 +220,15 @@ class Skill(Statement):
 
 class Predicate(Statement):
     """A condition of ``success:``, ``if:`` or ``until:``, judged from physics."""
+
+    states: ClassVar[tuple[str, ...]] = ()
+    """Facts that hold where it holds: ``("in(object, container)",)``. A planner writes success from these."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **settings: Any) -> None:
+        """Refuse facts over parameters that it does not have."""
+        super().__pydantic_init_subclass__(**settings)
+        parse_facts(cls.states, cls.model_fields, where=f"{cls.__name__}.states")
 
     @abstractmethod
     def failure(self, world: World) -> Outcome | None:

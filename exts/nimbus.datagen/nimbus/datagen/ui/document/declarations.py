@@ -12,10 +12,10 @@ from pydantic.fields import FieldInfo
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.strict_yaml import Keys, parse
+from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Statement
 from nimbus.datagen.tasks.task_file import presets
-from nimbus.datagen.ui.document.yaml_write import write_flow
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)\s*")
 

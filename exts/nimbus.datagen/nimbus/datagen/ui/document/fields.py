@@ -7,10 +7,10 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Keys
+from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.tasks.task_file import presets
 from nimbus.datagen.ui.document.declarations import addable, named_cameras, read_value, written_out
 from nimbus.datagen.ui.document.draft import TaskDraft
-from nimbus.datagen.ui.document.yaml_write import write_flow
 
 REGION_FIELDS = (
     ("on", "Surface of the scene that it lies on."),

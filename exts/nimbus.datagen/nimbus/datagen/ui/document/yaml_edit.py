@@ -9,7 +9,7 @@ import yaml
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Keys, dotted, parse
-from nimbus.datagen.ui.document.yaml_write import write_block, write_flow
+from nimbus.datagen.files.yaml_write import write_block, write_flow
 
 Nodes = list[tuple[yaml.Node | None, yaml.Node]]
 """Keys and values of a mapping; entries of a sequence have no key."""

@@ -1,0 +1,170 @@
+"""Scene graph: relations between the things of a scene, computed from physics as it is now.
+
+Conditions and the checker of proposals read these functions; each threshold stands here once. Sides are as the robot
+sees them, which looks along x; front is nearer to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.execute.contacts import WORLD, find_contacts, find_supports, measure_gap
+from nimbus.datagen.geometry.transforms import quat_to_matrix
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.workcell_interface import World
+
+BESIDE, NEAR = 0.08, 0.05
+"""[m] Largest distance between the surfaces of things that are beside each other, and near each other."""
+OPEN, SHUT, PRESSED = 0.8, 0.05, 0.9
+"""Shares of a joint's range from which a part is open or turned, up to which it is closed, and from which pressed."""
+LEAN = math.radians(15)
+"""[rad] An upright, inverted or lying thing is off by at most so much."""
+MOVED, TURNED = 0.02, 0.2
+"""[m, rad] What has moved and turned by at most so much is untouched."""
+_SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
+"""x, y of each side in the robot's frame."""
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """One edge of the graph."""
+
+    relation: str
+    object: str
+    target: str = ""
+    """Empty for a state of one thing; ``world`` for table and floor."""
+
+
+def contains(world: World, container: str, name: str, *, cavity: str | None = None) -> bool:
+    """Check whether an object's centre of mass lies within a container's walls and below its rim.
+
+    Args:
+        world: The scene.
+        container: A fixture, or an object with cavities.
+        name: The object.
+        cavity: Only this cavity, or those of this part; any when not given.
+    """
+    center = world.pose(name) @ np.append(world.model(name).center_of_mass, 1.0)
+    places = (((np.linalg.inv(frame) @ center)[:3], low, high) for frame, low, high in _rooms(world, container, cavity))
+    return any(bool(np.all(place > low) and np.all(place < high)) for place, low, high in places)
+
+
+def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
+    """The rooms inside a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
+    if container not in world.objects:
+        low, high = world.fixture(container).bounds
+        yield world.pose(container), np.array(low), np.array(high)
+        return
+    model = world.model(container)
+    frames = {container: model.cavities} | {f"{container}.{part.name}": part.cavities for part in model.parts}
+    for body, cavities in frames.items():
+        for name, (low, high) in cavities.items():
+            if cavity in (None, name, body.removeprefix(f"{container}.")):
+                yield world.pose(body), low, high
+
+
+def is_on_side(world: World, name: str, other: str, relation: str) -> bool:
+    """Check whether a thing's middle is within 45 degrees of a side of another one's, such as ``left_of``."""
+    one, two = (np.add(*world.bounds(thing)) / 2 for thing in (name, other))
+    ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ (one - two)
+    return bool(np.array(_SIDES[relation]) @ (ahead, left) >= np.hypot(ahead, left) * np.cos(np.pi / 4))
+
+
+def measure_lean(world: World, name: str) -> float:
+    """Angle [rad] between an object's own vertical axis and the world's: 0 upright, pi inverted."""
+    return math.acos(max(-1.0, min(1.0, float(world.pose(name)[2, 2]))))
+
+
+def measure_motion(world: World, name: str) -> tuple[FloatArray, float]:
+    """The way (3,) [m] that a thing has come since the start, in the world frame, and the angle of its turn [rad]."""
+    start, now = world.start_poses[name], world.pose(name)
+    turn = start[:3, :3].T @ now[:3, :3]
+    return now[:3, 3] - start[:3, 3], float(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
+
+
+def is_gripped(world: World, name: str, arm: str | None = None) -> bool:
+    """Check whether all fingers of an arm, any when not given, touch an object."""
+    return any(one.is_gripping(name) for label, one in world.arms.items() if arm in (None, label))
+
+
+def find_others(world: World, name: str) -> list[str]:
+    """Names of what an object touches, besides grippers."""
+    links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
+    return sorted({touch.other for touch in find_contacts(world, name)} - links)
+
+
+def describe_scene(world: World) -> tuple[Relation, ...]:
+    """All relations of a scene, sorted.
+
+    ``in`` is without ``on`` of the same two; ``stacked`` is ``on`` a thing that can be moved itself; what is in, on or
+    below another thing is neither beside nor near it. A thing with several moving parts has its states by part:
+    ``cabinet.drawer_0``.
+    """
+    found = set[Relation]()
+    for name in world.objects:
+        found |= set(_states(world, name))
+        found |= set(_below(world, name))
+    lower = {(edge.object, edge.target) for edge in found if edge.relation in ("in", "on")}
+    busy = {target for _, target in lower}
+    found |= {Relation("clear", name) for name in world.objects if name not in busy}
+    for name in world.objects:
+        for other in (*world.objects, *world.stage.fixtures):
+            if other != name and not {(name, other), (other, name)} & lower:
+                found |= set(_around(world, name, other))
+    return tuple(sorted(found))
+
+
+def _below(world: World, name: str) -> Iterator[Relation]:
+    if world.objects[name].anchored:
+        return
+    containers = [other for other in (*world.objects, *world.stage.fixtures) if other != name]
+    inside = {other for other in containers if contains(world, other, name)}
+    yield from (Relation("in", name, other) for other in inside)
+    for other in find_supports(world, name) - inside:
+        if other in world.objects or other in world.stage.fixtures or other == WORLD:
+            yield Relation("on", name, other)
+            if other in world.objects and not world.objects[other].anchored:
+                yield Relation("stacked", name, other)
+
+
+def _states(world: World, name: str) -> Iterator[Relation]:
+    model = world.model(name)
+    for part in model.parts:
+        label = f"{name}.{part.name}" if len(model.parts) > 1 else name
+        share = world.joint_fraction(name, part.name)
+        if part.joint.stiffness > 0.0:
+            if world.largest_fraction(name, part.name) >= PRESSED:
+                yield Relation("pressed", label)
+        elif part.pressings:
+            if share >= OPEN or share <= SHUT:
+                yield Relation("open" if share >= OPEN else "closed", label)
+        elif part.handles and share >= OPEN:
+            yield Relation("turned", label)
+    lean = measure_lean(world, name)
+    for state, angle in (("upright", 0.0), ("lying", math.pi / 2), ("inverted", math.pi)):
+        if abs(lean - angle) <= LEAN:
+            yield Relation(state, name)
+    if is_gripped(world, name) and not find_others(world, name):
+        yield Relation("held", name)
+    way, turn = measure_motion(world, name)
+    if np.linalg.norm(way) <= MOVED and turn <= TURNED:
+        yield Relation("untouched", name)
+
+
+def _around(world: World, name: str, other: str) -> Iterator[Relation]:
+    (low, high), (lower, upper) = world.bounds(name), world.bounds(other)
+    if np.linalg.norm(np.maximum(0.0, np.maximum(lower - high, low - upper))) > BESIDE:
+        return
+    distance = measure_gap(world, name, other, most=2 * BESIDE)
+    if distance <= NEAR:
+        yield Relation("near", name, other)
+    if distance <= BESIDE:
+        yield Relation("beside", name, other)
+        yield from (Relation(side, name, other) for side in _SIDES if is_on_side(world, name, other, side))

@@ -1,0 +1,254 @@
+"""Catalogue: what planning and packing need to know of each kind, measured once on its models and kept in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.execute.motions.grasps import model_axes
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.scene_files import scene_names
+from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
+from nimbus.datagen.objects.articulated.pose import swept_vertices
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.plan.grasp_ranking import rank_grasps
+from nimbus.datagen.version import versioned_hash
+
+if TYPE_CHECKING:
+    from nimbus.datagen.arrays import FloatArray
+    from nimbus.datagen.objects.library import ObjectLibrary
+    from nimbus.datagen.objects.model import ObjectModel, RestPose
+    from nimbus.datagen.plan.grasp import GripperShape
+    from nimbus.datagen.robots.robot import Robot
+
+VERSION = 1
+"""Version of the measurements: raise it when a field comes out otherwise."""
+_VARIANTS = 2
+"""Variants of a kind that are measured."""
+_SLACK = 1.06
+"""Factor on lengths, for the variants that are not."""
+_FLAT = 0.0015
+"""[m] Points so near below the highest one belong to a flat top."""
+_LEVEL = 0.5
+"""An axis with less of a vertical part is level."""
+_GRASPS = 10
+"""Grasps that are counted at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartEntry:
+    """Measured fields of a moving part."""
+
+    name: str
+    has_handle: bool
+    has_pressing: bool
+    is_drawer: bool
+    """It slides, and has room inside."""
+    is_lid: bool
+    """It turns about a level axis."""
+    is_spring: bool
+    """It comes back by itself: a button."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindEntry:
+    """Measured fields of a kind: largest lengths [m] and mass [kg] of the variants that were looked at."""
+
+    name: str
+    """``kitchen.cup``"""
+    object_class: str
+    category: str
+    color: str
+    size: tuple[float, ...]
+    """In its usual rest pose: longer and shorter side seen from above, and height."""
+    mass: float
+    grasps: int
+    """Grasps of the robot's gripper in that pose, at most ten."""
+    is_rolling: bool
+    """It rolls in its usual rest pose when pushed."""
+    rests: tuple[str, ...]
+    tilt_margin: float
+    """Least tilt that tips it over in that pose [rad]."""
+    room: tuple[float, ...]
+    """Longer and shorter side and height of its largest room, its own or that of a drawer; zeros: it has none."""
+    top: tuple[float, ...]
+    """Longer and shorter side of its flat top in that pose; zeros: its top is not flat."""
+    holes: tuple[str, ...]
+    frames: tuple[str, ...]
+    parts: tuple[PartEntry, ...]
+    is_anchored: bool
+    is_ball: bool
+    symmetry: str
+    swept: tuple[float, ...]
+    """Lowest x and y, highest x and y of all that it sweeps, at yaw 0, about its origin."""
+
+    @property
+    def library(self) -> str:
+        """Name of its library."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind in its library."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def radius(self) -> float:
+        """Half of its diagonal seen from above [m]."""
+        return float(np.hypot(self.size[0], self.size[1])) / 2
+
+    @property
+    def is_hollow(self) -> bool:
+        """True for a body with room inside, of its own."""
+        return self.room[0] > 0.0 and not any(part.is_drawer for part in self.parts)
+
+
+_FILE = TypeAdapter(list[KindEntry])
+
+
+class Catalogue(Mapping[str, KindEntry]):
+    """Entries of kinds by name, for one robot; a library's are measured at its first use and then read from the cache.
+
+    Args:
+        robot: The robot; its first gripper counts the grasps.
+        libraries: Names of libraries; all that come with Nimbus when empty.
+    """
+
+    def __init__(self, robot: Robot, libraries: Iterable[str] = ()) -> None:
+        self.robot = robot
+        self._entries: dict[str, KindEntry] = {}
+        for name in libraries or scene_names("objects"):
+            for entry in _entries(open_library(name), robot.arms[0].gripper.shape):
+                self._entries[entry.name] = entry
+
+    def __getitem__(self, name: str) -> KindEntry:
+        """The entry of a kind.
+
+        Raises:
+            InputError: No such kind.
+        """
+        if name not in self._entries:
+            raise InputError(f"unknown kind '{name[:60]}'", where="things", instead=suggest(name, self._entries))
+        return self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
+    gripper_hash = versioned_hash(repr(gripper).encode(), VERSION)
+    path = cache_folder("catalogue") / f"{library.name}-{library.content_hash}-{gripper_hash}.json"
+    if path.is_file():
+        with suppress(ValidationError):  # written by another version, or cut off: measured again
+            return _FILE.validate_json(path.read_bytes())
+    entries = [_measure(library, kind, gripper) for kind in library.kinds]
+    with writing(path.parent):
+        write_atomic(path, _FILE.dump_json(entries), durable=False, shared=False)
+    return entries
+
+
+def _measure(library: ObjectLibrary, kind: str, gripper: GripperShape) -> KindEntry:
+    models = [library.model(kind, variant) for variant in range(min(_VARIANTS, library.variant_count(kind)))]
+    first, rest = models[0], models[0].rest_poses[0]
+    sizes = [_size(model.vertices, model.rest_poses[0]) for model in models]
+    swept = [_swept(model) for model in models]
+    return KindEntry(
+        name=f"{library.name}.{kind}",
+        object_class=first.object_class,
+        category=first.category,
+        color=first.color,
+        size=_rounded(_SLACK * np.max(sizes, axis=0)),
+        mass=round(max(model.mass for model in models), 4),
+        grasps=min(_count(model, model.rest_poses[0], gripper) for model in models),
+        is_rolling=bool(
+            first.rolling and rest.name == "lying" and first.symmetry == "revolution" and _is_long(first, rest)
+        ),
+        rests=tuple(pose.name for pose in first.rest_poses),
+        tilt_margin=round(min(model.rest_poses[0].tilt_margin for model in models), 3),
+        room=_rounded(np.min([_room(model) for model in models], axis=0)),
+        top=_rounded(np.min([_top(model, model.rest_poses[0]) for model in models], axis=0)),
+        holes=tuple(name for name in first.cavities if name != "opening"),
+        frames=tuple(first.frames),
+        parts=tuple(
+            PartEntry(
+                name=part.name,
+                has_handle=bool(part.handles),
+                has_pressing=bool(part.pressings),
+                is_drawer=part.joint.kind == "slide" and bool(part.cavities),
+                is_lid=part.joint.kind == "hinge" and abs(float(part.joint.axis[2])) < _LEVEL,
+                is_spring=part.joint.stiffness > 0.0,
+            )
+            for part in first.parts
+        ),
+        is_anchored=first.anchored,
+        is_ball=first.ball > 0.0,
+        symmetry=first.symmetry,
+        swept=_rounded([*np.min(swept, axis=0)[0], *np.max(swept, axis=0)[1]]),
+    )
+
+
+def _rounded(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(round(float(value), 4) for value in values)
+
+
+def _turned(vertices: FloatArray, rest: RestPose) -> FloatArray:
+    return vertices @ quat_to_matrix(rest.wxyz).T
+
+
+def _size(vertices: FloatArray, rest: RestPose) -> tuple[float, float, float]:
+    """Longer and shorter side seen from above, of the turn in which it is narrowest, and height [m]."""
+    points = _turned(vertices, rest)
+    width, depth = _sides(points[:, :2])
+    return width, depth, float(np.ptp(points[:, 2]))
+
+
+def _sides(points: FloatArray) -> tuple[float, float]:
+    """Longer and shorter side [m] of the rectangle of least area around points (n, 2), to 5 degrees."""
+    turns = np.radians(np.arange(0, 90, 5))
+    axes = np.stack([np.cos(turns), np.sin(turns)])
+    spans = np.stack([np.ptp(points @ axes, axis=0), np.ptp(points @ np.stack([-axes[1], axes[0]]), axis=0)])
+    narrow = spans[:, int(np.argmin(spans.prod(axis=0)))]
+    return float(narrow.max()), float(narrow.min())
+
+
+def _is_long(model: ObjectModel, rest: RestPose) -> bool:
+    """True where the axis of revolution lies: it rolls, and does not stand on its flat end."""
+    return model.symmetry == "revolution" and bool(abs(_turned(np.array([[0.0, 0.0, 1.0]]), rest)[0, 2]) < 0.5)
+
+
+def _swept(model: ObjectModel) -> FloatArray:
+    points = _turned(swept_vertices(model), model.rest_poses[0])[:, :2]
+    return np.array([points.min(axis=0), points.max(axis=0)])
+
+
+def _room(model: ObjectModel) -> tuple[float, float, float]:
+    boxes = [box for name, box in model.cavities.items() if name == "opening"]
+    boxes += [box for part in model.parts for box in part.cavities.values()]
+    sizes = [np.ptp(np.asarray(box), axis=0) for box in boxes]
+    width, depth, height = max(sizes, key=lambda size: float(np.prod(size)), default=np.zeros(3))
+    return float(max(width, depth)), float(min(width, depth)), float(height)
+
+
+def _top(model: ObjectModel, rest: RestPose) -> tuple[float, float]:
+    if model.cavities or model.parts or model.ball:
+        return 0.0, 0.0
+    points = _turned(model.vertices, rest)
+    high = points[points[:, 2] > points[:, 2].max() - _FLAT, :2]
+    return _sides(high) if len(high) >= 3 else (0.0, 0.0)
+
+
+def _count(model: ObjectModel, rest: RestPose, gripper: GripperShape) -> int:
+    if model.anchored:
+        return 0
+    axes = model_axes(model.library, model.kind, model.variant, gripper, 1.0)
+    return len(rank_grasps(axes, make_transform((0.0, 0.0, rest.height), rest.wxyz), limit=_GRASPS))

@@ -1,0 +1,349 @@
+"""Grammar: goal graphs drawn from families of goals that go together, over the kinds of a catalogue.
+
+A family adds things and goals to a draft, or nothing where it does not fit. Equal seeds and indices give equal graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
+from nimbus.datagen.propose.traits import TRAITS
+from nimbus.datagen.random_streams import generator
+
+VERSION = 1
+"""Version of the drawing: raise it when a seed gives other graphs."""
+_COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
+"""Shares of tasks with 1, 2, 3 … goals."""
+_DISTRACTOR = 0.35
+"""Share of tasks with a thing that must stay where it is."""
+_MANY = 0.25
+"""Share of packed things that are several of a kind."""
+_LARGE = 0.11
+"""[m] A thing of a larger radius takes much of the table."""
+_MOST_LARGE, _MOST_THINGS = 2, 8
+_TRIES = 12
+"""Families that are tried for a draft before it is taken as it is."""
+_LONGEST = 0.2
+"""[m] What is longer is not handled."""
+_LIGHT = 0.4
+"""[kg] What is heavier creeps in the fingers in long tasks."""
+_NO_ITEMS = frozenset({"peg", "board", "ring", "stand", "container", "bead", "ball"})
+"""Classes with families of their own."""
+_FILL = 0.45
+"""Share of a room's floor that things put into it may cover."""
+_TOWER = 3
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Kinds by what can be done with them, by the traits that skills need."""
+
+    catalogue: Mapping[str, KindEntry]
+
+    def _where(self, test: Callable[[KindEntry], bool]) -> tuple[str, ...]:
+        return tuple(name for name in self.catalogue if test(self.catalogue[name]))
+
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """Things to be picked."""
+        return self._where(
+            lambda kind: (
+                not TRAITS["graspable"](kind)
+                and kind.object_class not in _NO_ITEMS
+                and kind.size[0] <= _LONGEST
+                and kind.mass <= _LIGHT
+                and not (kind.is_hollow and kind.size[1] > _LARGE)
+            )
+        )
+
+    @cached_property
+    def containers(self) -> tuple[str, ...]:
+        """Open things into which others are put from above."""
+        return self._where(lambda kind: kind.is_hollow and not kind.parts and kind.room[1] > 0.12 < kind.room[0])
+
+    @cached_property
+    def supports(self) -> tuple[str, ...]:
+        """Things with a flat top or a low rim, wide enough for something."""
+        return self._where(
+            lambda kind: (
+                not kind.is_rolling
+                and not kind.parts
+                and kind.tilt_margin > _LIGHT
+                and (kind.top[1] > 0.035 or (kind.is_hollow and kind.room[2] < 0.045 and kind.room[1] > 0.1))
+            )
+        )
+
+    def meeting(self, *traits: str) -> tuple[str, ...]:
+        """Kinds that have traits of one argument."""
+        return self._where(lambda kind: not any(TRAITS[trait](kind) for trait in traits))
+
+
+@dataclass
+class GraphDraft:
+    """A graph in the making."""
+
+    vocabulary: Vocabulary
+    rng: np.random.Generator
+    goals_wanted: int
+    things: list[Thing] = field(default_factory=list)
+    goals: list[Goal] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        """Goals that may still be added."""
+        return self.goals_wanted - len(self.goals)
+
+    def kind(self, name: str) -> KindEntry:
+        """The entry of a thing's kind."""
+        return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
+
+    def choose(self, options: Sequence[str]) -> str:
+        """Draw one of some names; empty where there are none."""
+        return options[int(self.rng.integers(len(options)))] if options else ""
+
+    def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
+        """Add a thing and return its name; empty where the table has no room for it."""
+        entry = self.vocabulary.catalogue[kind]
+        large = sum(self.vocabulary.catalogue[one.kind].radius > _LARGE for one in self.things)
+        objects = sum(one.count for one in self.things if not one.inside)
+        if not inside and (entry.radius > _LARGE and large >= _MOST_LARGE or objects + count > _MOST_THINGS):
+            return ""
+        if any(one.kind == kind or (entry.parts and self.vocabulary.catalogue[one.kind].parts) for one in self.things):
+            return ""
+        base = entry.kind
+        taken = {one.name for one in self.things}
+        name = next(name for name in (base, *(f"{base}_{number}" for number in range(2, 99))) if name not in taken)
+        self.things.append(Thing(name, kind, inside=inside, count=count, state=state))
+        return name
+
+    def bare(self, options: Sequence[str]) -> list[str]:
+        """Things of some kinds that no goal moves or uses yet."""
+        used = {name for goal in self.goals for name in (goal.object, goal.target)}
+        return [one.name for one in self.things if one.kind in options and one.name not in used and one.count == 1]
+
+    def say(self, relation: str, one: str, target: str = "") -> None:
+        """Add a goal."""
+        self.goals.append(Goal(relation, one, target))
+
+
+def _pack(draft: GraphDraft) -> bool:
+    """One to three things go into a container."""
+    container = draft.add(draft.choose(draft.vocabulary.containers))
+    return bool(container) and _fill(draft, container)
+
+
+def _fill(draft: GraphDraft, container: str) -> bool:
+    """Put things into what is there, as many as fit side by side."""
+    room = draft.kind(container)
+    space = _FILL * room.room[0] * room.room[1]
+    options = [name for name in draft.vocabulary.items if not TRAITS["fits"](draft.vocabulary.catalogue[name], room)]
+    before = len(draft.goals)
+    for _ in range(min(int(draft.rng.integers(1, 4)), draft.left)):
+        kind = draft.vocabulary.catalogue[draft.choose(options)] if options else None
+        if kind is None or space < kind.size[0] * kind.size[1]:
+            break
+        most = min(3, int(space / (kind.size[0] * kind.size[1])))
+        count = int(draft.rng.integers(2, most + 1)) if most >= 2 and draft.rng.random() < _MANY else 1
+        if not (item := draft.add(kind.name, count=count)):
+            break
+        space -= count * kind.size[0] * kind.size[1]
+        draft.say("in", item, container)
+    return len(draft.goals) > before
+
+
+def _store(draft: GraphDraft) -> bool:
+    """Things go into a drawer or a box with a lid, which may be closed afterwards."""
+    rooms = [
+        name
+        for name in draft.vocabulary.meeting("has_handle")
+        if any(part.is_drawer or part.is_lid for part in draft.vocabulary.catalogue[name].parts)
+        and draft.vocabulary.catalogue[name].room[0] > 0
+    ]
+    closes = draft.left >= 2 and draft.rng.random() < 0.5
+    place = draft.add(draft.choose(rooms), state="open" if closes and draft.rng.random() < 0.3 else "") if rooms else ""
+    if not place:
+        return False
+    draft.goals_wanted -= closes
+    done = _fill(draft, place)
+    draft.goals_wanted += closes
+    if done and closes:
+        draft.say("closed", place)
+    return done
+
+
+def _operate(draft: GraphDraft) -> bool:
+    """Furniture is opened, closed, turned or pressed."""
+    relation = draft.choose(("open", "closed", "turned", "pressed"))
+    trait = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}[relation]
+    options = draft.vocabulary.meeting(trait)
+    thing = draft.add(draft.choose(options), state="open" if relation == "closed" else "") if options else ""
+    if thing:
+        draft.say(relation, thing)
+    return bool(thing)
+
+
+def _arrange(draft: GraphDraft) -> bool:
+    """A thing goes beside another one, on a side or any."""
+    relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
+    firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
+    there = draft.bare((*firm, *draft.vocabulary.containers))
+    target = draft.choose(there) if there and draft.rng.random() < 0.5 else draft.add(draft.choose(firm))
+    one = draft.add(draft.choose([name for name in firm if draft.vocabulary.catalogue[name].tilt_margin > 0.3]))
+    if target and one:
+        draft.say(relation, one, target)
+    return bool(target and one)
+
+
+def _stack(draft: GraphDraft) -> bool:
+    """Two or three things on top of each other."""
+    below = draft.add(draft.choose(draft.vocabulary.supports))
+    height = draft.kind(below).size[2] if below else 0.0
+    before = len(draft.goals)
+    for _ in range(min(int(draft.rng.integers(1, _TOWER)), draft.left)):
+        if not below:
+            break
+        options = [
+            name
+            for name in draft.vocabulary.items
+            if not TRAITS["carries"](draft.kind(below), draft.vocabulary.catalogue[name])
+            and draft.vocabulary.catalogue[name].size[2] + height < 0.16
+        ]
+        above = draft.add(draft.choose(options)) if options else ""
+        if above:
+            draft.say("on", above, below)
+            height += draft.kind(above).size[2]
+        below = above
+    return len(draft.goals) > before
+
+
+def _pour(draft: GraphDraft) -> bool:
+    """Beads go from a cup into something wide."""
+    cup = draft.add(draft.choose(draft.vocabulary.meeting("pourable")), state="upright")
+    beads = [name for name, kind in draft.vocabulary.catalogue.items() if kind.object_class == "bead"]
+    bowl = draft.add(draft.choose([name for name in draft.vocabulary.meeting("receives")])) if cup else ""
+    if not (cup and bowl and beads):
+        return False
+    draft.add(draft.choose(beads), inside=cup, count=int(draft.rng.integers(3, 7)))
+    draft.say("poured_into", cup, bowl)
+    return True
+
+
+def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
+    """Family of a thing that goes into or onto one made for it."""
+
+    def add(draft: GraphDraft) -> bool:
+        catalogue = draft.vocabulary.catalogue
+        classes = {"inserted": ("peg", "board"), "hung": ("ring", "stand")}[relation]
+        ones, others = ([name for name, kind in catalogue.items() if kind.object_class == group] for group in classes)
+        pairs = [(a, b) for a in ones for b in others if not TRAITS[trait](catalogue[a], catalogue[b])]
+        if not pairs:
+            return False
+        one, other = pairs[int(draft.rng.integers(len(pairs)))]
+        first, second = draft.add(one), draft.add(other)
+        if first and second:
+            draft.say(relation, first, second)
+        return bool(first and second)
+
+    return add
+
+
+def _flip(draft: GraphDraft) -> bool:
+    """A block is turned upside down."""
+    options = draft.vocabulary.meeting("boxlike", "graspable")
+    thing = draft.add(draft.choose(options)) if options else ""
+    if thing:
+        draft.say("inverted", thing)
+    return bool(thing)
+
+
+def _move(draft: GraphDraft) -> bool:
+    """A thing goes to another part of the table."""
+    firm = [name for name in draft.vocabulary.items if draft.vocabulary.catalogue[name].tilt_margin > 0.3]
+    thing = draft.add(draft.choose(firm))
+    if thing:
+        draft.say("at", thing, draft.choose(("left", "right", "middle", "front", "back")))
+    return bool(thing)
+
+
+def _hold(draft: GraphDraft) -> bool:
+    """A thing is taken and held, at the end."""
+    if any(goal.relation == "held" for goal in draft.goals):
+        return False
+    thing = draft.add(draft.choose(draft.vocabulary.items))
+    if thing:
+        draft.say("held", thing)
+    return bool(thing)
+
+
+FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
+    "pack": (4.0, _pack),
+    "store": (2.0, _store),
+    "operate": (2.0, _operate),
+    "arrange": (3.0, _arrange),
+    "stack": (3.0, _stack),
+    "pour": (1.0, _pour),
+    "insert": (1.0, _pairs("peg_for", "inserted")),
+    "hang": (1.0, _pairs("ring_for", "hung")),
+    "flip": (1.0, _flip),
+    "move": (1.5, _move),
+    "hold": (0.7, _hold),
+}
+"""Weights and functions by name."""
+
+
+def draw_graph(
+    vocabulary: Vocabulary, *, seed: int, index: int, robot: str, scene: str, families: Sequence[str] = ()
+) -> GoalGraph:
+    """Draw a goal graph.
+
+    Args:
+        vocabulary: Kinds of things.
+        seed: Of the proposals.
+        index: Number of the graph.
+        robot: Its name.
+        scene: Its name.
+        families: Names of those that may be drawn; all when empty.
+    """
+    rng = generator(seed, "propose", index, VERSION)
+    wanted = 1 + int(rng.choice(MOST_GOALS, p=_COUNTS))
+    draft = GraphDraft(vocabulary, rng, wanted)
+    names = list(families or FAMILIES)
+    weights = np.array([FAMILIES[name][0] for name in names])
+    for _ in range(_TRIES):
+        if draft.left <= 0:
+            break
+        things, goals = list(draft.things), list(draft.goals)
+        if not FAMILIES[names[int(rng.choice(len(names), p=weights / weights.sum()))]][1](draft):
+            draft.things, draft.goals = things, goals
+    if rng.random() < _DISTRACTOR:
+        draft.add(draft.choose(vocabulary.items))
+    return GoalGraph(robot, scene, tuple(draft.things), tuple(draft.goals))
+
+
+def draw_distinct(
+    vocabulary: Vocabulary, count: int, *, seed: int, robot: str = "panda", scene: str = "table"
+) -> Iterator[tuple[int, GoalGraph]]:
+    """Draw graphs with different canonical forms, and their indices.
+
+    Args:
+        vocabulary: Kinds of things.
+        count: Of graphs.
+        seed: Of the proposals.
+        robot: Its name.
+        scene: Its name.
+    """
+    seen: set[str] = set()
+    for index in range(100 * count):
+        graph = draw_graph(vocabulary, seed=seed, index=index, robot=robot, scene=scene)
+        if not graph.goals or graph.canonical() in seen:
+            continue
+        seen.add(graph.canonical())
+        yield index, graph
+        if len(seen) == count:
+            return

@@ -1,0 +1,97 @@
+"""Grammar as a source of goal graphs, with repairs of its own: another kind, another place, fewer goals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
+from nimbus.datagen.propose.grammar import Vocabulary, draw_graph
+from nimbus.datagen.propose.planner import plan_task
+from nimbus.datagen.propose.proposals import Trial
+from nimbus.datagen.random_streams import generator
+
+_KINDS_TRIED = 30
+"""Kinds that are tried in place of one, at most."""
+
+
+class GrammarSource:
+    """Graphs of the grammar.
+
+    Args:
+        vocabulary: Kinds of things.
+        seed: Of the proposals.
+        robot: Its name.
+        scene: Its name.
+        families: Names of those that may be drawn; all when empty.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, *, seed: int, robot: str, scene: str, families: Sequence[str] = ()
+    ) -> None:
+        self._vocabulary, self._seed, self._robot, self._scene = vocabulary, seed, robot, scene
+        self._families = families
+
+    def draw(self, index: int) -> GoalGraph | None:
+        """Draw the graph of an index."""
+        graph = draw_graph(
+            self._vocabulary,
+            seed=self._seed,
+            index=index,
+            robot=self._robot,
+            scene=self._scene,
+            families=self._families,
+        )
+        return graph if graph.goals else None
+
+    def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
+        """Change what the findings are about: another kind where one thing is named, else one goal less.
+
+        A failure in physics that names nothing is tried once more at other places.
+        """
+        rng = generator(self._seed, "propose", index, attempt, "repair")
+        graph, text = trial.graph, " ".join(trial.messages())
+        named = [one for one in graph.things if one.name in text.replace("_start", "")]
+        if trial.stage != "pack" and named and (other := self._with_other_kind(graph, named[0], rng)):
+            return other
+        if trial.stage == "physics" and attempt == 0:
+            return graph
+        return _smaller(graph)
+
+    def _with_other_kind(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> GoalGraph | None:
+        catalogue = self._vocabulary.catalogue
+        kind = catalogue[one.kind]
+        items = self._vocabulary.items
+        alike = items if one.kind in items else [k for k in catalogue if catalogue[k].object_class == kind.object_class]
+        others = [name for name in alike if name != one.kind]
+        for index in rng.permutation(len(others))[:_KINDS_TRIED]:
+            things = tuple(replace(each, kind=others[index]) if each is one else each for each in graph.things)
+            changed = replace(graph, things=things)
+            try:
+                plan_task(changed, catalogue)
+            except InputError:
+                continue
+            return changed
+        return None
+
+
+def _smaller(graph: GoalGraph) -> GoalGraph | None:
+    """The graph without a distractor, or without its last goal and what only that is about; None for one goal."""
+    if others := [one for one in graph.things if one.name not in graph.concerned]:
+        return replace(graph, things=tuple(one for one in graph.things if one is not others[0]))
+    if len(graph.goals) == 1:
+        return None
+    fewer = replace(graph, goals=tuple(_without_last(graph.goals)))
+    return replace(fewer, things=tuple(one for one in graph.things if one.name in fewer.concerned))
+
+
+def _without_last(goals: Sequence[Goal]) -> Iterator[Goal]:
+    """Goals but the last one; a thing that should be closed still has something to be closed for."""
+    left = list(goals[:-1])
+    for goal in left:
+        opened = any(other.target == goal.object for other in left)
+        if goal.relation != "closed" or opened or not any(other.target == goal.object for other in goals):
+            yield goal

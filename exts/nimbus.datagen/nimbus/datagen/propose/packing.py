@@ -1,0 +1,255 @@
+"""Packing: places for the things of a task on a work surface, within reach, apart by their outlines.
+
+Large things come first. What a door or a drawer sweeps stays free, and so does the place where something is going to be
+put beside another thing, or onto the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.load.scene_loader import find_reach
+from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.goal_graph import GoalGraph, Thing
+from nimbus.datagen.propose.planner import goal_region, start_region
+from nimbus.datagen.randomize.placement import gap, rectangle
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.scene_assets import REACH_CELL
+from nimbus.datagen.tasks.task_file import Region
+from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.version import versioned_hash
+
+VERSION = 1
+"""Version of the work area: raise it when its points come out otherwise."""
+_RATE = 15.0
+"""[Hz] Of the simulation that finds the reach; it does not matter for postures."""
+_PITCH = 0.02
+"""[m] Between points at which things may stand."""
+_NEAR, _FAR = 0.45, 0.88
+"""Shares of the farthest reach between which things stand: nearer the arm folds up, farther it cannot lean or lift."""
+_AHEAD = 0.6
+"""Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
+_JITTER = 0.03
+"""[m] Extent of a region about its middle: layouts differ by so much, and by turns and variants."""
+_CLEARANCE = 0.018
+"""[m] Around each thing: layouts keep 3 cm between two of them."""
+_GAP = 0.03
+"""[m] Between a thing and what is put beside it, as the skill does by default."""
+_FRONT = 0.42
+"""[m] From the robot: nearer than that no door or drawer opens towards it."""
+_FURNITURE = (0.5, 0.68)
+"""[m] From the robot: the middles of furniture, the larger one for what opens far towards the robot."""
+_FURNITURE_YAW = 0.09
+"""[rad] Furniture is turned by up to so much."""
+_SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
+"""x, y of each side in the frame of the robot, which looks along x."""
+_ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
+
+
+@dataclass(frozen=True)
+class WorkArea:
+    """Points of a surface at which one robot works well."""
+
+    surface: str
+    points: FloatArray
+    """(n, 2) x, y in the world [m]"""
+    world_R_robot: FloatArray
+    """(2, 2) turn of the robot about the vertical"""
+    base: FloatArray
+    """(2,) of the robot, in the world [m]"""
+
+    @property
+    def middle(self) -> FloatArray:
+        """(2,) of the points [m]."""
+        return self.points.mean(axis=0)
+
+    def zone(self, place: str) -> FloatArray:
+        """The points (n, 2) of a part of the area; all where the place is empty."""
+        from_middle = (self.points - self.middle) @ self.world_R_robot
+        if place == "middle":
+            order = np.linalg.norm(from_middle, axis=1)
+        elif place:
+            order = -from_middle @ np.array(_ZONES[place], dtype=float)
+        else:
+            return self.points
+        return self.points[order <= np.quantile(order, 0.4)]
+
+
+def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") -> WorkArea:
+    """Find where a robot works well on a surface; kept in the cache.
+
+    Raises:
+        InputError: The scene has no such surface, or the robot reaches nothing of it.
+    """
+    if surface not in stage.surfaces:
+        raise InputError(f"no surface '{surface}'", where=f"scene '{stage.name}'", instead="name another scene")
+    base, turn = np.array(stage.robot_position[:2]), stage.robot_wxyz
+    yaw = 2 * np.arctan2(turn[3], turn[0])
+    world_R_robot = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
+    key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
+    path = cache_folder("reach") / f"{key}.json"
+    if path.is_file():
+        points = np.array(json.loads(path.read_text(encoding="utf-8")))
+    else:
+        points = _reached(stage, robot, surface, low, high)
+        with writing(path.parent):
+            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
+    distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
+    ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
+    limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
+    points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
+    if not len(points):
+        what = f"robot '{robot.name}' reaches nothing of it"
+        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
+    return WorkArea(surface, points, world_R_robot, base)
+
+
+def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Points (n, 2) on a grid whose cell and all around it are within reach [m]."""
+    center, size = (low + high) / 2, high - low
+    region = Region(on=surface, center=(float(center[0]), float(center[1])), size=(float(size[0]), float(size[1])))
+    cells = find_reach(stage, robot, {"work": region}, rate=_RATE)["work"].cells
+    inside = np.pad(cells, 1)
+    inside = np.all([np.roll(inside, shift, (0, 1)) for shift in np.ndindex(3, 3)], axis=0)[2:, 2:]
+    axes = [np.arange(low[axis] + _PITCH, high[axis], _PITCH) for axis in (0, 1)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    index = np.minimum(((points - low) / REACH_CELL).astype(int), np.array(cells.shape) - 1)
+    return points[inside[index[:, 0], index[:, 1]]]
+
+
+@dataclass
+class _Packing:
+    area: WorkArea
+    rng: np.random.Generator
+    taken: list[FloatArray]
+    """Outlines (n, 2) in the world [m]."""
+    regions: dict[str, Region] = field(default_factory=dict)
+
+    def put(self, name: str, outline: FloatArray, points: FloatArray, *, also: Sequence[FloatArray] = ()) -> FloatArray:
+        """Take a place for an outline (n, 2) about its origin [m], and for others (n, 2) that go with it.
+
+        Raises:
+            InputError: There is none.
+        """
+        for point in points[self.rng.permutation(len(points))]:
+            outlines = [shape + point for shape in (outline, *also)]
+            if all(gap(one, other) > 0.0 for one in outlines for other in self.taken) and self._within(also, point):
+                self.taken += outlines
+                if name:
+                    x, y = (round(float(value), 3) for value in point)
+                    self.regions[name] = Region(on=self.area.surface, center=(x, y), size=(_JITTER, _JITTER))
+                return point
+        what = f"no free place within reach for '{name}'"
+        raise InputError(what, where="things", instead="give fewer or smaller things")
+
+    def _within(self, others: Sequence[FloatArray], point: FloatArray) -> bool:
+        """Check that the middles of outlines are within the area."""
+        middles = [shape.mean(axis=0) + point for shape in others]
+        return all(np.linalg.norm(self.area.points - middle, axis=1).min() < _PITCH for middle in middles)
+
+
+def pack(
+    graph: GoalGraph,
+    catalogue: Mapping[str, KindEntry],
+    area: WorkArea,
+    stage: StageInfo,
+    *,
+    rng: np.random.Generator,
+) -> dict[str, Region]:
+    """Find regions for all things that start on the surface, and for goals on it.
+
+    Args:
+        graph: The task.
+        catalogue: Entries of its kinds.
+        area: Of the robot on the surface.
+        stage: Its fixtures are in the way.
+        rng: Decides among free places.
+
+    Returns:
+        Regions by name: those of :func:`start_region` and :func:`goal_region`.
+
+    Raises:
+        InputError: Something has no free place.
+    """
+    packing = _Packing(area, rng, [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()])
+    for one in sorted(graph.things, key=lambda one: (not catalogue[one.kind].parts, -_extent(one, catalogue))):
+        if one.inside:
+            continue
+        kind = catalogue[one.kind]
+        if kind.parts or kind.is_anchored:
+            packing.put(start_region(one.name), _swept(kind, area), _furniture_points(kind, area))
+            continue
+        also = _beside(graph, one, catalogue, area)
+        radius = _extent(one, catalogue) + _JITTER / np.sqrt(2) + _CLEARANCE
+        packing.put(start_region(one.name), _disc(radius), area.zone(one.place), also=also)
+    for goal in graph.goals:
+        if goal.relation == "at":
+            kind = catalogue[graph.thing(goal.object).kind]
+            packing.put(goal_region(goal.object), _disc(kind.radius + _GAP), area.zone(goal.target))
+    for name in packing.regions:
+        size = _sizes(graph, catalogue).get(name, _JITTER)
+        packing.regions[name] = packing.regions[name].model_copy(update={"size": (size, size)})
+    return packing.regions
+
+
+def _sizes(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> dict[str, float]:
+    """Extents of regions that hold more than one object, or receive one [m]."""
+    sizes = {
+        start_region(one.name): round(float(2 * (_extent(one, catalogue) - catalogue[one.kind].radius)) + _JITTER, 3)
+        for one in graph.things
+        if one.count > 1
+    }
+    for goal in graph.goals:
+        if goal.relation == "at":
+            sizes[goal_region(goal.object)] = round(2 * catalogue[graph.thing(goal.object).kind].radius + 0.04, 3)
+    return sizes
+
+
+def _extent(one: Thing, catalogue: Mapping[str, KindEntry]) -> float:
+    """Radius [m] of the disc in which the objects of a thing start."""
+    radius = catalogue[one.kind].radius
+    return radius if one.count == 1 else (radius + _CLEARANCE) * (1 + np.sqrt(one.count))
+
+
+def _disc(radius: float) -> FloatArray:
+    """Outline (16, 2) around a disc about the origin [m]."""
+    angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+    return radius / np.cos(np.pi / 16) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
+    """Outline (4, 2) of all that furniture sweeps, turned and shifted as layouts do [m]."""
+    low, high = np.array(kind.swept[:2]), np.array(kind.swept[2:])
+    grow = _JITTER / 2 + _CLEARANCE + _FURNITURE_YAW * float(np.abs(kind.swept).max())
+    return rectangle(low - grow, high + grow) @ area.world_R_robot.T
+
+
+def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
+    """Places (n, 2) of furniture before the robot [m]: so far that a hand fits before what opens."""
+    ahead = float(np.clip(_FRONT - kind.swept[0], *_FURNITURE))
+    reach = float(np.linalg.norm(area.points - area.base, axis=1).max())
+    ahead *= min(1.0, reach / 0.68)
+    across = np.arange(-0.16, 0.17, 0.04) * min(1.0, reach / 0.68)
+    points = np.stack([np.full(len(across), ahead), across], axis=1)
+    return area.base + points @ area.world_R_robot.T
+
+
+def _beside(graph: GoalGraph, one: Thing, catalogue: Mapping[str, KindEntry], area: WorkArea) -> list[FloatArray]:
+    """Outlines (n, 2) about the origin of a thing for what will stand beside it [m]."""
+    found = []
+    for goal in graph.goals:
+        if goal.target == one.name and goal.relation in (*_SIDES, "beside"):
+            radius = catalogue[graph.thing(goal.object).kind].radius
+            way = np.array(_SIDES.get(goal.relation, (0, 1)), dtype=float)
+            distance = catalogue[one.kind].radius + _GAP + radius
+            found.append(_disc(radius + _CLEARANCE) * 0.9 + area.world_R_robot @ way * distance)
+    return found

@@ -1,0 +1,235 @@
+"""Proposals: goal graphs become task files that the doctor finds clean and that succeed in physics.
+
+Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. What was
+found goes back to the source of the graph, which may give a repaired one, for some rounds. Limits are counts, so that
+equal seeds give equal files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.examine import look_for
+from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.execute.planner import run_attempt
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.propose.catalogue import Catalogue
+from nimbus.datagen.propose.goal_graph import GoalGraph
+from nimbus.datagen.propose.packing import WorkArea, find_work_area, pack
+from nimbus.datagen.propose.planner import order_goals, plan_task
+from nimbus.datagen.propose.task_text import write_task
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.usd.stage import StageInfo, read_stage
+
+LOG = "proposals.jsonl"
+LAYOUTS, ENOUGH = 3, 2
+"""Layouts that are tried at most, and successes that accept a task."""
+ROUNDS = 3
+"""Repairs of a graph at most."""
+_DRAWS = 8
+"""Graphs drawn for each task that is wanted, at most."""
+
+
+@dataclass(frozen=True)
+class AttemptResult:
+    """Outcome of one attempt in physics."""
+
+    success: bool
+    phase: str = ""
+    reason: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One graph, examined."""
+
+    graph: GoalGraph
+    stage: str
+    """Stage at which it ended: ``plan``, ``pack``, ``doctor``, ``physics``, or ``accepted``."""
+    findings: tuple[Diagnostic, ...] = ()
+    attempts: tuple[AttemptResult, ...] = ()
+    text: str = ""
+    """The task file."""
+    steps: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    """[s] CPU."""
+
+    def messages(self) -> list[str]:
+        """Everything that stands against it, a line each."""
+        failed = [one for one in self.attempts if not one.success]
+        return [str(found) for found in self.findings] + [f"{one.phase}: {one.reason}: {one.detail}" for one in failed]
+
+
+class GraphSource(Protocol):
+    """Interface of what gives goal graphs: the grammar, or a language model."""
+
+    def draw(self, index: int) -> GoalGraph | None:
+        """The graph of an index; None where there is none."""
+        ...
+
+    def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
+        """A graph in place of one that was refused; None to give it up."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalRequest:
+    """Settings of a run of proposals."""
+
+    count: int
+    seed: int
+    robot: str = "panda"
+    scene: str = "table"
+    planner: str = "ompl"
+    uses_physics: bool = True
+    rounds: int = ROUNDS
+
+
+class Workshop:
+    """Robot, scene and kinds, opened once for all proposals.
+
+    Args:
+        request: The settings.
+        catalogue: Entries of kinds for the robot.
+        stage: The scene.
+        area: The part of its table where the robot works well.
+        instructions: Further wordings of a graph, beside the plain one.
+    """
+
+    def __init__(
+        self,
+        request: ProposalRequest,
+        catalogue: Catalogue,
+        stage: StageInfo,
+        area: WorkArea,
+        instructions: Callable[[GoalGraph], Iterable[str]] = lambda graph: (),
+    ) -> None:
+        self.request, self.catalogue, self.stage, self.area = request, catalogue, stage, area
+        self._instructions = instructions
+
+    @classmethod
+    def open(cls, request: ProposalRequest, catalogue: Catalogue) -> Workshop:
+        """Open the scene and find the work area."""
+        stage = read_stage(request.scene, where="--scene")
+        return cls(request, catalogue, stage, find_work_area(stage, catalogue.robot))
+
+    def try_graph(self, graph: GoalGraph, *, index: int, attempt: int) -> Trial:
+        """Plan, pack, examine and try a graph.
+
+        Args:
+            graph: It has been checked.
+            index: Number of the graph, which addresses its places and layouts.
+            attempt: Number of the repair.
+        """
+        begin = time.process_time()
+        trial = self._examined(graph, index, attempt)
+        return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
+
+    def _examined(self, graph: GoalGraph, index: int, attempt: int) -> Trial:
+        stage, text, steps = "plan", "", 0
+        try:
+            graph.check()
+            plan = plan_task(graph, self.catalogue, arms=len(self.catalogue.robot.arms))
+            stage, steps = "pack", len(plan.steps)
+            rng = generator(self.request.seed, "propose", index, attempt, "places")
+            regions = pack(graph, self.catalogue, self.area, self.stage, rng=rng)
+            goals, words = order_goals(graph), self._instructions(graph)
+            text = write_task(graph, plan, regions, self.catalogue, goals=goals, instructions=words)
+            stage = "doctor"
+            task = parse_task(text, name=f"proposal_{index}")
+            case = Case(task, load_assets(task), seed=self.request.seed)
+        except InputError as error:
+            return Trial(graph, stage, (error.diagnostic,), text=text, steps=steps)
+        if findings := look_for(case):
+            return Trial(graph, "doctor", tuple(findings), text=text, steps=steps)
+        attempts = self._attempt(case) if self.request.uses_physics else ()
+        good = not self.request.uses_physics or sum(one.success for one in attempts) >= ENOUGH
+        return Trial(graph, "accepted" if good else "physics", attempts=attempts, text=text, steps=steps)
+
+    def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
+        """Attempt layouts until it is decided."""
+        done: list[AttemptResult] = []
+        for index in range(LAYOUTS):
+            if max(sum(one.success for one in done), sum(not one.success for one in done)) >= ENOUGH:
+                break
+            streams = partial(generator, case.seed, index, "attempt", 0)
+            layout, planner = case.layouts[index], self.request.planner
+            outcome = run_attempt(case.task, case.simulation, layout, streams=streams, planner=planner).outcome
+            done.append(AttemptResult(outcome.success, outcome.phase, str(outcome.reason), outcome.detail))
+        return tuple(done)
+
+
+@dataclass
+class Proposal:
+    """A graph of the source, and all that became of it."""
+
+    index: int
+    trials: list[Trial] = field(default_factory=list)
+    name: str = ""
+    """Name of the task file; empty where it was refused."""
+
+    @property
+    def accepted(self) -> Trial | None:
+        """The trial that was accepted."""
+        return self.trials[-1] if self.name else None
+
+
+def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[Proposal]:
+    """Write task files and a log of all steps into a folder, until there are as many as were asked for.
+
+    Args:
+        workshop: Robot, scene and kinds.
+        source: Gives graphs and repairs them.
+        folder: An empty folder.
+    """
+    request, seen, made, lines = workshop.request, set[str](), 0, list[str]()
+    for index in range(_DRAWS * request.count + _DRAWS):
+        if made == request.count:
+            return
+        graph = source.draw(index)
+        if graph is None:
+            continue
+        proposal = Proposal(index)
+        for attempt in range(request.rounds + 1):
+            if graph is None:
+                break
+            if graph.canonical() in seen:
+                lines.append(_line(index, attempt, "duplicate", graph))
+                break
+            trial = workshop.try_graph(graph, index=index, attempt=attempt)
+            proposal.trials.append(trial)
+            lines.append(_line(index, attempt, trial.stage, graph, trial))
+            if trial.stage == "accepted":
+                seen.add(graph.canonical())
+                proposal.name = f"task_{made:04d}"
+                made += 1
+                write_atomic(folder / f"{proposal.name}.yaml", trial.text, durable=False, shared=True)
+                break
+            graph = source.repair(trial, index=index, attempt=attempt) if attempt < request.rounds else None
+        write_atomic(folder / LOG, "".join(lines), durable=False, shared=True)
+        if proposal.trials:
+            yield proposal
+
+
+def _line(index: int, attempt: int, stage: str, graph: GoalGraph, trial: Trial | None = None) -> str:
+    """One line of the log."""
+    entry: dict[str, Any] = {"index": index, "round": attempt, "stage": stage, "canonical": graph.canonical()}
+    entry["graph"] = graph.to_plain()
+    if trial is not None:
+        entry["steps"] = trial.steps
+        entry["findings"] = [
+            {"check": found.check, "field": found.field, "what": found.what, "instead": found.instead}
+            for found in trial.findings
+        ]
+        entry["attempts"] = [asdict(one) for one in trial.attempts]
+    return json.dumps(entry) + "\n"

@@ -1,0 +1,120 @@
+"""Task file of a goal graph: regions, objects, steps, success and a plain wording, as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from nimbus.datagen.files.yaml_write import write_flow
+from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
+from nimbus.datagen.propose.planner import TaskPlan, start_region
+from nimbus.datagen.propose.traits import movable_part
+from nimbus.datagen.tasks.task_file import Region
+
+_PHRASES = {
+    "in": "put {one} into {other}",
+    "on": "put {one} on {other}",
+    "beside": "put {one} beside {other}",
+    "left_of": "put {one} to the left of {other}",
+    "right_of": "put {one} to the right of {other}",
+    "in_front_of": "put {one} in front of {other}",
+    "behind": "put {one} behind {other}",
+    "poured_into": "pour what is in {one} into {other}",
+    "inserted": "insert {one} into {other}",
+    "hung": "hang {one} on {other}",
+    "at": "move {one} to the {place} of the table",
+    "open": "open {one}",
+    "closed": "close {one}",
+    "turned": "turn {one} on",
+    "pressed": "press the button of {one}",
+    "inverted": "turn {one} upside down",
+    "held": "take {one} and hold it",
+}
+"""One plain wording of each relation."""
+
+
+def write_task(
+    graph: GoalGraph,
+    plan: TaskPlan,
+    regions: Mapping[str, Region],
+    catalogue: Mapping[str, KindEntry],
+    *,
+    goals: Iterable[Goal],
+    instructions: Iterable[str] = (),
+) -> str:
+    """Write the file.
+
+    Args:
+        graph: The task.
+        plan: Its steps and success.
+        regions: By name, of things and goals.
+        catalogue: Entries of its kinds.
+        goals: In the order of the steps, for the plain wording.
+        instructions: Further wordings.
+    """
+    plain = plain_wording(goals)
+    has_furniture = any(catalogue[one.kind].parts for one in graph.things)
+    lines = [
+        f"# {plain.replace('{', '').replace('}', '')}",
+        "family: proposed",
+        f"robot: {write_flow(graph.robot)}",
+        f"scene: {write_flow(graph.scene)}",
+        "regions:",
+        *(f"  {name}: {write_flow(_region(region))}" for name, region in regions.items()),
+        "objects:",
+        *(f"  {one.name}: {_object(one, catalogue[one.kind])}" for one in _ordered(graph.things)),
+        "steps:",
+        *_list(plan.steps),
+        "success:",
+        *_list(plan.success),
+        f"cameras: {'shoulder' if has_furniture else 'front'}+wrist",
+        "randomize: medium",
+        f"instructions: {write_flow([plain, *instructions])}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def plain_wording(goals: Iterable[Goal]) -> str:
+    """One sentence of all goals; things stand in braces."""
+    parts = [
+        _PHRASES[goal.relation].format(one=f"{{{goal.object}}}", other=f"{{{goal.target}}}", place=goal.target)
+        for goal in goals
+    ]
+    text = ", then ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _ordered(things: Iterable[Thing]) -> list[Thing]:
+    """Things with what starts inside others after those."""
+    return sorted(things, key=lambda one: bool(one.inside))
+
+
+def _region(region: Region) -> dict[str, Any]:
+    return {"on": region.on, "center": region.center, "size": region.size}
+
+
+def _object(one: Thing, kind: KindEntry) -> str:
+    entry: dict[str, Any] = {"library": kind.library, "kinds": [kind.kind]}
+    entry |= {"count": one.count} if one.count > 1 else {}
+    entry |= {"region": one.inside or start_region(one.name)}
+    if kind.parts:
+        entry["yaw"] = ["-5 deg", "5 deg"]
+    elif one.state in ("upright", "lying"):
+        entry["lying"] = "100 %" if one.state == "lying" else "0 %"
+    if one.state == "open" and (part := movable_part(kind)):
+        entry["joints"] = {part.name: ["60 %", "90 %"]}
+    return write_flow(entry)
+
+
+def _list(entries: Iterable[Any], indent: str = "  ") -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, str):
+            yield f"{indent}- {entry}"
+            continue
+        ((name, value),) = entry.items()
+        if isinstance(value, list):
+            yield f"{indent}- {name}:"
+            yield from _list(value, indent + "    ")
+        else:
+            yield f"{indent}- {name}: {write_flow(value)}"

@@ -1,0 +1,128 @@
+"""Traits: needs of skills that follow from kinds alone; each gives the reason that it is not met, or an empty text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nimbus.datagen.propose.catalogue import KindEntry, PartEntry
+
+_HEAVY = 1.0
+"""[kg] More than that creeps in the fingers."""
+_FEW = 3
+"""Fewer grasps than that are too few among other things."""
+_ROOM = 0.01
+"""[m] Between a thing and the walls of the room that it is put into."""
+_IN_DRAWER = 0.10
+"""[m] What is longer meets the case above a drawer on its way down."""
+_SHALLOW = 0.045
+"""[m] Into a dish with a lower rim things are put as onto a board."""
+_BASE = 0.6
+"""Least share of a thing's sides that a flat top below it must have."""
+_FIRM = 0.25
+"""[rad] What tips over by less does not stand on others."""
+_TALL = 0.10
+"""[m] The same for height."""
+
+Trait = Callable[..., str]
+
+
+def movable_part(kind: KindEntry) -> PartEntry | None:
+    """The part that opens and closes: a drawer, a door, a lid."""
+    return next((part for part in kind.parts if part.has_pressing and not part.is_spring), None)
+
+
+def _graspable(kind: KindEntry) -> str:
+    if kind.is_anchored or kind.parts:
+        return "it is furniture"
+    if kind.mass > _HEAVY:
+        return f"it weighs {kind.mass:.1f} kg, a hand carries {_HEAVY:g} kg"
+    return "the gripper has no firm grasp of it" if kind.grasps < _FEW or kind.is_ball else ""
+
+
+def _fits(kind: KindEntry, container: KindEntry) -> str:
+    if not container.room[0]:
+        return f"a {container.category} has no room inside"
+    if container.parts and not any(part.is_drawer or part.is_lid for part in container.parts):
+        return f"nothing can be put into a {container.category} from above"
+    long, short = container.room[0] - _ROOM, container.room[1] - _ROOM
+    if any(part.is_drawer for part in container.parts):
+        long = short = min(_IN_DRAWER, short)
+    if kind.size[0] > long or kind.size[1] > short:
+        return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large for it"
+    if kind.is_ball:
+        return ""
+    return "its room is too low" if container.parts and kind.size[2] > container.room[2] - _ROOM else ""
+
+
+def _carries(support: KindEntry, kind: KindEntry) -> str:
+    if kind.is_rolling or kind.is_ball or kind.tilt_margin < _FIRM or kind.size[2] > _TALL:
+        return f"a {kind.category} does not stand firmly on another thing"
+    if support.is_hollow and support.room[2] <= _SHALLOW and kind.radius * 2 <= support.room[1]:
+        return ""
+    if support.top[0] >= _BASE * kind.size[0] and support.top[1] >= _BASE * kind.size[1]:
+        return ""
+    return f"a {support.category} has no flat top for it"
+
+
+def _has(test: Callable[[PartEntry], bool], what: str) -> Trait:
+    return lambda kind: "" if any(map(test, kind.parts)) else f"a {kind.category} has {what}"
+
+
+def _pourable(kind: KindEntry) -> str:
+    slim = kind.symmetry == "revolution" and kind.size[0] < 0.08 and kind.size[2] > 0.05
+    return "" if kind.is_hollow and slim and not _graspable(kind) else f"nothing can be poured from a {kind.category}"
+
+
+def _receives(kind: KindEntry) -> str:
+    wide = kind.is_hollow and kind.room[1] >= 0.09 and kind.room[2] <= 0.15 and not kind.parts
+    return "" if wide else f"nothing can be poured into a {kind.category}"
+
+
+def _peg_for(kind: KindEntry, board: KindEntry) -> str:
+    words = set(kind.category.split()) & set(board.category.split())
+    return "" if "tip" in kind.frames and "hole" in board.holes and words else "it does not go into that hole"
+
+
+def _ring_for(kind: KindEntry, stand: KindEntry) -> str:
+    return "" if "hole" in kind.holes and {"post", "tip"} <= set(stand.frames) else "it cannot hang there"
+
+
+def _boxlike(kind: KindEntry) -> str:
+    square = kind.symmetry == "box" and kind.size[0] < 0.1 and kind.size[2] > 0.7 * kind.size[1]
+    return "" if square else f"a {kind.category} cannot be turned over by rolling it"
+
+
+def _slides(kind: KindEntry) -> str:
+    low = not kind.is_ball and not kind.is_rolling and not kind.is_anchored and kind.size[2] < 1.5 * kind.size[1]
+    return "" if low and not kind.parts else f"a {kind.category} does not slide on the table"
+
+
+TRAITS: dict[str, Trait] = {
+    "graspable": _graspable,
+    "fits": _fits,
+    "carries": _carries,
+    "has_handle": _has(lambda part: part.has_handle and part.has_pressing, "no part that opens by a handle"),
+    "has_lid": _has(lambda part: part.has_pressing and not part.is_spring, "no part that closes"),
+    "turnable": _has(lambda part: part.has_handle and not part.has_pressing, "nothing to turn"),
+    "pressable": _has(lambda part: part.is_spring and part.has_pressing, "no button"),
+    "pourable": _pourable,
+    "receives": _receives,
+    "peg_for": _peg_for,
+    "ring_for": _ring_for,
+    "boxlike": _boxlike,
+    "slides": _slides,
+    "on_belt": lambda kind: f"a {kind.category} does not move by itself",
+}
+"""By relation; arguments are entries of kinds, as the need has them."""
+
+
+def find_part(kind: KindEntry, relation: str) -> str:
+    """Name of the part that a relation is about; empty where the kind has one part or none."""
+    if len(kind.parts) < 2:
+        return ""
+    tests: dict[str, Callable[[PartEntry], bool]] = {
+        "pressed": lambda part: part.is_spring,
+        "turned": lambda part: part.has_handle and not part.has_pressing,
+    }
+    test = tests.get(relation, lambda part: part.has_pressing and not part.is_spring)
+    return next((part.name for part in kind.parts if test(part)), "")

@@ -1,0 +1,114 @@
+"""``nimbus propose``: task files from goals, checked by the doctor and in physics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.runner.commands.options import NewFolder, Seed, Skills, whole
+from nimbus.runner.system.output import write_out
+
+if TYPE_CHECKING:
+    from nimbus.datagen.propose.proposals import Proposal
+
+
+def command(
+    *,
+    count: Annotated[int, typer.Option("--count", metavar="N", parser=whole(1, 100_000), help="of tasks")] = 10,
+    seed: Seed = 0,
+    out: NewFolder,
+    robot: Annotated[str, typer.Option("--robot", metavar="NAME", parser=str, help="that does them")] = "panda",
+    scene: Annotated[str, typer.Option("--scene", metavar="NAME", parser=str, help="with a table")] = "table",
+    libraries: Annotated[
+        list[str] | None,
+        typer.Option("--library", metavar="NAME", parser=str, help="object library; may be repeated (all of Nimbus)"),
+    ] = None,
+    families: Annotated[
+        list[str] | None,
+        typer.Option("--family", metavar="NAME", parser=str, help="of goals, such as pack; may be repeated (all)"),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="repairs of what was found")
+    ] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="without attempts in physics")] = False,
+    skills: Skills = None,
+) -> int:
+    """Write task files and ``proposals.jsonl``; 1 where fewer came out than were asked for."""
+    from nimbus.runner.system.threads import prepare_libraries
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError("there is something already", where=f"--out {out}", instead="name a new folder")
+    prepare_libraries()
+    from nimbus.datagen.propose.catalogue import Catalogue
+    from nimbus.datagen.propose.grammar import FAMILIES, Vocabulary
+    from nimbus.datagen.propose.grammar_source import GrammarSource
+    from nimbus.datagen.propose.proposals import ProposalRequest, Workshop, propose
+    from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.tasks.plugins import discover, discover_components
+
+    for name in families or ():
+        if name not in FAMILIES:
+            raise InputError(f"unknown family '{name}'", where="--family", instead=suggest(name, FAMILIES))
+    discover_components()
+    discover(skills or [])
+    request = ProposalRequest(count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds)
+    catalogue = Catalogue(load_robot(robot, where="--robot"), libraries or ())
+    workshop = Workshop.open(request, catalogue)
+    source = GrammarSource(Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or ())
+    out.mkdir(parents=True, exist_ok=True)
+    proposals: list[Proposal] = []
+    for proposal in propose(workshop, source, out):
+        proposals.append(proposal)
+        write_out(f"{_line(proposal)}\n")
+    write_out("".join(f"{line}\n" for line in ("", *summary(proposals))))
+    return 0 if sum(bool(proposal.name) for proposal in proposals) == count else 1
+
+
+def _line(proposal: Proposal) -> str:
+    trial = proposal.trials[-1]
+    goals = ", ".join(
+        f"{goal.relation}({', '.join(filter(None, (goal.object, goal.target)))})" for goal in trial.graph.goals
+    )
+    rounds = f", {len(proposal.trials) - 1} repaired" if len(proposal.trials) > 1 else ""
+    if proposal.name:
+        return f"{proposal.name}  {trial.steps} steps{rounds}: {goals}"
+    return f"refused    at {trial.stage}{rounds}: {goals}: {next(iter(trial.messages()), '')}"
+
+
+def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
+    """Yield the figures of proposals: acceptance, first attempts by length and relation, time."""
+    if not proposals:
+        return
+    firsts = [proposal.trials[0] for proposal in proposals]
+    done = [proposal.accepted for proposal in proposals if proposal.accepted]
+    seconds = sum(trial.seconds for proposal in proposals for trial in proposal.trials)
+    clean = sum(trial.stage in ("physics", "accepted") for trial in firsts)
+    yield f"accepted   {len(done)} of {len(proposals)}; {clean} clean by the doctor as drawn"
+    tried = [trial for trial in firsts if trial.attempts]
+    if tried:
+        yield f"first try  {_share([trial.attempts[0].success for trial in tried])} succeed at their first attempt"
+        lengths: dict[str, list[bool]] = {}
+        relations: dict[str, list[bool]] = {}
+        for trial in tried:
+            lengths.setdefault(_length(trial.steps), []).append(trial.attempts[0].success)
+            for relation in set(trial.graph.skeleton):
+                relations.setdefault(relation, []).append(trial.attempts[0].success)
+        yield "by steps   " + ", ".join(f"{name}: {_share(good)}" for name, good in sorted(lengths.items()))
+        yield "by goal    " + ", ".join(f"{name}: {_share(good)}" for name, good in sorted(relations.items()))
+        reasons = Counter(f"{a.phase} {a.reason}" for trial in tried for a in trial.attempts[:1] if not a.success)
+        yield from (
+            [f"failed     {', '.join(f'{what} ({n})' for what, n in reasons.most_common())}"] if reasons else []
+        )
+    yield f"CPU        {seconds / max(1, len(done)):.1f} s a task"
+
+
+def _length(steps: int) -> str:
+    return next((name for most, name in ((3, "1-3"), (5, "4-5"), (8, "6-8")) if steps <= most), "9+")
+
+
+def _share(good: Sequence[bool]) -> str:
+    return f"{sum(good)} of {len(good)}"
