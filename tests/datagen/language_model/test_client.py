@@ -13,7 +13,7 @@ import pytest
 
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel, Limits
 from nimbus.datagen.language_model.exchange import KEY, Address
-from nimbus.datagen.language_model.records import Question, RecordFolder
+from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder
 from nimbus.datagen.language_model.reply import Answer
 from tests.support.refusals import refusal
 from tests.support.scripted_server import ScriptedServer, Step, say, send, serving
@@ -24,7 +24,7 @@ SCHEMA = {
     "required": ["fruit", "count"],
     "additionalProperties": False,
 }
-QUESTION = Question("You name fruit.", "Name one.", SCHEMA)
+QUESTION = ModelQuestion("You name fruit.", "Name one.", SCHEMA)
 FOUND = {"fruit": "pear", "count": 2}
 TEXT = json.dumps(FOUND)
 QUICK = Limits(tries=6, seconds=0.5, first_wait=0.01, longest_wait=1.0)
@@ -204,10 +204,10 @@ def test_budget_ends_questions(tmp_path: Path):
     with serving([say(TEXT)]) as server:
         asked = model(server.url, tmp_path, limits)
         asked.ask(QUESTION)
-        asked.ask(Question("You name fruit.", "Name another.", SCHEMA))
+        asked.ask(ModelQuestion("You name fruit.", "Name another.", SCHEMA))
         assert asked.spent == 200 and server.requests[1]["max_tokens"] == 50
         with pytest.raises(BudgetSpent, match="budget of 150 tokens is spent"):
-            asked.ask(Question("You name fruit.", "Name a third.", SCHEMA))
+            asked.ask(ModelQuestion("You name fruit.", "Name a third.", SCHEMA))
         assert asked.ask(QUESTION).value == FOUND
 
 

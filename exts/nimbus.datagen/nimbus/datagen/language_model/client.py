@@ -13,7 +13,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.language_model.exchange import Address, HttpReply, NoReply, exchange
-from nimbus.datagen.language_model.records import Question, RecordFolder, Reply
+from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder, Reply
 from nimbus.datagen.language_model.refusal import pause_before_retry, refusal
 from nimbus.datagen.language_model.reply import Answer, read_message
 
@@ -48,7 +48,7 @@ class Limits:
     longest_wait: float = 60.0
     """[s] A server that asks for a longer pause is not waited for."""
     reply_tokens: int = 4096
-    """Of a reply; doubled once where that cuts it off."""
+    """Largest length of a reply; doubled once where that cuts it off."""
     budget: int = 1_000_000
     """Tokens of all questions and replies."""
 
@@ -69,7 +69,7 @@ class LanguageModel:
     _format: int = field(default=0, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: ModelQuestion) -> Answer:
         """Ask for an object.
 
         Returns:
@@ -90,7 +90,7 @@ class LanguageModel:
             self.records.keep(question, reply)
         return _read(reply, question)
 
-    def _fetch(self, question: Question, address: Address) -> Reply:
+    def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
         """Ask until there is a reply that can be read; the last one, where none can."""
         limit, pause, why, unread, lower = self.limits.reply_tokens, self.limits.first_wait, "", None, 0
         for _ in range(self.limits.tries):
@@ -124,7 +124,7 @@ class LanguageModel:
         instead = f"start the server, or try again: {_KEPT}"
         raise InputError(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
 
-    def _payload(self, question: Question, limit: int, lower: int) -> dict[str, Any]:
+    def _payload(self, question: ModelQuestion, limit: int, lower: int) -> dict[str, Any]:
         """Request for an object.
 
         Args:
@@ -195,7 +195,7 @@ _MESSAGE = ("content", "reasoning_content", "reasoning", "refusal")
 """Fields of a message that are read, and kept."""
 
 
-def _read(reply: Reply, question: Question) -> Answer:
+def _read(reply: Reply, question: ModelQuestion) -> Answer:
     return read_message(reply.message, reply.finish, keys=question.schema.get("properties", {}))
 
 

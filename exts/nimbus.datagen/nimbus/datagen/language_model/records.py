@@ -17,14 +17,14 @@ _LIMIT = 16 << 20
 
 
 @dataclass(frozen=True)
-class Question:
+class ModelQuestion:
     """Instructions and a request, and the JSON Schema of the object that answers it."""
 
     system: str
     request: str
     schema: dict[str, Any]
     name: str = "reply"
-    """Of the schema, for the server."""
+    """Name of the schema, for the server."""
 
     @property
     def digest(self) -> str:
@@ -57,7 +57,7 @@ class RecordFolder:
         if is_complete and not folder.is_dir():
             raise InputError("no folder of replies", where=str(folder), instead="give the folder of an earlier run")
 
-    def find(self, question: Question, model: str = "") -> Reply | None:
+    def find(self, question: ModelQuestion, model: str = "") -> Reply | None:
         """The reply to a question; None where the model was not asked it.
 
         Raises:
@@ -74,11 +74,11 @@ class RecordFolder:
             raise InputError("no reply to this question was kept", where=str(path), instead=instead)
         return None
 
-    def keep(self, question: Question, reply: Reply) -> None:
+    def keep(self, question: ModelQuestion, reply: Reply) -> None:
         """Write a question and its reply."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = to_json({"question": question, "reply": reply}, indent=1)
         write_atomic(self._path(question), text + "\n", durable=False, shared=True)
 
-    def _path(self, question: Question) -> Path:
+    def _path(self, question: ModelQuestion) -> Path:
         return self.folder / f"{question.digest}.json"

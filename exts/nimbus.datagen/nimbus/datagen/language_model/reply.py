@@ -18,7 +18,7 @@ _THOUGHTS_END = re.compile(r"</(think|thinking|reasoning)>")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a reply comes to: an object, or the reason why there is none."""
+    """Result of a reply: an object, or the reason why there is none."""
 
     value: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
