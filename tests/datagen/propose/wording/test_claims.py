@@ -6,8 +6,8 @@ import pytest
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.wording.claims import find_false_claim
+from nimbus.datagen.propose.wording.lexicon import open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
-from nimbus.datagen.propose.wording.vocabulary import vocabulary
 from tests.support.kind_labels import kind_labels
 
 THINGS = (
@@ -44,7 +44,7 @@ FALSE = {
 
 def claim(text: str, graph: GoalGraph = GRAPH, language: str = "english") -> str:
     """The first false claim of a sentence."""
-    return find_false_claim(text, graph, SceneNames(graph, kind_labels(), vocabulary(language)))
+    return find_false_claim(text, graph, SceneNames(graph, kind_labels(), open_lexicon(language)))
 
 
 @pytest.mark.parametrize("text", TRUE)

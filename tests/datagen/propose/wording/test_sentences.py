@@ -8,9 +8,9 @@ import pytest
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.wording.claims import find_false_claim, speaking_order
+from nimbus.datagen.propose.wording.lexicon import LANGUAGES, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
 from nimbus.datagen.propose.wording.sentences import LONGEST, STYLES, word_goals
-from nimbus.datagen.propose.wording.vocabulary import LANGUAGES, vocabulary
 from tests.support.kind_labels import Label, draw_graph, kind_labels
 
 LABELS = kind_labels()
@@ -32,7 +32,7 @@ def test_wordings_claim_their_goals_alone():
     styles = set()
     for seed, graph in enumerate(GRAPHS):
         for one in word_goals(graph, LABELS, seed=seed, count=12, languages=LANGUAGES):
-            names = SceneNames(graph, LABELS, vocabulary(one.language))
+            names = SceneNames(graph, LABELS, open_lexicon(one.language))
             assert not find_false_claim(one.text, graph, names)
             assert one.goals == frozenset(range(len(graph.goals)))
             assert len(one.text) <= LONGEST and one.text[0].isupper() and one.text[-1] in ".?"
@@ -73,14 +73,14 @@ def test_steps_name_what_is_opened():
     graph = GoalGraph("panda", "table", DRAWER.things, DRAWER.goals[:2])
     steps = [one for one in word_goals(graph, LABELS, seed=0, count=20, opened={"cabinet"}) if one.style == "steps"]
     assert any("pen" in one.text.split(".")[0] for one in steps)
-    names = SceneNames(graph, LABELS, vocabulary("english"))
+    names = SceneNames(graph, LABELS, open_lexicon("english"))
     assert any("claims open(cabinet)" in find_false_claim(one.text, graph, names) for one in steps)
 
 
 def test_ambiguous_names_are_not_used():
     things = (Thing("a", "blocks.red_cube"), Thing("b", "blocks.blue_cube"), Thing("c", "trash.cup"))
     graph = GoalGraph("panda", "table", (*things, Thing("d", "kitchen.cup")), (Goal("on", "a", "b"), Goal("held", "d")))
-    names = SceneNames(graph, LABELS, vocabulary("english"))
+    names = SceneNames(graph, LABELS, open_lexicon("english"))
     assert "the red cube" in names.names("a") and "the cube" not in names.names("a")
     assert "the cup" not in names.names("d") and "the teacup" in names.names("d")
     assert "the thing to drink from" not in names.names("d") and "the thing to pour coffee into" in names.names("d")

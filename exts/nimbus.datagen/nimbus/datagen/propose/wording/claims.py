@@ -9,8 +9,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph
+from nimbus.datagen.propose.wording.lexicon import Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
-from nimbus.datagen.propose.wording.vocabulary import Vocabulary, vocabulary
 
 _MOST_LETTERS = 1000
 """Letters of a sentence that is read."""
@@ -52,7 +52,7 @@ class _Clause:
 
 @cache
 def _clauses(name: str) -> tuple[_Clause, ...]:
-    words = vocabulary(name)
+    words = open_lexicon(name)
     thing, many = r"<(\d+)>", re.escape(words.normalize(words.words.joined[0]))
     places = {words.normalize(text): place for place, texts in words.words.places.items() for text in texts}
     slots = {
@@ -69,7 +69,7 @@ def _clauses(name: str) -> tuple[_Clause, ...]:
     return tuple(found)
 
 
-def _part(part: str, words: Vocabulary, slots: Mapping[str, str]) -> str:
+def _part(part: str, words: Lexicon, slots: Mapping[str, str]) -> str:
     if part.startswith("{"):
         return slots[part.strip("{}")]
     return f"(?:{_any(words.normalize(choice.replace('_', ' ')) for choice in part.split('/'))})"
@@ -81,7 +81,7 @@ def _any(texts: Iterable[str]) -> str:
 
 @cache
 def _fillers(name: str) -> re.Pattern[str]:
-    words = vocabulary(name)
+    words = open_lexicon(name)
     form = words.words
     frames = [part for frame in form.polite for part in frame.split("{clauses}")]
     texts = (*form.fillers, *form.joined, *form.first, *form.next, *form.last, *frames)

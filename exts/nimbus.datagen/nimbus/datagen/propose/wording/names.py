@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from nimbus.datagen.propose.goal_graph import GoalGraph, Thing
-from nimbus.datagen.propose.wording.vocabulary import Noun, Vocabulary
+from nimbus.datagen.propose.wording.lexicon import Lexicon, Noun
 
 NameSort = Literal["category", "synonym", "side", "class", "purpose"]
 _PLAIN = re.compile(r"[^\W_]([\w' -]{0,58}[^\W_])?")
@@ -52,7 +52,7 @@ class SceneNames:
         words: The language.
     """
 
-    def __init__(self, graph: GoalGraph, labels: Mapping[str, KindLabel], words: Vocabulary) -> None:
+    def __init__(self, graph: GoalGraph, labels: Mapping[str, KindLabel], words: Lexicon) -> None:
         self.words = words
         self.meanings: dict[str, set[str]] = defaultdict(set)
         """Names of things by what they may be called: normalized, without article."""
@@ -83,7 +83,7 @@ class SceneNames:
         return rest if article in self.words.words.articles else f"{article} {rest}".strip()
 
     def _variants(self, bare: str, count: int) -> tuple[str, ...]:
-        """Ways to say a name: of several things with their number, the word for both, or neither."""
+        """Forms of a name: of several things with their number, the word for both, or neither."""
         if count == 1:
             return (bare,)
         noun, words = bare.partition(" ")[2], self.words.words

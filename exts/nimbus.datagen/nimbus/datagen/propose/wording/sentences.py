@@ -11,8 +11,8 @@ import numpy as np
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph
 from nimbus.datagen.propose.wording.claims import find_false_claim, speaking_order
+from nimbus.datagen.propose.wording.lexicon import LANGUAGES, Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import KindLabel, NameSort, SceneNames
-from nimbus.datagen.propose.wording.vocabulary import LANGUAGES, Vocabulary, vocabulary
 from nimbus.datagen.random_streams import generator
 
 STYLES = ("short", "polite", "attribute", "purpose", "steps")
@@ -46,7 +46,7 @@ class Wording:
     @property
     def text(self) -> str:
         """The sentence as people read it."""
-        text = vocabulary(self.language).contract("".join(span.text for span in self.spans))
+        text = open_lexicon(self.language).contract("".join(span.text for span in self.spans))
         return re.sub(r"(^[¿¡]?|[.!?] [¿¡]?)(\w)", lambda found: found[1] + found[2].upper(), text)
 
     @property
@@ -66,7 +66,7 @@ class _Draft:
 
     graph: GoalGraph
     names: SceneNames
-    words: Vocabulary
+    words: Lexicon
     order: Sequence[int]
     opened: Collection[str]
 
@@ -174,7 +174,7 @@ def word_goals(
     found: dict[str, Wording] = {}
     order = order or speaking_order(graph)
     drafts = [
-        _Draft(graph, SceneNames(graph, labels, words), words, order, opened) for words in map(vocabulary, languages)
+        _Draft(graph, SceneNames(graph, labels, words), words, order, opened) for words in map(open_lexicon, languages)
     ]
     turns = [(draft, style) for style in STYLES for draft in drafts]
     for round_number in range(count):

@@ -23,7 +23,7 @@ _SIBILANT = ("s", "x", "z", "ch", "sh")
 Words = tuple[str, ...]
 
 
-class VocabularyFile(StrictModel):
+class LexiconFile(StrictModel):
     """A file of words."""
 
     language: Literal["en", "de", "es"]
@@ -70,7 +70,7 @@ class Noun:
         first = min((self.singular.partition(word)[0] for word in _BEHIND), key=len)
         return first.split(" ")[0 if language == "es" else -1]
 
-    def phrase(self, words: VocabularyFile, *, color: str = "", side: str = "", count: int = 1) -> str:
+    def phrase(self, words: LexiconFile, *, color: str = "", side: str = "", count: int = 1) -> str:
         """The noun with a definite article, as the patterns of its language take it.
 
         Args:
@@ -117,12 +117,12 @@ def _english_plural(name: str) -> str:
     return name[:-1] + "ies" if name.endswith("y") and name[-2] not in "aeou" else name + "s"
 
 
-class Vocabulary:
+class Lexicon:
     """Words of one language, their alternatives written out."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.words = load(scene_file("words", name, kind="language"), VocabularyFile)
+        self.words = load(scene_file("words", name, kind="language"), LexiconFile)
         nouns, language = self.words.nouns, self.words.language
         self.nouns = {name: tuple(Noun.parse(text, language) for text in texts) for name, texts in nouns.items()}
         self.clauses = {relation: _expanded(texts) for relation, texts in self.words.clauses.items()}
@@ -152,10 +152,10 @@ def _expanded(texts: Words) -> Words:
 
 
 @cache
-def vocabulary(name: str) -> Vocabulary:
+def open_lexicon(name: str) -> Lexicon:
     """The words of a language; read once.
 
     Raises:
         InputError: No such language, or a mistake in its file.
     """
-    return Vocabulary(name)
+    return Lexicon(name)
