@@ -56,7 +56,7 @@ class SceneNames:
         self.words = words
         self.meanings: dict[str, set[str]] = defaultdict(set)
         """Names of things by what they may be called: normalized, without article."""
-        known = all(_base(labels[thing.kind]) in words.nouns for thing in graph.things)
+        known = all(category_without_color(labels[thing.kind]) in words.nouns for thing in graph.things)
         found = {thing.name: list(self._candidates(thing, labels[thing.kind], known)) for thing in graph.things}
         for thing in graph.things:
             for name in found[thing.name]:
@@ -91,7 +91,7 @@ class SceneNames:
         return (noun, f"{words.numbers[count - 1]} {noun}", *both)
 
     def _nouns(self, label: KindLabel) -> tuple[Noun, ...]:
-        base = _base(label)
+        base = category_without_color(label)
         if base in self.words.nouns:
             return self.words.nouns[base]
         is_fit = self.words.words.language == "en" and _PLAIN.fullmatch(base)
@@ -109,12 +109,14 @@ class SceneNames:
                 yield ThingName(noun.phrase(words, color=color, side=side), "side")
         if not all_known or count > 1:
             return
-        tables: tuple[tuple[NameSort, str, dict[str, tuple[str, ...]]], ...]
-        tables = (("class", label.object_class, words.classes), ("purpose", _base(label), words.purposes))
-        for sort, key, table in tables:
-            for text, covered in table.items():
-                if key in covered:
-                    yield ThingName(f"{words.articles[0]} {text}", sort)
+        yield from self._described("class", label.object_class, words.classes)
+        yield from self._described("purpose", category_without_color(label), words.purposes)
+
+    def _described(self, sort: NameSort, key: str, table: Mapping[str, tuple[str, ...]]) -> Iterator[ThingName]:
+        """Names of a table that cover a class or a category."""
+        for text, covered in table.items():
+            if key in covered:
+                yield ThingName(f"{self.words.words.articles[0]} {text}", sort)
 
     def _exact(self, thing: Thing, graph: GoalGraph, labels: Mapping[str, KindLabel]) -> ThingName | None:
         """The full name of a thing whose every name could mean another: ``cup`` beside a ``plastic cup``."""
@@ -125,6 +127,6 @@ class SceneNames:
         return next((name for name in names if name.sort == "category"), None)
 
 
-def _base(label: KindLabel) -> str:
+def category_without_color(label: KindLabel) -> str:
     """Category of a kind without its color."""
     return label.category.removeprefix(f"{label.color} ") if label.color else label.category
