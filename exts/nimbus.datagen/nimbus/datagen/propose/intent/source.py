@@ -13,10 +13,6 @@ from nimbus.datagen.propose.goal_graph import GoalGraph
 from nimbus.datagen.propose.intent.form import Intent, read_intent
 from nimbus.datagen.propose.intent.offer import offer_kinds
 from nimbus.datagen.propose.intent.question import intent_question
-from nimbus.datagen.propose.traits import movable_part
-from nimbus.datagen.propose.wording.claims import find_false_claim
-from nimbus.datagen.propose.wording.lexicon import LANGUAGES, open_lexicon
-from nimbus.datagen.propose.wording.names import SceneNames
 
 if TYPE_CHECKING:
     from nimbus.datagen.propose.proposals import Trial
@@ -72,15 +68,10 @@ class ModelSource:
         while self._notes:
             yield self._notes.pop(0)
 
-    def instructions(self, graph: GoalGraph) -> tuple[str, ...]:
-        """The model's wordings of a graph that claim its goals and nothing else, as task files have them."""
+    def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
+        """The model's wordings of a graph; their claims are not checked."""
         intent = self._intents.get(graph.canonical())
-        if intent is None or not intent.instructions:
-            return ()
-        names = SceneNames(graph, self.catalogue, open_lexicon(LANGUAGES[0]))
-        opened = opened_on_the_way(graph, self.catalogue)
-        true = (text for text in intent.instructions if not find_false_claim(text, graph, names, opened=opened))
-        return tuple(dict.fromkeys(text.replace("{", "{{").replace("}", "}}") for text in true))
+        return intent.instructions if intent else ()
 
     def _ask(self, index: int, findings: Sequence[str]) -> GoalGraph | None:
         offered = offer_kinds(self.catalogue, self.request, seed=self.seed, index=index)
@@ -129,12 +120,6 @@ class ModelSource:
             raise _Unfit("a task with these goals was proposed before; write a different one")
         self._intents[name] = intent
         return intent.graph
-
-
-def opened_on_the_way(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> frozenset[str]:
-    """Things that no goal opens, and that are opened to put something in."""
-    closed = {one.name for one in graph.things if one.state != "open" and movable_part(catalogue[one.kind])}
-    return frozenset(goal.target for goal in graph.goals if goal.relation == "in" and goal.target in closed)
 
 
 class _Unfit(Exception):

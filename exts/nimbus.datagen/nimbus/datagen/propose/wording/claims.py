@@ -6,39 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from graphlib import TopologicalSorter
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph
+from nimbus.datagen.propose.planner import precedes
 from nimbus.datagen.propose.wording.lexicon import Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
 
 _MOST_LETTERS = 1000
 """Letters of a sentence that is read."""
-
-
-def precedes(first: Goal, second: Goal) -> bool:
-    """True where a goal must be reached before another: open before in, lower before upper, in before closed."""
-    if first.relation == "open":
-        return second.relation in ("in", "poured_into") and second.target == first.object
-    if second.relation == "closed":
-        return first.relation in ("in", "poured_into") and first.target == second.object
-    if second.relation == "poured_into" and second.target == first.target:
-        return first.relation == "in"
-    return second.relation in _PLACING and first.relation in (*_PLACING, "inverted") and second.target == first.object
-
-
-_PLACING = ("in", "on", "at", "beside", "left_of", "right_of", "in_front_of", "behind", "hung", "inserted")
-
-
-def speaking_order(graph: GoalGraph) -> tuple[int, ...]:
-    """Numbers of the goals in an order that can be followed; goals of one relation and target side by side."""
-    goals = graph.goals
-    numbers = sorted(range(len(goals)), key=lambda at: (goals[at].relation, goals[at].target))
-    before = {at: [other for other in numbers if precedes(goals[other], goals[at])] for at in numbers}
-    try:
-        return tuple(TopologicalSorter(before).static_order())
-    except ValueError:  # side by side in a ring: any order does
-        return tuple(numbers)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from itertools import groupby
 import numpy as np
 
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph
-from nimbus.datagen.propose.wording.claims import find_false_claim, speaking_order
+from nimbus.datagen.propose.planner import order_goals
+from nimbus.datagen.propose.wording.claims import find_false_claim
 from nimbus.datagen.propose.wording.lexicon import LANGUAGES, Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import KindLabel, NameSort, SceneNames
 from nimbus.datagen.random_streams import generator
@@ -48,11 +49,6 @@ class Wording:
         """The sentence as people read it."""
         text = open_lexicon(self.language).contract("".join(span.text for span in self.spans))
         return re.sub(r"(^[¿¡]?|[.!?] [¿¡]?)(\w)", lambda found: found[1] + found[2].upper(), text)
-
-    @property
-    def template(self) -> str:
-        """The sentence as task files have it: braces of names are doubled."""
-        return self.text.replace("{", "{{").replace("}", "}}")
 
     @property
     def goals(self) -> frozenset[int]:
@@ -157,7 +153,6 @@ def word_goals(
     seed: int,
     count: int = 8,
     languages: Sequence[str] = LANGUAGES[:1],
-    order: Sequence[int] = (),
     opened: Collection[str] = (),
 ) -> tuple[Wording, ...]:
     """Write instructions for a graph, all different, each of them checked to claim its goals and nothing else.
@@ -168,11 +163,11 @@ def word_goals(
         seed: Draws styles and words.
         count: Instructions at most; fewer where styles do not fit. Languages and styles take turns.
         languages: Names of files in ``scenes/words``.
-        order: Numbers of the goals as the plan reaches them; empty: as relations imply.
         opened: Things that the plan opens on its way.
     """
     found: dict[str, Wording] = {}
-    order = order or speaking_order(graph)
+    task = graph.canonical()
+    order = [graph.goals.index(goal) for goal in order_goals(graph)]
     drafts = [
         _Draft(graph, SceneNames(graph, labels, words), words, order, opened) for words in map(open_lexicon, languages)
     ]
@@ -180,7 +175,7 @@ def word_goals(
     for round_number in range(count):
         for draft, style in turns:
             for attempt in range(_TRIES if len(found) < count else 0):
-                rng = generator(seed, "wording", draft.words.name, style, round_number, attempt)
+                rng = generator(seed, "wording", task, draft.words.name, style, round_number, attempt)
                 wording = draft.word(style, rng)
                 if wording is None or len(wording.text) > LONGEST or wording.text in found:
                     continue
