@@ -6,12 +6,16 @@ import re
 
 import pytest
 
+from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.wording.claims import find_false_claim
+from nimbus.datagen.propose.wording.instructions import InstructionWriter
 from nimbus.datagen.propose.wording.lexicon import LANGUAGES, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
 from nimbus.datagen.propose.wording.sentences import LONGEST, STYLES, word_goals
+from nimbus.datagen.robots.robot import load_robot
 from tests.support.kind_labels import Label, draw_graph, kind_labels
+from tests.support.refusals import refusal
 
 LABELS = kind_labels()
 GRAPHS = [graph for graph in map(draw_graph, range(150)) if graph]
@@ -92,6 +96,13 @@ def test_equal_things_need_their_sides():
     assert sided and all("left" in text for text in sided)
     nowhere = tuple(Thing(thing.name, thing.kind) for thing in things)
     assert texts(GoalGraph("panda", "table", nowhere, goals)) == []
+
+
+def test_unnameable_things_are_refused():
+    things = (Thing("one", "kitchen.mug"), Thing("two", "kitchen.mug"), Thing("bowl", "kitchen.bowl"))
+    graph = GoalGraph("panda", "table", things, (Goal("in", "one", "bowl"),))
+    catalogue = Catalogue(load_robot("panda"), ["kitchen"])
+    assert "no name of 'one'" in refusal(InstructionWriter.check((), seed=0).write, graph, catalogue)
 
 
 def test_hostile_category_is_not_spoken():

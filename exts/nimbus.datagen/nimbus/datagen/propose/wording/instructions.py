@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import GoalGraph
 from nimbus.datagen.propose.traits import movable_part
@@ -42,6 +43,9 @@ class InstructionWriter:
             graph: The task.
             catalogue: Entries of its kinds.
             others: Wordings of a model; those that claim the goals and nothing else come first.
+
+        Raises:
+            InputError: A thing of a goal has no name that could not mean another one.
         """
         opened = opened_on_the_way(graph, catalogue)
         names = [SceneNames(graph, catalogue, open_lexicon(language)) for language in self.languages]
@@ -52,6 +56,9 @@ class InstructionWriter:
         ]
         count = _COUNT * len(self.languages)
         own = word_goals(graph, catalogue, seed=self.seed, count=count, languages=self.languages, opened=opened)
+        if not own and (unnamed := [name for name in sorted(graph.concerned) if not names[0].names(name)]):
+            what = f"no name of '{unnamed[0]}' could not mean another thing"
+            raise InputError(what, where="things", instead="give it another kind, or a place")
         texts = dict.fromkeys((*true, *(one.text for one in own)))
         return [text.replace("{", "{{").replace("}", "}}") for text in texts]
 
