@@ -22,7 +22,7 @@ DATAGEN = ROOTS["nimbus.datagen"]
 FLOORS = (
     "datagen.arrays datagen.errors datagen.machine datagen.progress datagen.random_streams datagen.version",
     "datagen.episode datagen.files datagen.media datagen.registry",
-    "datagen.geometry datagen.meshes datagen.stages datagen.textures",
+    "datagen.geometry datagen.language_model datagen.meshes datagen.stages datagen.textures",
     "datagen.objects datagen.plan datagen.rooms",
     "datagen.robots",
     "datagen.usd",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +14,17 @@ from nimbus.runner.commands.options import NewFolder, Seed, Skills, whole
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
+    from nimbus.datagen.language_model.client import LanguageModel
     from nimbus.datagen.propose.proposals import Proposal
+
+_REPLIES = "replies"
+"""Folder beside the tasks with the questions to a model and its replies."""
 
 
 def command(
+    words: Annotated[
+        str, typer.Argument(metavar="WORDS", parser=str, help="subject of the tasks, in words, with --model")
+    ] = "",
     *,
     count: Annotated[int, typer.Option("--count", metavar="N", parser=whole(1, 100_000), help="of tasks")] = 10,
     seed: Seed = 0,
@@ -34,6 +42,23 @@ def command(
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="repairs of what was found")
     ] = 3,
+    model: Annotated[
+        str, typer.Option("--model", metavar="URL", parser=str, help="an OpenAI-compatible server writes the goals")
+    ] = "",
+    model_name: Annotated[
+        str, typer.Option("--model-name", metavar="NAME", parser=str, help="of the model (the only one of the server)")
+    ] = "",
+    budget: Annotated[
+        int, typer.Option("--budget", metavar="N", parser=whole(1, 10**9), help="tokens of all questions and replies")
+    ] = 1_000_000,
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
+    ] = None,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option("--language", metavar="NAME", parser=str, help="of instructions; may be repeated (english)"),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="without attempts in physics")] = False,
     skills: Skills = None,
 ) -> int:
@@ -46,26 +71,54 @@ def command(
     from nimbus.datagen.propose.catalogue import Catalogue
     from nimbus.datagen.propose.grammar import FAMILIES, Vocabulary
     from nimbus.datagen.propose.grammar_source import GrammarSource
+    from nimbus.datagen.propose.intent.source import ModelSource
     from nimbus.datagen.propose.proposals import ProposalRequest, Workshop, propose
+    from nimbus.datagen.propose.wording.instructions import InstructionWriter
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.tasks.plugins import discover, discover_components
 
     for name in families or ():
         if name not in FAMILIES:
             raise InputError(f"unknown family '{name}'", where="--family", instead=suggest(name, FAMILIES))
+    writer = InstructionWriter.check(languages or (), seed=seed)
+    asked = _open_model(model, model_name, budget, replay, out) if model or replay else None
+    if words and asked is None:
+        instead = "give --model URL too: the grammar takes no words"
+        raise InputError(f"no model reads '{words[:60]}'", where="WORDS", instead=instead)
     discover_components()
     discover(skills or [])
     request = ProposalRequest(count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds)
     catalogue = Catalogue(load_robot(robot, where="--robot"), libraries or ())
-    workshop = Workshop.open(request, catalogue)
-    source = GrammarSource(Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or ())
+    source: GrammarSource | ModelSource
+    if asked is None:
+        source = GrammarSource(Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or ())
+    else:
+        source = ModelSource(asked, catalogue, words, robot=robot, scene=scene, seed=seed, rounds=rounds)
+    workshop = Workshop.open(request, catalogue, lambda graph: writer.write(graph, catalogue, source.wordings(graph)))
     out.mkdir(parents=True, exist_ok=True)
     proposals: list[Proposal] = []
     for proposal in propose(workshop, source, out):
         proposals.append(proposal)
         write_out(f"{_line(proposal)}\n")
     write_out("".join(f"{line}\n" for line in ("", *summary(proposals))))
+    if isinstance(source, ModelSource):
+        write_out(f"tokens     {source.model.spent}{f'; {source.spent}' if source.spent else ''}\n")
     return 0 if sum(bool(proposal.name) for proposal in proposals) == count else 1
+
+
+def _open_model(url: str, name: str, budget: int, replay: Path | None, out: Path) -> LanguageModel:
+    """Open a model, or the replies that an earlier run kept."""
+    from nimbus.datagen.language_model.client import LanguageModel, Limits
+    from nimbus.datagen.language_model.exchange import Address
+    from nimbus.datagen.language_model.records import RecordFolder
+
+    limits = Limits(budget=budget)
+    if replay is None:
+        return LanguageModel(RecordFolder(out / _REPLIES), Address.from_environment(url), name, limits)
+    if url:
+        raise InputError("replies are read or asked for, not both", where="--replay", instead="leave --model out")
+    inside = replay / _REPLIES
+    return LanguageModel(RecordFolder(inside if inside.is_dir() else replay, is_complete=True), limits=limits)
 
 
 def _line(proposal: Proposal) -> str:

@@ -61,6 +61,14 @@ class GrammarSource:
             return graph
         return _smaller(graph)
 
+    def notes(self) -> tuple[()]:
+        """No steps of its own."""
+        return ()
+
+    def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
+        """No wordings of its own."""
+        return ()
+
     def _with_other_kind(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> GoalGraph | None:
         catalogue = self._vocabulary.catalogue
         kind = catalogue[one.kind]

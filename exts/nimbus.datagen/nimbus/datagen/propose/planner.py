@@ -75,7 +75,7 @@ def order_goals(graph: GoalGraph) -> list[Goal]:
     """
     left, ordered = list(graph.goals), []
     while left:
-        ready = [goal for goal in left if not any(_precedes(other, goal) for other in left if other is not goal)]
+        ready = [goal for goal in left if not any(precedes(other, goal) for other in left if other is not goal)]
         ordered.append(min(ready or left, key=lambda goal: (_rank(goal), graph.goals.index(goal))))
         left.remove(ordered[-1])
     return ordered
@@ -85,7 +85,7 @@ def _rank(goal: Goal) -> int:
     return _LAST_BESIDE if goal.relation in _BESIDE else _RANKS.get(goal.relation, _OTHERS)
 
 
-def _precedes(one: Goal, other: Goal) -> bool:
+def precedes(one: Goal, other: Goal) -> bool:
     """True where one goal must be reached before the other."""
     if other.relation in (*MOVES, "poured_into") and one.object == other.target and one.relation in (*MOVES, "open"):
         return True
@@ -140,8 +140,11 @@ class _Planning:
         """Append the steps to a goal."""
         where = f"goals[{self.graph.goals.index(goal)}]"
         target = goal_region(goal.object) if goal.relation == "at" else goal.target
-        holds = (goal.relation, goal.object, *([target] if target else [])) in self.facts
-        if holds and (goal.relation != "open" or movable_part(self._kind(goal.object))):
+        kind = self._kind(goal.object)
+        if goal.relation in ("open", "closed") and movable_part(kind) is None:
+            what = f"a {kind.category} has no part that opens or closes"
+            raise InputError(what, where=where, instead="name a kind with a door, a drawer or a lid")
+        if (goal.relation, goal.object, *([target] if target else [])) in self.facts:
             what = f"'{goal.object}' is {goal.relation} {goal.target}".rstrip() + " before the robot does anything"
             raise InputError(what, where=where, instead="leave the goal out, or let it start otherwise")
         if self.graph.thing(goal.object).inside and goal.relation in MOVES:

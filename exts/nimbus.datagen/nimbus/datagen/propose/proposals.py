@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -81,6 +81,10 @@ class GraphSource(Protocol):
         """A graph in place of one that was refused; None to give it up."""
         ...
 
+    def notes(self) -> Iterable[Mapping[str, Any]]:
+        """Steps of its own since the last call, for the log."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProposalRequest:
@@ -103,7 +107,7 @@ class Workshop:
         catalogue: Entries of kinds for the robot.
         stage: The scene.
         area: The part of its table where the robot works well.
-        instructions: Further wordings of a graph, beside the plain one.
+        instructions: Wordings of a graph; where it has none, the plain one is taken.
     """
 
     def __init__(
@@ -118,10 +122,12 @@ class Workshop:
         self._instructions = instructions
 
     @classmethod
-    def open(cls, request: ProposalRequest, catalogue: Catalogue) -> Workshop:
+    def open(
+        cls, request: ProposalRequest, catalogue: Catalogue, instructions: Callable[[GoalGraph], Iterable[str]]
+    ) -> Workshop:
         """Open the scene and find the work area."""
         stage = read_stage(request.scene, where="--scene")
-        return cls(request, catalogue, stage, find_work_area(stage, catalogue.robot))
+        return cls(request, catalogue, stage, find_work_area(stage, catalogue.robot), instructions)
 
     def try_graph(self, graph: GoalGraph, *, index: int, attempt: int) -> Trial:
         """Plan, pack, examine and try a graph.
@@ -193,12 +199,18 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
         folder: An empty folder.
     """
     request, seen, made, lines = workshop.request, set[str](), 0, list[str]()
+
+    def write_log() -> None:
+        write_atomic(folder / LOG, "".join(lines), durable=False, shared=True)
+
+    def noted(graph: GoalGraph | None) -> GoalGraph | None:
+        lines.extend(f"{json.dumps(note)}\n" for note in source.notes())
+        return graph
+
     for index in range(_DRAWS * request.count + _DRAWS):
         if made == request.count:
             return
-        graph = source.draw(index)
-        if graph is None:
-            continue
+        graph = noted(source.draw(index))
         proposal = Proposal(index)
         for attempt in range(request.rounds + 1):
             if graph is None:
@@ -209,14 +221,16 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
             trial = workshop.try_graph(graph, index=index, attempt=attempt)
             proposal.trials.append(trial)
             lines.append(_line(index, attempt, trial.stage, graph, trial))
+            write_log()
             if trial.stage == "accepted":
                 seen.add(graph.canonical())
                 proposal.name = f"task_{made:04d}"
                 made += 1
                 write_atomic(folder / f"{proposal.name}.yaml", trial.text, durable=False, shared=True)
                 break
-            graph = source.repair(trial, index=index, attempt=attempt) if attempt < request.rounds else None
-        write_atomic(folder / LOG, "".join(lines), durable=False, shared=True)
+            if attempt < request.rounds:
+                graph = noted(source.repair(trial, index=index, attempt=attempt))
+        write_log()
         if proposal.trials:
             yield proposal
 

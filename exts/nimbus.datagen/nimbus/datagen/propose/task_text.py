@@ -10,7 +10,7 @@ from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.planner import TaskPlan, start_region
 from nimbus.datagen.propose.traits import movable_part
-from nimbus.datagen.tasks.task_file import Region
+from nimbus.datagen.tasks.task_file import Region, presets
 
 _PHRASES = {
     "in": "put {one} into {other}",
@@ -51,7 +51,7 @@ def write_task(
         regions: By name, of things and goals.
         catalogue: Entries of its kinds.
         goals: In the order of the steps, for the plain wording.
-        instructions: Further wordings.
+        instructions: Wordings; the plain one where there are none.
     """
     plain = plain_wording(goals)
     has_furniture = any(catalogue[one.kind].parts for one in graph.things)
@@ -69,10 +69,16 @@ def write_task(
         "success:",
         *_list(plan.success),
         f"cameras: {'shoulder' if has_furniture else 'front'}+wrist",
-        "randomize: medium",
-        f"instructions: {write_flow([plain, *instructions])}",
+        f"randomize: {write_flow(_randomization())}",
+        "instructions:",
+        *(f"  - {write_flow(text)}" for text in (*instructions,) or (plain,)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _randomization() -> dict[str, Any]:
+    """Medium, without the sentences that are put round instructions: these are whole ones."""
+    return {name: ranges for name, ranges in presets("randomizations")["medium"].items() if name != "language"}
 
 
 def plain_wording(goals: Iterable[Goal]) -> str:

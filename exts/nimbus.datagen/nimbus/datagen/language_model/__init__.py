@@ -1,0 +1,7 @@
+"""Questions to a language model behind an OpenAI-compatible address, answered by one JSON object each.
+
+exchange.py   one request and its reply, bounded in bytes and seconds
+client.py     the ladder of reply formats, renamed parameters, repeated tries, the budget
+reply.py      the JSON object in what a model wrote
+records.py    questions and replies on the disk, for later runs without a network
+"""

@@ -1,0 +1,230 @@
+"""A language model that is asked for JSON objects.
+
+What its server does not know is left out of the requests, what fails is repeated, and every reply is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json, to_json
+from nimbus.datagen.language_model.exchange import Address, HttpReply, NoReply, exchange
+from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder, Reply
+from nimbus.datagen.language_model.refusal import pause_before_retry, refusal
+from nimbus.datagen.language_model.reply import Answer, read_message
+
+_FORMATS = ("json_schema", "json_object", "text")
+"""Ways to ask for an object, the strictest first; the schema stands in the question, too."""
+_OPTIONAL = ("max_tokens", "max_completion_tokens", "temperature")
+"""Parameters that some server refuses."""
+_TEMPERATURE = 0.7
+_LETTERS_A_TOKEN = 3
+"""Fewest letters that a token has on average; where a server does not count, this is a cautious estimate."""
+_LIST_SECONDS = 20.0
+"""[s] For the list of a server's models."""
+_KEPT = "kept replies are not asked for again"
+
+
+class BudgetSpent(InputError):
+    """The tokens that a command may use are used up."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of what one question, and all of them, may cost."""
+
+    tries: int = 8
+    """Requests for one question, those for another format or parameter among them."""
+    seconds: float = 180.0
+    """[s] For one request: a reasoning model on a slow machine takes a minute or two."""
+    first_wait: float = 1.0
+    """[s] After the first failure; it doubles."""
+    longest_wait: float = 60.0
+    """[s] A server that asks for a longer pause is not waited for."""
+    reply_tokens: int = 4096
+    """Largest length of a reply; doubled once where that cuts it off."""
+    budget: int = 1_000_000
+    """Tokens of all questions and replies."""
+
+
+@dataclass
+class LanguageModel:
+    """A model behind an OpenAI-compatible address, or the kept replies of one."""
+
+    records: RecordFolder
+    """Questions and replies; a kept question is not asked again."""
+    address: Address | None = None
+    """None where all replies are kept."""
+    name: str = ""
+    """Empty: the only one that the server has."""
+    limits: Limits = field(default_factory=Limits)
+    spent: int = field(default=0, init=False)
+    """Tokens so far."""
+    _format: int = field(default=0, init=False)
+    _dropped: set[str] = field(default_factory=set, init=False)
+
+    def ask(self, question: ModelQuestion) -> Answer:
+        """Ask for an object.
+
+        Returns:
+            It, as it stands in the reply: whatever the server promised, it may not fit the schema. Or the reason why
+            the reply holds none.
+
+        Raises:
+            InputError: The server cannot be used, did not answer after all tries, or there is no kept reply.
+            BudgetSpent: The tokens are used up.
+        """
+        if self.address is not None and not self.name:
+            self.name = _only_model(self.address, self.limits)
+        reply = self.records.find(question, self.name)
+        if reply is None:
+            if self.address is None:
+                raise InputError("no model is given", instead="give --model URL or --replay FOLDER")
+            reply = self._fetch(question, self.address)
+            self.records.keep(question, reply)
+        return _read(reply, question)
+
+    def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
+        """Ask until there is a reply that can be read; the last one, where none can."""
+        limit, pause, why, unread, lower = self.limits.reply_tokens, self.limits.first_wait, "", None, 0
+        for _ in range(self.limits.tries):
+            payload = self._payload(question, limit, lower)
+            try:
+                sent = exchange(address, "/chat/completions", payload, seconds=self.limits.seconds)
+            except NoReply as error:
+                self._count(None, to_json(payload))
+                why, wait = str(error), pause
+            else:
+                if sent.status in (400, 422):
+                    why = self._adapt(sent, payload, address)
+                    continue
+                if sent.status != 200:
+                    why = f"status {sent.status}"
+                    wait = pause_before_retry(sent, pause, address, longest=self.limits.longest_wait)
+                elif (reply := self._reply(sent, payload, address)) is None:
+                    why, wait = "the reply is no chat completion", pause
+                elif reply.finish == "length" and limit == self.limits.reply_tokens:
+                    unread, limit = reply, 2 * limit
+                    continue
+                elif _read(reply, question).fault and not _is_final(reply) and self._format + lower < len(_FORMATS) - 1:
+                    unread, lower = reply, lower + 1  # some servers take a schema, and ignore it
+                    continue
+                else:
+                    return reply
+            time.sleep(wait)
+            pause = min(2 * pause, self.limits.longest_wait)
+        if unread is not None:
+            return unread
+        instead = f"start the server, or try again: {_KEPT}"
+        raise InputError(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
+
+    def _payload(self, question: ModelQuestion, limit: int, lower: int) -> dict[str, Any]:
+        """Request for an object.
+
+        Args:
+            question: It.
+            limit: Tokens of the reply.
+            lower: Steps down the formats, below the strictest one that the server knows.
+
+        Raises:
+            BudgetSpent: The tokens are used up.
+        """
+        left = self.limits.budget - self.spent
+        if left <= 0:
+            what = f"the budget of {self.limits.budget} tokens is spent"
+            raise BudgetSpent(what, where="--budget", instead=f"allow more: {_KEPT}")
+        form = _FORMATS[self._format + lower]
+        schema = {"name": question.name, "strict": True, "schema": question.schema}
+        strict = {"type": form} | ({"json_schema": schema} if form == "json_schema" else {})
+        system = f"{question.system}\n\nReply with one JSON object of this JSON Schema:\n{to_json(question.schema)}"
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": question.request}]
+        amount = next((name for name in _OPTIONAL[:2] if name not in self._dropped), "")
+        optional = {amount: min(limit, left)} if amount else {}
+        optional |= {} if "temperature" in self._dropped else {"temperature": _TEMPERATURE}
+        optional |= {} if form == "text" else {"response_format": strict}
+        return {"model": self.name, "messages": messages, "stream": False} | optional
+
+    def _adapt(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> str:
+        """Leave out what a server refused: the parameter that it names, or the format of replies.
+
+        Raises:
+            InputError: There is nothing left to leave out.
+        """
+        said = sent.text[:4000]
+        said += " max_tokens" if "max_completion_tokens" in said else ""  # named as what to write instead
+        if named := [name for name in _OPTIONAL if name in payload and name in said]:
+            self._dropped.add(named[0])
+        elif self._format < len(_FORMATS) - 1 and "response_format" in payload:
+            self._format += 1
+        else:
+            raise refusal(sent, address)
+        return f"status {sent.status}"
+
+    def _reply(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> Reply | None:
+        """The message in a reply; None where it is no chat completion."""
+        try:
+            data = parse_json(address.hide_key(sent.text))
+        except ValueError:
+            data = None
+        body = data if isinstance(data, dict) else {}
+        tokens = self._count(body.get("usage"), to_json(payload) + sent.text)
+        choices = body.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, dict) else None
+        if not isinstance(first, dict) or not isinstance(message, dict):
+            return None
+        kept = {key: message[key] for key in _MESSAGE if message.get(key) is not None}
+        kept = parse_json(to_json(kept).encode(errors="replace").decode())  # without halves of surrogate pairs
+        return Reply(kept, str(first.get("finish_reason"))[:40], self.name, tokens)
+
+    def _count(self, usage: object, text: str) -> int:
+        """Add the tokens of a request and its reply: as the server counted them, else by the letters."""
+        counted = usage.get("total_tokens") if isinstance(usage, dict) else None
+        tokens = counted if type(counted) is int and 0 < counted < 2**31 else len(text) // _LETTERS_A_TOKEN
+        self.spent += tokens
+        return tokens
+
+
+_MESSAGE = ("content", "reasoning_content", "reasoning", "refusal")
+"""Fields of a message that are read, and kept."""
+
+
+def _read(reply: Reply, question: ModelQuestion) -> Answer:
+    return read_message(reply.message, reply.finish, keys=question.schema.get("properties", {}))
+
+
+def _is_final(reply: Reply) -> bool:
+    """True where another format would not help."""
+    return bool(reply.message.get("refusal")) or reply.finish in ("length", "content_filter")
+
+
+def _only_model(address: Address, limits: Limits) -> str:
+    """Name of the server's only model.
+
+    Raises:
+        InputError: It has several, or does not list them.
+    """
+    try:
+        sent = exchange(address, "/models", seconds=min(limits.seconds, _LIST_SECONDS))
+    except NoReply as error:
+        raise InputError(str(error), where=address.url, instead="start the server, or check the address") from None
+    if sent.status in (401, 403):
+        raise refusal(sent, address)
+    try:
+        data = parse_json(sent.text) if sent.status == 200 else {}
+    except ValueError:
+        data = {}
+    entries = data.get("data") if isinstance(data, dict) else None
+    names = [entry.get("id") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    names = [name for name in names if isinstance(name, str) and name]
+    if len(names) != 1:
+        what = f"the server has {len(names)} models" if names else "the server does not list its models"
+        instead = f"give --model-name{f': {chr(44).join(names[:5])}' if names else ''}"
+        raise InputError(what, where=address.url, instead=instead)
+    return names[0]

@@ -1,0 +1,142 @@
+"""One request over HTTP and its reply, bounded in bytes and seconds; the key comes from the environment alone."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import os
+import threading
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from nimbus.datagen.errors import InputError
+
+KEY = "NIMBUS_MODEL_KEY"
+"""Environment variable with the key. ``OPENAI_API_KEY`` is not read: any address may be given, and it would get it."""
+REPLY_BYTES = 4 << 20
+"""[bytes] Largest reply that is read."""
+_PART = 1 << 16
+_LEAST_SECRET = 8
+"""Letters of a key that is a secret; local servers take any word, such as ``none``."""
+_EXAMPLE = "write such as http://127.0.0.1:8000/v1"
+
+
+class NoReply(Exception):
+    """A reply that did not arrive whole; its text is the reason, and another try may succeed."""
+
+
+@dataclass(frozen=True)
+class HttpReply:
+    """A reply of any status."""
+
+    status: int
+    headers: dict[str, str]
+    """By name in lower case."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server: scheme, host, port and the path before ``/chat/completions``; and its key, which is never shown."""
+
+    url: str
+    key: str = field(default="", repr=False)
+
+    @classmethod
+    def from_environment(cls, url: str, *, where: str = "--model") -> Address:
+        """Check an address, and take the key from the environment.
+
+        Raises:
+            InputError: It is no address of a server, holds a secret, or would carry the key in clear text.
+        """
+        try:
+            parts = urlsplit(url)
+            is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            raise InputError(f"'{url[:80]}' is no address of a server", where=where, instead=_EXAMPLE) from None
+        if not is_whole or not url.isascii() or not url.isprintable() or " " in url:
+            raise InputError(f"'{url[:80]}' is no address of a server", where=where, instead=_EXAMPLE)
+        if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+            what = "the address holds a user, a query or a fragment"
+            raise InputError(what, where=where, instead=f"give the key as {KEY} in the environment")
+        key = os.environ.get(KEY, "").strip()
+        if key and (not key.isascii() or not key.isprintable()):
+            raise InputError("the key is no plain ASCII text", where=KEY, instead="set it again")
+        if key and parts.scheme == "http" and not _is_loopback(parts):
+            what = f"the key would travel unencrypted to '{parts.hostname}'"
+            raise InputError(what, where=where, instead=f"write https://…, or unset {KEY}")
+        return cls(url.removesuffix("/").removesuffix("/chat/completions"), key)
+
+    def hide_key(self, text: str) -> str:
+        """Text without the key, which servers repeat in their errors."""
+        return text.replace(self.key, "…") if len(self.key) >= _LEAST_SECRET else text
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def exchange(address: Address, path: str, payload: object = None, *, seconds: float) -> HttpReply:
+    """Send one request and read its reply whole. Redirects are not followed, proxies are not used.
+
+    Args:
+        address: The server.
+        path: Behind the address, such as ``/chat/completions``.
+        payload: Sent as JSON by POST; None for a GET.
+        seconds: For all of it, however slowly bytes arrive [s].
+
+    Raises:
+        NoReply: The server cannot be reached, or its reply is late, cut off, too long or no text.
+    """
+    parts = urlsplit(address.url)
+    https = parts.scheme == "https"
+    kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "nimbus"}
+    headers |= {"Authorization": f"Bearer {address.key}"} if address.key else {}
+    body = None if payload is None else json.dumps(payload).encode()
+    late = threading.Event()
+    # The limit of a socket holds for each of its reads; a server that sends a byte now and then would never end.
+    clock = threading.Timer(seconds, lambda: (late.set(), _cut(connection)))
+    clock.daemon = True
+    clock.start()
+    try:
+        connection.request("GET" if body is None else "POST", parts.path + path, body, headers)
+        response = connection.getresponse()
+        content = bytearray()
+        while part := response.read1(_PART):
+            content += part
+            if len(content) > REPLY_BYTES:
+                raise NoReply(f"the reply is longer than {REPLY_BYTES} bytes")
+        if response.length:
+            raise NoReply("the reply was cut off")
+        names = {name.lower(): value for name, value in response.getheaders()}
+        reply = HttpReply(response.status, names, bytes(content).decode())
+    except UnicodeDecodeError:
+        raise NoReply("the reply is no UTF-8 text") from None
+    except TimeoutError:
+        late.set()
+        raise NoReply(f"no whole reply in {seconds:g} s") from None
+    except (http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise NoReply(f"no whole reply in {seconds:g} s" if late.is_set() else f"no reply: {reason}") from None
+    finally:
+        clock.cancel()
+        connection.close()
+    if late.is_set():
+        raise NoReply(f"no whole reply in {seconds:g} s")
+    return reply
+
+
+def _cut(connection: http.client.HTTPConnection) -> None:
+    """End a connection from another thread, which wakes up its reader."""
+    if connection.sock is not None:
+        try:
+            connection.sock.shutdown(2)
+        except OSError:
+            connection.sock.close()

@@ -1,0 +1,84 @@
+"""Questions and replies on the disk: a question that was answered is not asked again, and needs no network."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import Count, as_typed, read_plain
+from nimbus.datagen.files.codec import to_json
+
+_LIMIT = 16 << 20
+"""[bytes] Largest record that is read: a reply has 4 MB at most, and JSON writes some letters as six."""
+
+
+@dataclass(frozen=True)
+class ModelQuestion:
+    """Instructions and a request, and the JSON Schema of the object that answers it."""
+
+    system: str
+    request: str
+    schema: dict[str, Any]
+    name: str = "reply"
+    """Name of the schema, for the server."""
+
+    @property
+    def digest(self) -> str:
+        """Name of its record."""
+        return hashlib.sha256(to_json([self.system, self.request, self.schema, self.name]).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A message of a model, as its server sent it."""
+
+    message: dict[str, Any]
+    finish: str
+    """``finish_reason``."""
+    model: str
+    """Name of the model that was asked."""
+    tokens: Count
+
+
+class RecordFolder:
+    """A folder with one file a question: the question, and the reply to it.
+
+    Args:
+        folder: It is made with the first record.
+        is_complete: A question without a record is an error, as there is nothing to ask.
+    """
+
+    def __init__(self, folder: Path, *, is_complete: bool = False) -> None:
+        self.folder, self.is_complete = folder, is_complete
+        if is_complete and not folder.is_dir():
+            raise InputError("no folder of replies", where=str(folder), instead="give the folder of an earlier run")
+
+    def find(self, question: ModelQuestion, model: str = "") -> Reply | None:
+        """The reply to a question; None where the model was not asked it.
+
+        Raises:
+            InputError: The record cannot be read; or there is none, and there must be.
+        """
+        path = self._path(question)
+        if path.is_file():
+            record = read_plain(path, limit=_LIMIT)
+            reply = as_typed(Reply, record.get("reply") if isinstance(record, dict) else None, where=str(path))
+            if self.is_complete or reply.model == model:
+                return reply
+        if self.is_complete:
+            instead = "give the words, seed and version of the run that asked"
+            raise InputError("no reply to this question was kept", where=str(path), instead=instead)
+        return None
+
+    def keep(self, question: ModelQuestion, reply: Reply) -> None:
+        """Write a question and its reply."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        text = to_json({"question": question, "reply": reply}, indent=1)
+        write_atomic(self._path(question), text + "\n", durable=False, shared=True)
+
+    def _path(self, question: ModelQuestion) -> Path:
+        return self.folder / f"{question.digest}.json"

@@ -1,0 +1,105 @@
+"""The JSON object in what a model wrote: behind its thoughts, in a fence, in prose, or in an object of one key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_STARTS = 64
+"""Braces at which an object is looked for: prose before it may hold some."""
+_FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
+_BEGUN = re.compile(r'\{\s*"')
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_THOUGHTS_END = re.compile(r"</(think|thinking|reasoning)>")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Result of a reply: an object, or the reason why there is none."""
+
+    value: Mapping[str, Any] = field(default_factory=dict)
+    fault: str = ""
+    """One line; empty where there is an object."""
+
+
+def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection[str]) -> Answer:
+    """Read a message of a model.
+
+    Args:
+        message: ``choices[0].message`` of a reply.
+        finish: Its ``finish_reason``.
+        keys: Of the object that was asked for.
+    """
+    text = _text(message.get("content"))
+    text = text if text.strip() else _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+    if refusal := _text(message.get("refusal")):
+        return Answer(fault=f"the model refused: {refusal[:200]}")
+    if finish == "length":
+        return Answer(fault="the reply was cut off at its limit of tokens")
+    if finish == "content_filter":
+        return Answer(fault="the reply was withheld by a content filter")
+    return read_object(text, keys=keys)
+
+
+def _text(content: object) -> str:
+    """Text of a message's field, which may be a list of parts."""
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        parts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "".join(part for part in parts if isinstance(part, str))
+    return content if isinstance(content, str) else ""
+
+
+def read_object(text: str, *, keys: Collection[str]) -> Answer:
+    """Find the one JSON object in a text; an object in an object of one other key is taken out of it."""
+    text = _THOUGHTS.sub("", text)
+    text = _THOUGHTS_END.split(text)[-1] if _THOUGHTS_END.search(text) else text
+    if not text.strip():
+        return Answer(fault="the reply is empty")
+    fenced = (_first(match[1]) for match in _FENCE.finditer(text))
+    found, end, fault = next((one for one in fenced if one[0] is not None), None) or _first(text)
+    if found is None:
+        return Answer(fault=fault)
+    if _first(end)[0] is not None:
+        return Answer(fault="the reply holds two JSON objects")
+    if len(found) == 1 and not set(found) & set(keys):
+        (inner,) = found.values()
+        found = inner if isinstance(inner, dict) else found
+    return Answer(found)
+
+
+def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:
+    """The first JSON object in a text, the text behind it, and the reason where there is none."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_refuse)
+    begin, fault = -1, "the reply holds no JSON object"
+    for _ in range(_STARTS):
+        begin = text.find("{", begin + 1)
+        if begin < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, begin)
+            json.dumps(value, ensure_ascii=False).encode()
+        except RecursionError:
+            return None, "", "the JSON of the reply is nested too deeply"
+        except UnicodeEncodeError:
+            return None, "", "the JSON of the reply holds half a surrogate pair"
+        except ValueError as error:
+            fault = f"the reply holds no whole JSON object: {error}"
+            if _BEGUN.match(text, begin):  # objects inside it are not the answer
+                break
+            continue
+        return value, text[end:], ""
+    return None, "", fault
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,149 @@
+"""Form of an intent: things, goals and wordings with closed choices; and the graph that a filled-in form becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.strict_yaml import StrictModel, dotted
+from nimbus.datagen.files.validation_errors import field_errors
+from nimbus.datagen.propose.goal_graph import (
+    MOST_GOALS,
+    MOST_THINGS,
+    PLACES,
+    RELATIONS,
+    STATES,
+    Goal,
+    GoalGraph,
+    Thing,
+)
+from nimbus.datagen.propose.wording.sentences import LONGEST
+
+_MOST_INSTRUCTIONS = 12
+_MOST_TEXT = 8000
+"""Letters of a reasoning, which is kept with the reply alone."""
+_TITLE = 80
+"""Letters of a title."""
+_WHERE = "intent"
+
+_Name = Annotated[str, Field(max_length=200)]
+
+
+class IntentThing(StrictModel):
+    """A thing, as a model filled it in."""
+
+    name: _Name
+    kind: _Name
+    place: _Name
+    inside: _Name
+    count: int
+    state: _Name
+
+
+class IntentGoal(StrictModel):
+    """A goal, as a model filled it in."""
+
+    relation: _Name
+    object: _Name
+    target: _Name
+
+
+class IntentForm(StrictModel):
+    """An intent, as a model filled it in."""
+
+    reasoning: str = Field(max_length=_MOST_TEXT)
+    title: str
+    robot: _Name
+    scene: _Name
+    things: tuple[IntentThing, ...]
+    goals: tuple[IntentGoal, ...]
+    instructions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A checked intent; its instructions are claims that are not checked yet."""
+
+    title: str
+    graph: GoalGraph
+    instructions: tuple[str, ...]
+
+
+def intent_schema(kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]) -> dict[str, Any]:
+    """JSON Schema of an intent, in the subset that strict servers take: all required, nothing else, closed choices."""
+    text = {"type": "string"}
+    thing = {
+        "name": text,
+        "kind": _choice(kinds),
+        "place": _choice(PLACES),
+        "inside": text,
+        "count": {"type": "integer"},
+        "state": _choice(STATES),
+    }
+    goal = {"relation": _choice(RELATIONS), "object": text, "target": text}
+    return _object(
+        {
+            "reasoning": text,
+            "title": text,
+            "robot": _choice(robots),
+            "scene": _choice(scenes),
+            "things": {"type": "array", "items": _object(thing)},
+            "goals": {"type": "array", "items": _object(goal)},
+            "instructions": {"type": "array", "items": text},
+        }
+    )
+
+
+def _choice(values: Collection[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(values)}
+
+
+def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(fields), "required": list(fields), "additionalProperties": False}
+
+
+def read_intent(
+    value: Mapping[str, Any], kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]
+) -> Intent:
+    """Check a filled-in form, whatever a server promised, and make it a graph.
+
+    Args:
+        value: Plain JSON values of anyone's.
+        kinds: Names of all known kinds.
+        robots: Names of robots that may be chosen.
+        scenes: The same of scenes.
+
+    Raises:
+        InputError: The first mistake, in one line.
+    """
+    for field, most in (("things", MOST_THINGS), ("goals", MOST_GOALS), ("instructions", _MOST_INSTRUCTIONS)):
+        # Before a million of them are looked at one by one.
+        if isinstance(entries := value.get(field), list) and len(entries) > most:
+            raise InputError(f"{len(entries)} {field}", where=_WHERE, instead=f"give at most {most}")
+    try:
+        form = IntentForm.model_validate_json(to_json(value))
+    except ValidationError as error:
+        first = field_errors(error, IntentForm, dict(value))[0]
+        where = ": ".join(filter(None, (_WHERE, dotted(first.keys))))
+        raise InputError(first.what, where=where, instead=first.instead) from None
+    for field, chosen, known in (("robot", form.robot, robots), ("scene", form.scene, scenes)):
+        if chosen not in known:
+            what = f"unknown {field} '{chosen[:60]}'"
+            raise InputError(what, where=f"{_WHERE}: {field}", instead=suggest(chosen[:60], known))
+    for index, thing in enumerate(form.things):
+        if thing.kind not in kinds:
+            where = f"{_WHERE}: things[{index}].kind"
+            raise InputError(f"unknown kind '{thing.kind[:60]}'", where=where, instead=suggest(thing.kind[:60], kinds))
+    things = tuple(Thing(**thing.model_dump()) for thing in form.things)
+    goals = tuple(Goal(**goal.model_dump()) for goal in form.goals)
+    graph = GoalGraph(form.robot, form.scene, things, goals)
+    graph.check(where=_WHERE)
+    said = (" ".join(text.split()) for text in form.instructions)
+    instructions = tuple(text for text in said if text.isprintable() and 0 < len(text) <= LONGEST)
+    title = "".join(letter if letter.isprintable() else " " for letter in form.title)
+    return Intent(" ".join(title.split())[:_TITLE], graph, instructions)

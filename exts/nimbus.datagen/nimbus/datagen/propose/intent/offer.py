@@ -1,0 +1,61 @@
+"""Offers: kinds that one call may use, those that the request names first, the others drawn class by class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.propose.wording.lexicon import LANGUAGES, open_lexicon
+from nimbus.datagen.propose.wording.names import KindLabel, category_without_color
+from nimbus.datagen.random_streams import generator
+
+OFFERED = 48
+"""Kinds of one call: enough for any task, few enough for small models, and a source of variety."""
+_NAMED = 24
+"""Kinds that the request names, at most: the others are what those go into, onto and beside."""
+
+
+def offer_kinds(
+    labels: Mapping[str, KindLabel], request: str, *, seed: int, index: int, count: int = OFFERED
+) -> tuple[str, ...]:
+    """Draw the kinds of one call.
+
+    Args:
+        labels: Fields of all kinds by name.
+        request: Words of a person; kinds whose category, synonym or class stands there come first.
+        seed: Of the proposals.
+        index: Number of the proposal: others are offered other kinds.
+        count: Kinds at most.
+
+    Raises:
+        InputError: There are no kinds.
+    """
+    if not labels:
+        raise InputError("no kinds of objects", where="library", instead="name a library that has some")
+    rng = generator(seed, "offer", index)
+    order = [sorted(labels)[at] for at in rng.permutation(len(labels))]
+    words = f" {open_lexicon(LANGUAGES[0]).normalize(request)} "
+    named = [kind for kind in order if _is_named(labels[kind], words)]
+    # A color in the request is meant: red_cube before blue_cube.
+    named.sort(key=lambda kind: f" {labels[kind].color} " not in words)
+    named = named[:_NAMED]
+    others = _by_class([kind for kind in order if kind not in named], labels)
+    return tuple(sorted(islice(chain(named, others), count)))
+
+
+def _is_named(label: KindLabel, words: str) -> bool:
+    nouns = open_lexicon(LANGUAGES[0]).nouns.get(category_without_color(label), ())
+    names = {text for noun in nouns for text in (noun.singular, noun.plural, noun.head("en"))}
+    names |= {category_without_color(label), label.object_class.replace("_", " ")}
+    return any(re.search(rf"\s{re.escape(name.lower())}s?\s", words) for name in names)
+
+
+def _by_class(kinds: Sequence[str], labels: Mapping[str, KindLabel]) -> Iterator[str]:
+    """Kinds, one of each class in turn."""
+    classes: dict[str, list[str]] = {}
+    for kind in kinds:
+        classes.setdefault(labels[kind].object_class, []).append(kind)
+    for turn in zip_longest(*classes.values()):
+        yield from filter(None, turn)

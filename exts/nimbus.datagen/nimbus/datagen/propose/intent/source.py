@@ -1,0 +1,130 @@
+"""A language model as a source of goal graphs: it is asked until there is one, and again with what was found on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
+from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.goal_graph import GoalGraph
+from nimbus.datagen.propose.intent.form import Intent, read_intent
+from nimbus.datagen.propose.intent.offer import offer_kinds
+from nimbus.datagen.propose.intent.question import intent_question
+
+if TYPE_CHECKING:
+    from nimbus.datagen.propose.proposals import Trial
+
+_TITLES = 12
+"""Titles of earlier tasks that a question holds."""
+_FINDING = 300
+"""Letters of a finding that go back."""
+
+
+@dataclass
+class ModelSource:
+    """Graphs that a model writes about a request."""
+
+    model: LanguageModel
+    catalogue: Mapping[str, KindEntry]
+    request: str
+    robot: str
+    scene: str
+    seed: int
+    rounds: int = 3
+    """Times that findings on one proposal go back, those on its form among them."""
+    spent: str = field(default="", init=False)
+    """Reason why there are no more graphs; empty while there may be."""
+    _left: int = field(default=0, init=False)
+    _earlier: Mapping[str, Any] = field(default_factory=dict, init=False)
+    _intents: dict[str, Intent] = field(default_factory=dict, init=False)
+    """Intents so far by the canonical form of their graphs."""
+    _notes: list[dict[str, Any]] = field(default_factory=list, init=False)
+
+    def draw(self, index: int) -> GoalGraph | None:
+        """Ask for a graph; None where the model gave none in all rounds, or its tokens are used up.
+
+        Raises:
+            InputError: The model cannot be asked.
+        """
+        self._left, self._earlier = self.rounds + 1, {}
+        return self._ask(index, ())
+
+    def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
+        """Ask for a graph in place of one that was refused.
+
+        Raises:
+            InputError: The model cannot be asked.
+        """
+        found = [_joined(one.field, one.what, one.instead) for one in trial.findings]
+        failed = [one for one in trial.attempts if not one.success]
+        found += [_joined(f"in physics, {one.phase}", one.reason.replace("_", " "), one.detail) for one in failed]
+        return self._ask(index, found)
+
+    def notes(self) -> Iterator[dict[str, Any]]:
+        """Take the steps since the last call, for the log: replies that are no graph, with the reason."""
+        while self._notes:
+            yield self._notes.pop(0)
+
+    def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
+        """The model's wordings of a graph; their claims are not checked."""
+        intent = self._intents.get(graph.canonical())
+        return intent.instructions if intent else ()
+
+    def _ask(self, index: int, findings: Sequence[str]) -> GoalGraph | None:
+        offered = offer_kinds(self.catalogue, self.request, seed=self.seed, index=index)
+        titles = [intent.title for intent in self._intents.values() if intent.title]
+        while self._left > 0 and not self.spent:
+            self._left -= 1
+            question = intent_question(
+                offered,
+                self.catalogue,
+                self.request,
+                robots=(self.robot,),
+                scenes=(self.scene,),
+                number=index,
+                accepted=titles[-_TITLES:],
+                earlier=self._earlier,
+                findings=[found[:_FINDING] for found in findings],
+            )
+            try:
+                answer = self.model.ask(question)
+                if not answer.fault:
+                    self._earlier = answer.value
+                    return self._graph(answer.value)
+                fault = answer.fault
+            except BudgetSpent as error:
+                self.spent = str(error)
+                return None
+            except _Unfit as error:
+                fault = str(error)
+            number = self.rounds - self._left
+            self._notes.append({"index": index, "round": number, "stage": "reply", "findings": [{"what": fault}]})
+            findings = (fault,)
+        return None
+
+    def _graph(self, value: Mapping[str, Any]) -> GoalGraph:
+        """The graph of a reply.
+
+        Raises:
+            _Unfit: It has none that could be tried.
+        """
+        try:
+            intent = read_intent(value, self.catalogue, robots=(self.robot,), scenes=(self.scene,))
+        except InputError as error:
+            raise _Unfit(str(error)) from None
+        name = intent.graph.canonical()
+        if name in self._intents:
+            raise _Unfit("a task with these goals was proposed before; write a different one")
+        self._intents[name] = intent
+        return intent.graph
+
+
+class _Unfit(Exception):
+    """Reply that is no graph; its text is the finding."""
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(filter(None, parts))

@@ -1,0 +1,134 @@
+"""Claims of a sentence: the goals that it names, and their order. What is not understood is a claim, too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from nimbus.datagen.propose.goal_graph import Goal, GoalGraph
+from nimbus.datagen.propose.planner import precedes
+from nimbus.datagen.propose.wording.lexicon import Lexicon, open_lexicon
+from nimbus.datagen.propose.wording.names import SceneNames
+
+_MOST_LETTERS = 1000
+"""Letters of a sentence that is read."""
+
+
+@dataclass(frozen=True)
+class _Clause:
+    """A compiled pattern of one relation."""
+
+    relation: str
+    form: re.Pattern[str]
+    places: Mapping[str, str]
+
+
+@cache
+def _clauses(name: str) -> tuple[_Clause, ...]:
+    words = open_lexicon(name)
+    thing, many = r"<(\d+)>", re.escape(words.normalize(words.words.joined[0]))
+    places = {words.normalize(text): place for place, texts in words.words.places.items() for text in texts}
+    slots = {
+        "object": rf"(?P<object><\d+>(?:(?: {many})? <\d+>)*)",
+        "target": thing.replace("(", "(?P<target>", 1),
+        "place": f"(?P<place>{_any(places)})",
+    }
+    patterns = [(relation, text) for relation, texts in words.words.clauses.items() for text in texts]
+    patterns += [("means", text) for text in words.words.means]
+    found = []
+    for relation, text in patterns:
+        parts = [_part(part, words, slots) for part in text.split(" ")]
+        found.append(_Clause(relation, re.compile(" ".join(parts) + r"(?![\w-])"), places))
+    return tuple(found)
+
+
+def _part(part: str, words: Lexicon, slots: Mapping[str, str]) -> str:
+    if part.startswith("{"):
+        return slots[part.strip("{}")]
+    return f"(?:{_any(words.normalize(choice.replace('_', ' ')) for choice in part.split('/'))})"
+
+
+def _any(texts: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(texts, key=lambda text: (-len(text), text))))
+
+
+@cache
+def _fillers(name: str) -> re.Pattern[str]:
+    words = open_lexicon(name)
+    form = words.words
+    frames = [part for frame in form.polite for part in frame.split("{clauses}")]
+    texts = (*form.fillers, *form.joined, *form.first, *form.next, *form.last, *frames)
+    known = {words.normalize(text) for text in texts} - {""}
+    return re.compile(rf"^(?:(?:{_any(known)})(?![\w-]) ?)*")
+
+
+def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
+    """Goals that a sentence names, in its order.
+
+    A step that opens a thing may stand for a goal or for a means: it is an ``open`` either way.
+
+    Returns:
+        The goals, and the reason why the sentence is not understood; empty where it is.
+    """
+    if len(text) > _MOST_LETTERS:
+        return [], f"it has {len(text)} letters"
+    words = names.words
+    things: list[frozenset[str]] = []
+
+    def number(found: re.Match[str]) -> str:
+        things.append(frozenset(names.meanings[found["name"]]))
+        return f"<{len(things) - 1}>"
+
+    articles = _any(words.words.articles)
+    known = rf"(?<![\w-])(?:(?:{articles}) )?(?P<name>{_any(names.meanings)})(?![\w-])"
+    rest = re.sub(known, number, words.normalize(re.sub(r"[<>]", "", text)))
+    for index, meant in enumerate(things):
+        if len(meant) > 1:
+            return [], f"a name in it could mean {' or '.join(sorted(meant))} (number {index + 1})"
+    only = [next(iter(meant)) for meant in things]
+    goals: list[Goal] = []
+    while rest := _fillers(words.name).sub("", rest, count=1).strip():
+        matches = [(clause, found) for clause in _clauses(words.name) if (found := clause.form.match(rest))]
+        if not matches:
+            shown = re.sub(r"<(\d+)>", lambda found: only[int(found[1])], rest)
+            return [], f"'{shown[:80]}' is not understood"
+        clause, found = max(matches, key=lambda pair: (pair[1].end(), pair[0].relation != "means"))
+        fields = found.groupdict()
+        target = only[int(fields["target"])] if fields.get("target") else clause.places.get(fields.get("place", ""), "")
+        relation = "open" if clause.relation == "means" else clause.relation
+        goals += [Goal(relation, only[int(at)], target) for at in re.findall(r"\d+", fields["object"])]
+        rest = rest[found.end() :].strip()
+    return goals, ""
+
+
+def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: Collection[str] = ()) -> str:
+    """The first claim of a sentence that its graph does not have, or one that is missing; empty where all hold.
+
+    Args:
+        text: The sentence.
+        graph: The task.
+        names: Names of its things in the sentence's language.
+        opened: Things that may be opened on the way.
+    """
+    claimed, fault = read_goals(text, names)
+    if fault:
+        return fault
+    means = {Goal("open", name) for name in opened}
+    wanted = set(graph.goals)
+    for goal in claimed:
+        if goal not in wanted | means:
+            return f"it claims {_shown(goal)}, which is no goal"
+    for goal in graph.goals:
+        if goal not in claimed:
+            return f"it does not name the goal {_shown(goal)}"
+    for index, later in enumerate(claimed):
+        for earlier in claimed[index + 1 :]:
+            if precedes(earlier, later) and not precedes(later, earlier):
+                return f"{_shown(later)} stands before {_shown(earlier)}"
+    return ""
+
+
+def _shown(goal: Goal) -> str:
+    return f"{goal.relation}({', '.join(filter(None, (goal.object, goal.target)))})"
