@@ -66,7 +66,7 @@ def test_demonstration_succeeds_in_every_control_mode(mode: str):
     assert fed is not None
     for step in range(demonstration.step_count + 30):
         command = fed[min(step, demonstration.step_count - 1)]
-        action = env._control.from_commands(command[None], env._environment.present_action())[0]
+        action = env._signals._control.from_commands(command[None], env._environment.present_action())[0]
         observation, reward, is_over, _, info = env.step(action)
         if mode == "joint" and step + 1 < demonstration.step_count and not is_over:
             assert np.array_equal(observation["agent_pos"], demonstration.joint_positions[step + 1])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -287,9 +288,14 @@ def test_reading_a_folder_without_a_dataset_says_so(tmp_path: Path) -> None:
 
 
 def test_tasks_of_a_folder_share_a_dataset(tmp_path: Path) -> None:
-    def open_task(task: str, **values: object) -> Dataset:
-        given = {"task_hash": task * 2, "seed": 0, "inputs": {"mujoco": "3", f"component {task}": "1"}} | values
-        return Dataset.create_or_open(tmp_path / "data", task=task, **{"collection": "kitchen"} | given)
+    def open_task(task: str, **values: Any) -> Dataset:
+        given: dict[str, Any] = {
+            "collection": "kitchen",
+            "task_hash": task * 2,
+            "seed": 0,
+            "inputs": {"mujoco": "3", f"component {task}": "1"},
+        }
+        return Dataset.create_or_open(tmp_path / "data", task=task, **given | values)
 
     leases = []
     for task in ("pour", "stack", "pour"):

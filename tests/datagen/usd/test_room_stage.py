@@ -109,6 +109,7 @@ def test_a_task_runs_and_is_seen_in_drawn_rooms():
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=drawn.rate)
     renderer = SceneRenderer(assets.stage, assets.robot, libraries=tuple(assets.libraries), stack=1)
     seen = {}
+    physical, key = None, None
     for index in range(20):
         physical = draw_physical(drawn, assets, seed=0, index=index)
         family = physical.drawn["scene"]["family"]
@@ -128,5 +129,6 @@ def test_a_task_runs_and_is_seen_in_drawn_rooms():
         assert kinds & set(simulation.stage.furnishings.values())
         seen[family] = labels.semantic_names
     assert len(seen) == 2 and len(set(seen.values())) == 1  # an index means the same in all rooms
+    assert physical is not None and key is not None
     made = run_attempt(drawn, simulation, physical, streams=key.generator, planner="ompl")
     assert made.outcome.success

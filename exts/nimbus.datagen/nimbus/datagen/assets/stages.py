@@ -13,7 +13,7 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.assets.decisions import Decision, Value
 from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.imported.looks import Look, fit_look
+from nimbus.datagen.objects.imported.looks import FittedLook, fit_look
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh
 from nimbus.datagen.objects.imported.rooms import find_rooms as rooms_of
 from nimbus.datagen.objects.imported.rooms import name_rooms
@@ -91,7 +91,7 @@ def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[st
     return Solid(points=points, faces=closed, volume=float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6), notes
 
 
-def make_looks(surface: ImportedSurface, solid: Solid) -> Look:
+def make_looks(surface: ImportedSurface, solid: Solid) -> FittedLook:
     """Simplify what is seen, and bake its texture."""
     return fit_look(surface, solid.points, solid.faces)
 

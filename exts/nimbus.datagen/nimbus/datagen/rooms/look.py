@@ -71,7 +71,7 @@ _WALLS = ("paint", "plaster", "paint", "concrete")
 
 
 @dataclass(frozen=True)
-class Look:
+class RoomLook:
     """Colors and textures of one room."""
 
     colors: Mapping[str, Color]
@@ -82,7 +82,7 @@ class Look:
     """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that draw no materials."""
 
 
-def draw_look(family: Family, seed: int) -> Look:
+def draw_look(family: Family, seed: int) -> RoomLook:
     """Draw the look of a room from a number."""
     rng = generator(seed, "room look", family)
 
@@ -128,4 +128,4 @@ def draw_look(family: Family, seed: int) -> Look:
         name: SurfaceLook(texture=slot.name, texture_seed=slot.seed)
         for name, slot in (("table", top), ("floor", floor), ("backdrop", wall))
     }
-    return Look(colors=colors, textures=textures, surfaces=surfaces)
+    return RoomLook(colors=colors, textures=textures, surfaces=surfaces)

@@ -10,7 +10,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.families import FURNISH
 from nimbus.datagen.rooms.furnishing import Furnishing
-from nimbus.datagen.rooms.look import Look, draw_look
+from nimbus.datagen.rooms.look import RoomLook, draw_look
 from nimbus.datagen.rooms.plan import Bench, Plan
 from nimbus.datagen.rooms.settings import RoomSettings
 
@@ -34,7 +34,7 @@ class Room:
     """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
     floor: FloatArray
     """(4, 3) [m]"""
-    look: Look
+    look: RoomLook
     workspace: FloatArray
     """(2, 3) corners of what is free of furnishings [m]"""
 

@@ -322,3 +322,8 @@ class TaskFile(_Growing):
     instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."
     )
+
+    @property
+    def scene_name(self) -> str:
+        """Name or path that opens the stage; for a room with settings its reference."""
+        return self.scene if isinstance(self.scene, str) else self.scene.reference

@@ -58,7 +58,7 @@ class StoredViews:
     def __init__(self, view: SignalView, episode: EpisodeFile) -> None:
         self.view = view
         task = parse(episode.provenance.task_text, f"{episode.path}: task").validate(TaskFile)
-        self._scene, self._rate = task.scene, episode.rate
+        self._scene, self._rate = task.scene_name, episode.rate
         self.robot: Robot = load_robot(task.robot, where=str(episode.path))
         self._state = StateForm(self.robot, view.state, where="--state")
         self._control = self._make_control()

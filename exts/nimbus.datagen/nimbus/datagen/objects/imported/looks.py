@@ -34,7 +34,7 @@ _GREY = np.array([0.299, 0.587, 0.114])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class FittedLook:
     """A mesh to look at."""
 
     mesh: PaintedMesh
@@ -51,7 +51,7 @@ def fit_look(
     *,
     most_faces: int = MOST_FACES,
     side: int = TEXTURE_SIDE,
-) -> Look:
+) -> FittedLook:
     """Make a surface cheap to draw.
 
     Args:
@@ -64,13 +64,13 @@ def fit_look(
     original = paint_original(surface)
     kept = replace(original, texture=texel_colors(PillowImage.fromarray(surface.texture), side))
     if len(faces) == len(surface.corners) <= most_faces and not surface.layers:
-        return Look(mesh=kept, error=0.0, is_baked=False)
+        return FittedLook(mesh=kept, error=0.0, is_baked=False)
     few = reduce_faces(points, faces, most_faces)
     mesh = _plain(surface, *few) or bake_texture(surface, *few, side=side)
     error = image_error(original, mesh)
     if error > _MOST_ERROR and len(surface.corners) <= _MOST_KEPT:
-        return Look(mesh=kept, error=0.0, is_baked=False)
-    return Look(mesh=mesh, error=error, is_baked=True)
+        return FittedLook(mesh=kept, error=0.0, is_baked=False)
+    return FittedLook(mesh=mesh, error=error, is_baked=True)
 
 
 def paint_original(surface: ImportedSurface) -> PaintedMesh:

@@ -23,7 +23,7 @@ _FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Room:
+class Interior:
     """A box inside a container, open upwards."""
 
     lower: FloatArray
@@ -34,7 +34,7 @@ class Room:
     """Water that would stand there [m³]."""
 
 
-def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Room, ...]:
+def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
     """Find the rooms of a closed surface with z up, the largest first.
 
     Args:
@@ -67,7 +67,7 @@ def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Room, ...]:
         corner = low[:2] - cell
         lower = np.array([*(corner + np.array([left, top]) * cell), floor])
         upper = np.array([*(corner + np.array([right, bottom]) * cell), rim])
-        rooms.append(Room(lower=lower, upper=upper, volume=volume))
+        rooms.append(Interior(lower=lower, upper=upper, volume=volume))
     return tuple(sorted(rooms, key=lambda room: -room.volume))
 
 

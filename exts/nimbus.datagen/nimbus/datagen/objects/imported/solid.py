@@ -16,7 +16,7 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.imported.folds import check_folds
 from nimbus.datagen.objects.imported.looks import reduce_faces
-from nimbus.datagen.objects.imported.rooms import Room
+from nimbus.datagen.objects.imported.rooms import Interior
 from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 from nimbus.datagen.random_streams import generator
 
@@ -63,7 +63,7 @@ class ContactSolid:
 
 
 def cut_contact(
-    points: FloatArray, faces: IndexArray, *, most: int, rooms: Sequence[Room], path: Path, said_in: str
+    points: FloatArray, faces: IndexArray, *, most: int, rooms: Sequence[Interior], path: Path, said_in: str
 ) -> ContactSolid:
     """Cut a closed surface into convex pieces.
 
@@ -177,7 +177,7 @@ def _cut(points: FloatArray, faces: IndexArray, fineness: _Fineness, path: Path,
     return [limited_hull(np.asarray(vertices, dtype=np.float64)) for vertices, _ in found if len(vertices) > 3]
 
 
-def _filled(pieces: Sequence[Piece], rooms: Sequence[Room]) -> float:
+def _filled(pieces: Sequence[Piece], rooms: Sequence[Interior]) -> float:
     """Share of places in the rooms that lie deeper than 1 mm in a piece."""
     if not rooms:
         return 0.0
