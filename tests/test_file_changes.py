@@ -27,6 +27,7 @@ ALLOWED = {
     "runner.cell.incidents": "makes a folder that was not there, in one that is no link",
     "runner.commands.export_usd": NAMED,
     "runner.commands.objects": NAMED,
+    "runner.commands.propose": "makes the folder that the user gave for the tasks",
     "runner.media.preview": STAGED,
     "runner.media.rerun": NAMED,
     "runner.report.yields": NAMED,

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-RIGHT = """\
+_CAMERAS = "cameras: {front: {preset: front, size: [528, 400]}, wrist: wrist}"
+RIGHT = f"""\
 robot: panda
 scene: tabletop
 regions:
-  start: {on: table, center: [0.5, 0.0], size: [0.2, 0.2]}
+  start: {{on: table, center: [0.5, 0.0], size: [0.2, 0.2]}}
 objects:
-  item: {library: trash, kinds: [can], region: start}
+  item: {{library: trash, kinds: [can], region: start}}
 steps:
   - pick: item
-  - place: {object: item, into: recycling}
+  - place: {{object: item, into: recycling}}
 success:
-  - inside: {object: item, container: recycling}
+  - inside: {{object: item, container: recycling}}
   - gripper_clear
-cameras: front+wrist
-instructions: ["Throw {item} away."]
+{_CAMERAS}
+instructions: ["Throw {{item}} away."]
 """
 
 _PICK, _PLACE = "  - pick: item\n", "  - place: {object: item, into: recycling}\n"
@@ -45,7 +46,7 @@ class Broken:
 
 
 def _camera(name: str, position: str, look_at: str, field: str) -> Broken:
-    return Broken(name, "cameras: front+wrist", _CAMERA % (position, look_at), f"cameras.front.{field}".rstrip("."))
+    return Broken(name, _CAMERAS, _CAMERA % (position, look_at), f"cameras.front.{field}".rstrip("."))
 
 
 BROKEN = (
@@ -94,7 +95,7 @@ BROKEN = (
     _camera("camera_looks_at_itself", "[1, 0, 1]", "[1, 0, 1]", ""),
     Broken(
         "camera_on_no_link",
-        "cameras: front+wrist",
+        _CAMERAS,
         "cameras: {front: {mount: elbow, position: [0, 0, 0], look_at: [1, 0, 0], vertical_fov: 50 deg}}",
         "cameras.front.mount",
     ),

@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from nimbus.datagen.rooms.plan import KINDS, Bench
+from nimbus.datagen.rooms.kinds import KINDS
+from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import FURNISH, Room, make_room
 from nimbus.datagen.rooms.settings import FAMILIES, RoomSettings, parse_reference
 from nimbus.datagen.rooms.small_parts import SMALL

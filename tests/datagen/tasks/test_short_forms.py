@@ -14,7 +14,7 @@ from tests.support.task_text import TEXT
 
 CAMERAS = TEXT[TEXT.index("cameras:") : TEXT.index("randomize:")]
 VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]
-NAMES = "write a name (none, small, medium, large), or settings by randomizer, such as {mass: {}}"
+NAMES = "write a name (none, small, medium, large, pushes), or settings by randomizer, such as {mass: {}}"
 
 WRONG = [
     (VARIED, "randomize: {preset: medium, mass: {}}", "randomize: a preset cannot be mixed with settings of one's own"),

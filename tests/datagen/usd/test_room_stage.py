@@ -12,7 +12,7 @@ from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.render.scene_renderer import SceneRenderer
-from nimbus.datagen.rooms.plan import KINDS
+from nimbus.datagen.rooms.kinds import KINDS
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.task import Task, load_task, parse_task
 from nimbus.datagen.usd.stage import layout_stage, read_stage

@@ -75,7 +75,9 @@ def test_spent_budget_ends_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert propose(tmp_path / "out", "--model", server.url, "--budget", "250") == 1
     assert len(server.requests) == 3
     assert "the budget of 250 tokens is spent" in capsys.readouterr().out
-    assert len((tmp_path / "out" / "proposals.jsonl").read_text().splitlines()) == 3
+    lines = (tmp_path / "out" / "proposals.jsonl").read_text().splitlines()
+    # The last question is that before it: its reply is kept, and costs no tokens.
+    assert [json.loads(line)["stage"] for line in lines] == ["plan", "reply", "reply", "reply"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def bare(*words: str) -> subprocess.CompletedProcess[str]:
 def test_a_python_without_the_packages_is_answered_in_one_line_with_what_to_type(words: tuple[str, ...]):
     done = bare(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"not installed in {sys.executable}: coacd, example-robot-data, h5py and ")
+    named = "coacd, example-robot-data, fast-simplification and "
+    assert done.stderr.startswith(f"not installed in {sys.executable}: {named}")
     assert done.stderr.endswith(f"or '{sys.executable} -m pip install -e {ROOT}'\n")
     assert done.stderr.count("\n") == 1
 

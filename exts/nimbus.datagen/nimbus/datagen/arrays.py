@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, one name for each element type; docstrings of functions give shapes and units."""
+"""Types of NumPy arrays, one name for each element type, and of quaternions; docstrings of functions give shapes."""
 
 from __future__ import annotations
 
@@ -21,3 +21,5 @@ BoolArray = NDArray[np.bool_]
 """Truth values: masks."""
 AnyArray = NDArray[Any]
 """Elements of any type."""
+Quaternion = tuple[float, float, float, float]
+"""Unit quaternion, wxyz."""

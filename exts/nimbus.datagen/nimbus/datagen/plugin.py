@@ -13,8 +13,7 @@ from __future__ import annotations
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.arrays import FloatArray, Quaternion
 from nimbus.datagen.episode.trajectory import (
     Outcome,
     Reason,

@@ -9,11 +9,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
-Quaternion = tuple[float, float, float, float]
-"""Unit quaternion, wxyz."""
 _TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Name of a task; files of episodes carry it."""
 

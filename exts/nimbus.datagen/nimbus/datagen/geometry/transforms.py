@@ -8,8 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.arrays import FloatArray, Quaternion
 
 _Number = TypeVar("_Number", float, FloatArray)
 

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
-from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Quaternion
+from nimbus.datagen.arrays import FloatArray, Quaternion
 from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.model import RestPose
 

@@ -188,7 +188,7 @@ class _Planning:
             self._apply(name, skill, binding, relation, depth)
             return
         what = f"'{one}' cannot be {relation} {target}".rstrip() + (
-            f": {refused[0]}" if refused else ": no skill gives it"
+            f": {' and '.join(dict.fromkeys(refused))}" if refused else ": no skill gives it"
         )
         raise InputError(what, instead="name another kind, or another relation")
 

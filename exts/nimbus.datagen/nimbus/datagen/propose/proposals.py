@@ -150,7 +150,8 @@ class Workshop:
             rng = generator(self.request.seed, "propose", index, attempt, "places")
             regions = pack(graph, self.catalogue, self.area, self.stage, rng=rng)
             goals, words = order_goals(graph), self._instructions(graph)
-            text = write_task(graph, plan, regions, self.catalogue, goals=goals, instructions=words)
+            top = self.stage.surfaces[self.area.surface].upper[2]
+            text = write_task(graph, plan, regions, self.catalogue, goals=goals, top=top, instructions=words)
             stage = "doctor"
             task = parse_task(text, name=f"proposal_{index}")
             case = Case(task, load_assets(task), seed=self.request.seed)

@@ -7,6 +7,7 @@ from typing import Any
 
 from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.framing import frame_work
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.planner import TaskPlan, start_region
 from nimbus.datagen.propose.traits import movable_part
@@ -41,6 +42,7 @@ def write_task(
     catalogue: Mapping[str, KindEntry],
     *,
     goals: Iterable[Goal],
+    top: float,
     instructions: Iterable[str] = (),
 ) -> str:
     """Write the file.
@@ -51,10 +53,13 @@ def write_task(
         regions: By name, of things and goals.
         catalogue: Entries of its kinds.
         goals: In the order of the steps, for the plain wording.
+        top: Height of the table [m].
         instructions: Wordings; the plain one where there are none.
     """
     plain = plain_wording(goals)
-    has_furniture = any(catalogue[one.kind].parts for one in graph.things)
+    kinds = [catalogue[one.kind] for one in graph.things]
+    preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
+    widths = [min(kind.size) for kind in kinds if not kind.is_anchored]
     lines = [
         f"# {plain.replace('{', '').replace('}', '')}",
         "family: proposed",
@@ -68,7 +73,9 @@ def write_task(
         *_list(plan.steps),
         "success:",
         *_list(plan.success),
-        f"cameras: {'shoulder' if has_furniture else 'front'}+wrist",
+        "cameras:",
+        f"  {preset}: {write_flow(frame_work(preset, regions.values(), top=top, widths=widths))}",
+        "  wrist: wrist",
         f"randomize: {write_flow(_randomization())}",
         "instructions:",
         *(f"  - {write_flow(text)}" for text in (*instructions,) or (plain,)),

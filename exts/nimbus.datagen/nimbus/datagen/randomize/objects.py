@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector
+from nimbus.datagen.arrays import FloatArray, Quaternion
+from nimbus.datagen.episode.layout import PlacedObject, Vector
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_multiply
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.libraries import open_library

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.layout import Camera, Quaternion, Vector
+from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import FileName, StrictModel
 from nimbus.datagen.plan.grasp import GripperShape

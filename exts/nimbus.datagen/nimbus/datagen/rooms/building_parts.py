@@ -11,7 +11,7 @@ WALL = 0.12
 """[m] Thickness of walls: the depth of windows and doors."""
 _FRAME = 0.055
 """[m] Width of the frames of windows and doors."""
-SKIRTING = (0.012, 0.09)
+_SKIRTING = (0.012, 0.09)
 """[m] Thickness and height."""
 
 
@@ -160,7 +160,7 @@ BUILDING = (
     FurnishingKind("window", (0.9, WALL, 0.9), (1.8, WALL, 1.4), _window, is_flat=True),
     FurnishingKind("door", (0.85, WALL, 2.02), (1.0, WALL, 2.1), _door, is_flat=True),
     FurnishingKind("roller_door", (2.0, WALL, 2.1), (2.6, WALL, 2.3), _roller_door, is_flat=True),
-    FurnishingKind("skirting", (1, *SKIRTING), (1, *SKIRTING), _skirting, is_flat=True),
+    FurnishingKind("skirting", (1, *_SKIRTING), (1, *_SKIRTING), _skirting, is_flat=True),
     FurnishingKind("ceiling", (1, 1, 0), (1, 1, 0), _ceiling, is_flat=True),
     FurnishingKind("ceiling_lamp", (0.6, 0.3, 0.05), (1.5, 0.6, 0.09), _ceiling_lamp, is_flat=True),
     FurnishingKind("pendant_lamp", (0.25, 0.25, 0.3), (0.45, 0.45, 0.7), _pendant_lamp, is_flat=True),

@@ -6,6 +6,7 @@ import numpy as np
 
 from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
 from nimbus.datagen.rooms.modeling import Modeler
+from nimbus.datagen.rooms.shared_parts import front
 
 COUNTER = 0.9
 """[m] Height of worktops above the floor."""
@@ -23,22 +24,6 @@ def carcass(m: Modeler, size: Size, *, worktop: bool = True) -> tuple[float, flo
     if worktop:
         m.box((-width / 2, -depth / 2, top), (width / 2, depth / 2 + 0.02, height), "worktop", omit=("back",))
     return _PLINTH, top
-
-
-def front(m: Modeler, low: tuple[float, float], high: tuple[float, float], y: float, *, handle: str = "bar") -> None:
-    """Add a door or drawer front between two corners (x, z) [m] and a handle: ``bar``, ``knob``, ``side``, none."""
-    gap = 0.002
-    m.box((low[0] + gap, y - 0.019, low[1] + gap), (high[0] - gap, y, high[1] - gap), "front", omit=("back",))
-    middle = (low[0] + high[0]) / 2
-    if handle == "bar":
-        half, z = 0.3 * (high[0] - low[0]), high[1] - 0.05
-        m.rod((middle - half, y + 0.03, z), (middle + half, y + 0.03, z), 0.006, "metal", sides=6)
-        for x in (middle - 0.8 * half, middle + 0.8 * half):
-            m.box((x - 0.005, y, z - 0.005), (x + 0.005, y + 0.03, z + 0.005), "metal", omit=("back", "front"))
-    elif handle == "knob":
-        m.rod((high[0] - 0.05, y, high[1] - 0.1), (high[0] - 0.05, y + 0.028, high[1] - 0.1), 0.014, "metal", sides=8)
-    elif handle == "side":
-        m.rod((high[0] - 0.04, y + 0.03, high[1] - 0.3), (high[0] - 0.04, y + 0.03, high[1] - 0.08), 0.006, "metal")
 
 
 def _base_cabinet(m: Modeler, size: Size, rng: np.random.Generator) -> None:

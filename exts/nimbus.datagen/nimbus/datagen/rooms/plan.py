@@ -9,18 +9,10 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
-from nimbus.datagen.rooms.building_parts import BUILDING, SKIRTING
-from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, Size, by_name
-from nimbus.datagen.rooms.kitchen_parts import KITCHEN
+from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, Size
 from nimbus.datagen.rooms.modeling import Modeler, Patch, placed
-from nimbus.datagen.rooms.office_parts import OFFICE
-from nimbus.datagen.rooms.shop_parts import SHOP
-from nimbus.datagen.rooms.small_parts import SMALL
-from nimbus.datagen.rooms.storage_parts import STORAGE
 from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
-from nimbus.datagen.rooms.workshop_parts import WORKSHOP
 
-KINDS: Mapping[str, FurnishingKind] = by_name((*BUILDING, *KITCHEN, *OFFICE, *STORAGE, *WORKSHOP, *SHOP, *SMALL))
 """Kinds of furnishings by name."""
 _TOUCH = 1e-4
 """[m] Overlap that counts as touching."""
@@ -63,6 +55,7 @@ class Plan:
 
     Args:
         bench: The bench.
+        kinds: Furniture by name.
         rng: Random stream of the room.
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
@@ -73,6 +66,7 @@ class Plan:
     def __init__(
         self,
         bench: Bench,
+        kinds: Mapping[str, FurnishingKind],
         rng: np.random.Generator,
         *,
         x: tuple[float, float],
@@ -80,7 +74,8 @@ class Plan:
         height: float,
         clutter: float,
     ) -> None:
-        self.bench, self.rng, self.x, self.y, self.height, self.clutter = bench, rng, x, y, height, clutter
+        self.bench, self.kinds, self.rng, self.x, self.y = bench, kinds, rng, x, y
+        self.height, self.clutter = height, clutter
         self.walls = make_walls(x, y, floor=bench.floor, height=height)
         self.furnishings: list[Furnishing] = []
         self._taken: list[FloatArray] = [bench.workspace, bench.body]
@@ -95,7 +90,7 @@ class Plan:
             low: Height of its lower edge above the floor [m].
             size: Left out: drawn.
         """
-        wall, (width, depth, height) = self.walls[side], size or KINDS[kind].draw_size(self.rng)
+        wall, (width, depth, height) = self.walls[side], size or self.kinds[kind].draw_size(self.rng)
         opening = Opening(kind, along - width / 2, along + width / 2, low, low + height)
         if not wall.is_free(opening.start - 0.1, opening.end + 0.1, low, opening.high + 0.05):
             return False
@@ -122,7 +117,7 @@ class Plan:
             size: Left out: drawn.
             gap: Distance from the wall [m].
         """
-        wall, size = self.walls[side], size or KINDS[kind].draw_size(self.rng)
+        wall, size = self.walls[side], size or self.kinds[kind].draw_size(self.rng)
         if not wall.is_free(along - size[0] / 2, along + size[0] / 2, up + 0.02, min(up + size[2], wall.height)):
             return None
         return self._fit(kind, wall.frame(along, out=size[1] / 2 + gap + 0.001, up=up), size)
@@ -139,7 +134,7 @@ class Plan:
         """
         found = []
         for kind in kinds:
-            size = KINDS[kind].draw_size(self.rng)
+            size = self.kinds[kind].draw_size(self.rng)
             if start + size[0] > end:
                 continue
             made = self.against(side, kind, start + size[0] / 2, up=up, size=size)
@@ -151,7 +146,7 @@ class Plan:
         self, kind: str, x: tuple[float, float], y: tuple[float, float], *, yaw: float | None = None
     ) -> Furnishing | None:
         """Put a furnishing somewhere on a part of the floor [m], turned by an angle [rad] or any way."""
-        model = self._model(kind, KINDS[kind].draw_size(self.rng))
+        model = self._model(kind, self.kinds[kind].draw_size(self.rng))
         for _ in range(_TRIES):
             turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
             place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)), self.bench.floor)
@@ -166,17 +161,17 @@ class Plan:
         """Put a furnishing at x, y [m]; None where there is no room for it."""
         turn = quat_from_axis_angle((0, 0, 1), yaw)
         return self._fit(
-            kind, make_transform((*place, self.bench.floor + up), turn), size or KINDS[kind].draw_size(self.rng)
+            kind, make_transform((*place, self.bench.floor + up), turn), size or self.kinds[kind].draw_size(self.rng)
         )
 
     def lay(self, kind: str, place: tuple[float, float], *, yaw: float = 0.0) -> None:
         """Lay something flat onto the floor; other things may stand on it."""
         pose = make_transform((*place, self.bench.floor), quat_from_axis_angle((0, 0, 1), yaw))
-        self._add(kind, pose, KINDS[kind].draw_size(self.rng), blocks=False)
+        self._add(kind, pose, self.kinds[kind].draw_size(self.rng), blocks=False)
 
     def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
         """Hang something from the ceiling, where it ends above what cameras look through."""
-        size = size or KINDS[kind].draw_size(self.rng)
+        size = size or self.kinds[kind].draw_size(self.rng)
         pose = make_transform((*place, self.bench.floor + self.height - 0.002), (1, 0, 0, 0))
         made = self._make(kind, pose, size)
         if made.bounds[0, 2] > _HIGH:
@@ -201,7 +196,7 @@ class Plan:
         at = float(low[long])
         while at < high[long]:
             kind = kinds[int(self.rng.integers(len(kinds)))]
-            size = KINDS[kind].draw_size(self.rng)
+            size = self.kinds[kind].draw_size(self.rng)
             step = size[0] + 0.04
             if at + step > high[long]:
                 break
@@ -221,7 +216,7 @@ class Plan:
         """Set a thing onto the top of a furnishing at x, y [m], with its front to the room; None where it is taken."""
         turn = quat_from_axis_angle((0, 0, 1), self._facing(furnishing))
         pose = make_transform((*place, float(furnishing.bounds[1, 2]) + 0.001), turn)
-        return self._fit(kind, pose, KINDS[kind].draw_size(self.rng))
+        return self._fit(kind, pose, self.kinds[kind].draw_size(self.rng))
 
     def along(self, side: Side, furnishing: Furnishing) -> float:
         """Middle of a furnishing along a wall, from the start of the wall [m]."""
@@ -239,13 +234,14 @@ class Plan:
         """Add skirting and ceiling, and hang kinds at free places of the walls, each once or not at all."""
         for kind in wall_kinds:
             side = ("back", "left", "right")[int(self.rng.integers(3))]
-            size, up = KINDS[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
+            size, up = self.kinds[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
             along = float(self.rng.uniform(0.4, max(0.41, self.walls[side].length - 0.4)))
             self.against(side, kind, along, up=up, size=size)
+        _, depth, height = self.kinds["skirting"].low
         for wall in self.walls.values():
             for start, end in wall.feet():
-                pose = wall.frame((start + end) / 2, out=SKIRTING[0] / 2)
-                self._add("skirting", pose, (end - start, *SKIRTING), blocks=False)
+                pose = wall.frame((start + end) / 2, out=depth / 2)
+                self._add("skirting", pose, (end - start, depth, height), blocks=False)
         x, y = sum(self.x) / 2, sum(self.y) / 2
         pose = make_transform((x, y, self.bench.floor + self.height), (1, 0, 0, 0))
         self._add("ceiling", pose, (float(np.ptp(self.x)), float(np.ptp(self.y)), 0.0), blocks=False)
@@ -282,12 +278,14 @@ class Plan:
     def _model(self, kind: str, size: Size) -> list[Patch]:
         """Build a furnishing in its own frame."""
         modeler = Modeler()
-        KINDS[kind].build(modeler, size, self.rng)
+        self.kinds[kind].build(modeler, size, self.rng)
         return modeler.patches
 
     def _placed(self, kind: str, model: list[Patch], pose: FloatArray) -> Furnishing:
         count = sum(one.kind == kind for one in self.furnishings)
-        return Furnishing(f"{kind}_{count}", kind, tuple(placed(model, pose)), casts_shadow=not KINDS[kind].is_flat)
+        return Furnishing(
+            f"{kind}_{count}", kind, tuple(placed(model, pose)), casts_shadow=not self.kinds[kind].is_flat
+        )
 
     def _keep(self, made: Furnishing) -> Furnishing:
         self.furnishings.append(made)

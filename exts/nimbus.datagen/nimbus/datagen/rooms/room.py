@@ -10,6 +10,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.families import FURNISH
 from nimbus.datagen.rooms.furnishing import Furnishing
+from nimbus.datagen.rooms.kinds import KINDS
 from nimbus.datagen.rooms.look import RoomLook, draw_look
 from nimbus.datagen.rooms.plan import Bench, Plan
 from nimbus.datagen.rooms.settings import RoomSettings
@@ -62,6 +63,7 @@ def make_room(settings: RoomSettings, bench: Bench) -> Room:
     middle = (bench.lower[1] + bench.upper[1]) / 2 + aside
     plan = Plan(
         bench,
+        KINDS,
         rng,
         x=(back, back + depth),
         y=(middle - width / 2, middle + width / 2),

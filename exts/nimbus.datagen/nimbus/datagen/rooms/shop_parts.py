@@ -6,7 +6,7 @@ import numpy as np
 
 from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
 from nimbus.datagen.rooms.modeling import Modeler
-from nimbus.datagen.rooms.small_parts import any_color
+from nimbus.datagen.rooms.shared_parts import any_color
 
 
 def goods(m: Modeler, size: tuple[float, float], z: float, room: float, rng: np.random.Generator) -> None:

@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
-from nimbus.datagen.rooms.modeling import Color, Modeler
-
-
-def any_color(rng: np.random.Generator, *, value: tuple[float, float] = (0.25, 0.85)) -> Color:
-    """Draw a color that printed and dyed things have."""
-    import colorsys
-
-    hue, is_grey = float(rng.uniform()), rng.uniform() < 0.4
-    saturation = float(rng.uniform(0.02, 0.2) if is_grey else rng.uniform(0.25, 0.65))
-    return colorsys.hsv_to_rgb(hue, saturation, float(rng.uniform(*value)))
+from nimbus.datagen.rooms.modeling import Modeler
+from nimbus.datagen.rooms.shared_parts import any_color
 
 
 def _kettle(m: Modeler, size: Size, rng: np.random.Generator) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
-from nimbus.datagen.rooms.kitchen_parts import front
 from nimbus.datagen.rooms.modeling import Modeler
-from nimbus.datagen.rooms.small_parts import any_color
+from nimbus.datagen.rooms.shared_parts import any_color, front
 
 
 def _workbench(m: Modeler, size: Size, rng: np.random.Generator) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import PlacedObject, Quaternion, Vector, part_label
+from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.episode.layout import PlacedObject, Vector, part_label
 from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel

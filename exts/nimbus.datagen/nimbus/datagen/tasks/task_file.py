@@ -21,7 +21,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Quaternion, Vector
+from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Vector
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder

@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
-from nimbus.datagen.episode.layout import Quaternion, Vector
+from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.episode.layout import Vector
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.geometry.transforms import quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions

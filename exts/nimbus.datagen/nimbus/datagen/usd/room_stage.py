@@ -13,10 +13,11 @@ from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.rooms.furnishing import Furnishing
+from nimbus.datagen.rooms.kinds import KINDS
 from nimbus.datagen.rooms.look import TextureSlot
 from nimbus.datagen.rooms.modeling import Color, Patch
 from nimbus.datagen.rooms.outdoors import paint_outdoors, palette_image
-from nimbus.datagen.rooms.plan import KINDS, Bench
+from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import ROOM_VERSION, Room, make_room
 from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.textures.procedural import procedural_texture

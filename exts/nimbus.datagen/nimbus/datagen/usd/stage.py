@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import PhysicalLayout, Quaternion, Vector
+from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.rooms.plan import Bench

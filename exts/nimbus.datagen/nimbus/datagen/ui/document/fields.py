@@ -24,6 +24,7 @@ OBJECT_FIELDS = (
     ("yaw", "Heading: any, or a range such as [-30 deg, 30 deg]."),
     ("lying", "Share that lie: 33 %."),
     ("scale", "Times their size: [90 %, 110 %]."),
+    ("classes", "Other names for classes of the library: {fruit: organic, any: residual}."),
     ("distinct", "No kind twice in one episode: true or false."),
     ("anchored", "Fixed where they stand: true or false; empty: as the library says."),
     ("joints", "Where parts start, as shares of their range: {door: [0 %, 30 %]}."),

@@ -1,0 +1,81 @@
+"""Camera of a proposed task: everything in the picture, and as near as that allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.geometry.cameras import intrinsics, is_in_picture, project, world_T_camera
+from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
+
+_DISTANCES = np.arange(0.5, 1.6, 0.05)
+"""[m] From the middle of the work, the nearest first."""
+_ABOVE = 0.12
+"""[m] Above the table: the hand at work."""
+_MARGIN = 0.05
+"""Share of the picture that stays free along its edges."""
+_LEAST = 22.0
+"""[px] Width of the smallest thing: above what the doctor warns of, as layouts differ."""
+_GROWTH = (1.0, 1.25, 1.6, 2.0)
+"""Pictures are so many times as wide as those of the preset."""
+
+
+def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: Iterable[float]) -> dict[str, Any]:
+    """Place a camera that looks along the way of a preset.
+
+    Args:
+        preset: Its direction, field of view and size are taken.
+        regions: Where things start or are put.
+        top: Height of the table [m].
+        widths: Of the things that are handled [m].
+
+    Returns:
+        Entry of the task file.
+    """
+    given = CameraSettings.model_validate(presets("cameras")[preset])
+    assert given.look_at is not None
+    points = _corners(regions, top)
+    middle, back = (points.min(axis=0) + points.max(axis=0)) / 2, np.subtract(given.position, given.look_at)
+    back = back / np.linalg.norm(back)
+    position, camera = middle, None
+    for distance in _DISTANCES:
+        position = middle + distance * back
+        camera = _camera(position, middle, given)
+        if _are_inside(camera, points):
+            break
+    assert camera is not None
+    smallest = intrinsics(camera)[0, 0] * min(widths, default=math.inf) / np.linalg.norm(position - middle)
+    factor = next((factor for factor in _GROWTH if factor * smallest >= _LEAST), _GROWTH[-1])
+    entry: dict[str, Any] = {
+        "position": [round(float(value), 2) for value in position],
+        "look_at": [round(float(value), 2) for value in middle],
+        "vertical_fov": f"{math.degrees(given.vertical_fov):.0f} deg",
+    }
+    return entry | ({"size": [round(factor * side) for side in given.size]} if factor > 1 else {})
+
+
+def _corners(regions: Iterable[Region], top: float) -> FloatArray:
+    """Points (n, 3) of the boxes over regions [m]."""
+    found = []
+    for region in regions:
+        for x, y, z in np.ndindex(2, 2, 2):
+            half = np.multiply(region.size, (x - 0.5, y - 0.5))
+            found.append((*np.add(region.center, half), top + z * _ABOVE))
+    return np.array(found)
+
+
+def _camera(position: FloatArray, target: FloatArray, given: CameraSettings) -> Camera:
+    return given.model_copy(update={"position": tuple(position), "look_at": tuple(target)}).camera("front")
+
+
+def _are_inside(camera: Camera, points: FloatArray) -> bool:
+    pose = world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]
+    seen = project(camera, pose, points)
+    size = np.array((camera.width, camera.height))
+    seen[:, :2] = (seen[:, :2] - _MARGIN * size) / (1 - 2 * _MARGIN)
+    return bool(is_in_picture(camera, seen).all())
