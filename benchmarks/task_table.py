@@ -22,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
+sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
+from benchmarks.task_policies import RECORDS as POLICIES  # noqa: E402
+from benchmarks.task_policies import section  # noqa: E402
 from nimbus.datagen.execute.planner import SkillPlanner  # noqa: E402
 from nimbus.datagen.execute.recorder import largest_creep  # noqa: E402
 from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of  # noqa: E402
@@ -173,7 +175,7 @@ def page(records: Records) -> str:
             if a["failure"]
         )
         text += "".join(f"| {name} | {count} | {why} |\n" for why, count in reasons.most_common())
-    return text
+    return text + (section(json.loads(POLICIES.read_text())) if POLICIES.exists() else "")
 
 
 def skill_table(records: Records) -> str:
