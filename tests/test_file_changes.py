@@ -18,7 +18,7 @@ NAMED = "writes to the path that the user gave for it"
 ALLOWED = {
     "datagen.datasets.convert": TREE,
     "datagen.datasets.export": TREE,
-    "datagen.datasets.filter": TREE,
+    "datagen.datasets.native_copy": TREE,
     "datagen.store.episode_file.encode": STAGED,
     "datagen.store.episode_file.h264": STAGED,
     "datagen.store.folder": "makes the folder that the user gave for the dataset",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
@@ -37,21 +38,32 @@ class CompletedWork:
 
 
 def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
-    """Count completed work; the time grows with the ledger, not with the episodes asked for."""
-    variants = tuple(range(spec.variants))
-    finished = [len(ledger.finished(index, variants)) for index in ledger.touched(episodes=spec.episodes)]
+    """Count completed work; the time grows with the ledger, not with the episodes asked for.
+
+    Raises:
+        InputError: The folder holds episodes of other parts.
+    """
+    variants, (number, parts) = tuple(range(spec.variants)), spec.part
+    touched = ledger.touched(episodes=spec.episodes)
+    if others := [index for index in touched if index % parts != number - 1]:
+        what, instead = (
+            f"holds episode {others[0]}, which part {number} of {parts} has not",
+            "give each part its own --out",
+        )
+        raise InputError(what, where=spec.folder, instead=instead)
+    finished = [len(ledger.finished(index, variants)) for index in touched]
     return CompletedWork(
         settled=sum(finished),
         stored=ledger.stored_count(episodes=spec.episodes, variants=spec.variants),
-        missing=(len(spec.indices) or spec.episodes) - finished.count(spec.variants),
+        missing=spec.target // spec.variants - finished.count(spec.variants),
     )
 
 
 def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
     """Missing work by index, looked up as it is drawn."""
-    variants, wanted = tuple(range(spec.variants)), frozenset(spec.indices)
+    variants, wanted, (number, parts) = tuple(range(spec.variants)), frozenset(spec.indices), spec.part
     for index, is_known in _indices(ledger, spec.episodes):
-        if wanted and index not in wanted:
+        if (wanted and index not in wanted) or index % parts != number - 1:
             continue
         if not is_known:
             yield Missing(index=index, variants=variants)

@@ -34,6 +34,7 @@ PANELS: dict[str, dict[str, str]] = {
         "export": "write the stored episodes in a format that training code reads",
         "convert": "write a LeRobot dataset in another version or cut; no picture is encoded again",
         "filter": "write the episodes that meet a condition as a dataset of their own",
+        "merge": "write the parts of a dataset, made by run --part on several machines, as one",
         "card": "write the README.md of a dataset: figures, pictures, how to load it",
         "export-usd": "write a layout or a stored episode as one USD stage",
     },

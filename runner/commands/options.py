@@ -36,6 +36,22 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+@dataclass(frozen=True)
+class RunPart:
+    """Part of a run: its number, from 1, and how many there are."""
+
+    number: int = 1
+    count: int = 1
+
+
+def parse_part(text: str) -> RunPart:
+    """Parse the number of a part and how many there are, such as ``2/5``."""
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise ValueError(f"expected K/N, such as 2/5 for the second of five parts, found '{text}'")
+    return RunPart(int(match[1]), int(match[2]))
+
+
 def one_of(known: tuple[str, ...]) -> Callable[[str], str]:
     """Make the parser of one of several names."""
 

@@ -18,12 +18,14 @@ from nimbus.runner.commands.options import (
     Device,
     Images,
     Price,
+    RunPart,
     Seed,
     Serial,
     Skills,
     Stack,
     WorkerSplit,
     one_of,
+    parse_part,
     sample,
     whole,
     worker_split,
@@ -36,6 +38,10 @@ def command(
         str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder")
     ],
     episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    part: Annotated[
+        RunPart | None,
+        typer.Option("--part", metavar="K/N", parser=parse_part, help="part K of N, for nimbus merge (1/1)"),
+    ] = None,
     seed: Seed = 0,
     variants: Annotated[
         int,
@@ -118,6 +124,7 @@ def command(
         skills=tuple(_text(path.absolute(), "--skills") for path in skills or ()),
         seed=seed,
         episodes=episodes,
+        part=(part.number, part.count) if part else (1, 1),
         variants=variants,
         simulator=sim,
         planner=planner,

@@ -86,6 +86,8 @@ class CellSpec:
     episodes: int = 10
     indices: tuple[int, ...] = ()
     """Indices of the episodes, in order; the first ``episodes`` when empty."""
+    part: tuple[int, int] = (1, 1)
+    """Number of the part, from 1, and how many parts share the first ``episodes``: of n parts, k makes every n-th."""
     variants: int = 1
     simulator: str = "newton"
     planner: str = "ompl"
@@ -97,7 +99,8 @@ class CellSpec:
     @property
     def target(self) -> int:
         """Episodes asked for, variants counted."""
-        return (len(self.indices) or self.episodes) * self.variants
+        number, parts = self.part
+        return (len(self.indices) or len(range(number - 1, self.episodes, parts))) * self.variants
 
     @property
     def worker_environment(self) -> dict[str, str]:

@@ -201,8 +201,13 @@ def _ask(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
 def _command(environment: Environment, signals: RobotSignals, action: FloatArray) -> FloatArray:
     """The command (A,) of one action, which may be relative to the posture in which it is carried out."""
     posture = environment.present_action()
-    command = signals.command(action, posture)
     first = environment.step_count == 0
+    try:
+        command = signals.command(action, posture)
+    except PolicyFault as fault:
+        if first:
+            raise
+        raise WildAction(fault.detail) from None  # out of reach: the policy's own, as it comes again
     checked = check_actions(command[None], task=environment.conventions, posture=posture, execute=1, first=first)
     signals.asked(checked.actions[0])
     return checked.actions[0]

@@ -1,0 +1,145 @@
+"""Datasets of Nimbus made of rows and files of others: read, written into a stage, published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nimbus.datagen.datasets.convert.write_v30 import link
+from nimbus.datagen.datasets.export.publication import stage_of
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import sync_file, sync_folder
+from nimbus.datagen.files.own_files import move, remove_tree
+from nimbus.datagen.store.dataset_paths import DatasetPaths
+from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Run, TimeSpan
+from nimbus.datagen.store.publish import disk, replace_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRows:
+    """Rows of a dataset's ledger at one moment, with the folder that holds the files."""
+
+    folder: Path
+    info: DatasetInfo
+    attempts: Sequence[Attempt]
+    states: Sequence[EpisodeState]
+    """Settled episodes, or those that were asked for."""
+    runs: Sequence[Run] = field(default=())
+    spans: Sequence[TimeSpan] = field(default=())
+
+    @property
+    def stored(self) -> list[Attempt]:
+        """Attempts that have a file."""
+        return [attempt for attempt in self.attempts if attempt.path]
+
+
+def read_rows(folder: Path, *states: EpisodeStatus) -> DatasetRows:
+    """Read the rows of a dataset.
+
+    Args:
+        folder: Of the dataset.
+        states: Of the episodes to read.
+
+    Raises:
+        InputError: There is no dataset, or its ledger cannot be read.
+    """
+    info, ledger = read_info(folder), Ledger(folder, read_only=True)
+    try:
+        with ledger.snapshot():
+            return DatasetRows(
+                folder=folder,
+                info=info,
+                attempts=ledger.attempts(),
+                states=ledger.episodes(*states),
+                runs=ledger.runs(),
+                spans=ledger.spans(),
+            )
+    finally:
+        ledger.close()
+
+
+def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
+    """Refuse attempts whose files are not there the ledger's.
+
+    Raises:
+        InputError: One is missing, or of another size.
+    """
+    if lost := find_lost(folder, attempts):
+        what = "is missing, or not as large as the ledger says"
+        raise InputError(what, where=str(folder / lost), instead="see what 'nimbus verify' says")
+
+
+def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
+    """The first file of attempts, kept failures among them, that is not there as in the ledger; empty for none."""
+    inside = DatasetPaths(folder)
+    for attempt in attempts:
+        sizes = attempt.files if attempt.path else {}
+        sizes |= {attempt.failure.path: attempt.failure.byte_count} if attempt.failure else {}
+        if lost := next((name for name, size in sizes.items() if not has_size(inside.path(name), size)), ""):
+            return lost
+    return ""
+
+
+def count_stored(info: DatasetInfo, stored: Sequence[Attempt]) -> DatasetInfo:
+    """Describe a dataset that holds these attempts and no others."""
+    return replace(
+        info,
+        episode_count=len(stored),
+        step_count=sum(one.step_count for one in stored),
+        byte_count=sum(sum(one.files.values()) for one in stored),
+    )
+
+
+def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], report: Callable[[int], None]) -> None:
+    """Write a dataset into an empty folder; files are linked where the disk can do that.
+
+    Args:
+        tree: The folder.
+        info: Description of the dataset.
+        sources: Rows to write, with their files.
+        report: Called with how many episodes are yet to come.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    left = sum(len(source.stored) for source in sources)
+    with disk(tree):
+        for source in sources:
+            for attempt in source.attempts:
+                names = [*(attempt.files if attempt.path else ()), *([attempt.failure.path] if attempt.failure else ())]
+                for name in names:
+                    link((source.folder / name).resolve(), tree / name)
+                if attempt.path:
+                    report(left := left - 1)
+    ledger = Ledger(tree)
+    try:
+        with ledger.batch():
+            for source in sources:
+                ledger.record(*source.attempts, *source.states, *source.runs, *source.spans)
+    finally:
+        ledger.close()
+    replace_text(tree / INFO_NAME, info_text(info))
+
+
+def publish_tree(stage: Path, out: Path) -> None:
+    """Give a whole dataset in a stage its place.
+
+    Raises:
+        StorageError: The disk is full; nothing was published.
+    """
+    tree = stage / "tree"
+    with disk(stage):
+        for path in tree.rglob("*"):
+            if path.is_file():
+                sync_file(path)
+        for place in (tree, tree / "episodes"):
+            sync_folder(place)
+        if out.exists():
+            out.rmdir()
+        move(tree, out)
+        sync_folder(out.parent)
+        remove_tree(stage_of(out))

@@ -1,0 +1,35 @@
+"""``nimbus merge PART… --out OUT``: parts that several machines made, as one dataset."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nimbus.runner.commands.options import AsJson, NewFolder
+from nimbus.runner.system.output import write_json
+
+
+def command(
+    parts: Annotated[list[Path], typer.Argument(metavar="PART...", parser=Path, help="folders of datasets")],
+    *,
+    out: NewFolder,
+    as_json: AsJson = False,
+) -> int:
+    """Merge and print what came together."""
+    from nimbus.datagen.datasets.merge import merge_parts
+    from nimbus.runner.monitor.output_summary import print_place, report_pending
+    from nimbus.runner.system.console import TerminalConsole
+
+    made = merge_parts(parts, out, report=report_pending)
+    if as_json:
+        write_json(asdict(made) | {"out": str(made.out)})
+        return 0
+    console = TerminalConsole()
+    stood = "" if made.is_new else " (it stood here already)"
+    doubled = f", {made.doubled} of them in several parts" if made.doubled else ""
+    console.print(f"merged: {made.episode_count} episodes of {made.part_count} parts{doubled}{stood}", soft_wrap=True)
+    print_place(made.out, console)
+    return 0
