@@ -1,4 +1,7 @@
-"""Results of an evaluation: ``evaluation.json``, which holds no times and is the same however the work was spread."""
+"""Results of an evaluation: ``evaluation.json``, which holds no times and is the same however the work was spread.
+
+Faults that were repeated differ from run to run: a server was killed, or not. They lie apart, in ``faults.json``.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from pathlib import Path
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.episode.trajectory import FAULTS, Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import as_typed, read_plain
+from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 
-NAME = "evaluation.json"
+NAME, FAULTS_NAME = "evaluation.json", "faults.json"
 MOST_FAULTS = 0.01
 """Share of the layouts that may be lost to faults of the policy before the result is invalid."""
 
@@ -110,18 +113,18 @@ class Evaluation:
         return dict(sorted(found.items()))
 
     def to_text(self) -> str:
-        """As JSON, with the figures that readers want first."""
+        """As JSON, with the figures that readers want first, and without faults that were repeated."""
         low, high = self.interval
         figures = {
             "success": self.success_count,
             "of": len(self.judged),
             "rate": round(self.success_count / max(1, len(self.judged)), 4),
             "interval_95": [round(low, 4), round(high, 4)],
-            "faults": self.fault_count,
             "is_valid": self.is_valid,
             "reasons": self.reasons(),
         }
-        return to_json({"figures": figures, "evaluation": self}, indent=1) + "\n"
+        plain = replace(self, layouts=tuple(replace(one, faults=0) for one in self.layouts))
+        return to_json({"figures": figures, "evaluation": plain}, indent=1) + "\n"
 
 
 def rate_text(count: int, of: int, interval: tuple[float, float]) -> str:
@@ -161,7 +164,10 @@ def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
 
 
 def write_evaluation(folder: Path, evaluation: Evaluation) -> Path:
-    """Write the file of results."""
+    """Write the file of results, and that of the faults where there are any."""
+    faults = {str(one.index): one.faults for one in evaluation.layouts if one.faults}
+    if faults or (folder / FAULTS_NAME).exists():
+        replace_text(folder / FAULTS_NAME, to_json(faults) + "\n")
     replace_text(folder / NAME, evaluation.to_text())
     return folder / NAME
 
@@ -180,4 +186,9 @@ def read_evaluation(folder: Path) -> Evaluation:
         raise InputError("no evaluation", where=str(path), instead="give the folder of a nimbus evaluate")
     held = read_plain(path)
     found = held.get("evaluation") if isinstance(held, dict) else None
-    return as_typed(Evaluation, found, where=str(path))
+    evaluation, beside = as_typed(Evaluation, found, where=str(path)), path.with_name(FAULTS_NAME)
+    if not beside.is_file():
+        return evaluation
+    faults = as_typed(dict[str, Count], read_plain(beside), where=str(beside))
+    layouts = tuple(replace(one, faults=faults.get(str(one.index), 0)) for one in evaluation.layouts)
+    return replace(evaluation, layouts=layouts)

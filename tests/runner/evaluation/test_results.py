@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.runner.evaluation.compare import compare
 from nimbus.runner.evaluation.layouts import parse_layouts
-from nimbus.runner.evaluation.results import Evaluation, LayoutResult, read_evaluation, write_evaluation
+from nimbus.runner.evaluation.results import NAME, Evaluation, LayoutResult, read_evaluation, write_evaluation
 from nimbus.runner.evaluation.show import lines_of
 
 BASE = Evaluation(task="t", task_hash="1", policy="p", split="evaluation", seed=0, execute=8, limit=100)
@@ -53,6 +53,16 @@ def test_wild_actions_are_failures_unless_all_are():
     assert (len(found.judged), found.fault_count, found.is_valid) == (10, 0, True)
     assert not evaluation("wwf").is_valid
     assert "every layout ended with a wild action" in "\n".join(lines_of(evaluation("ww")))
+
+
+def test_repeated_faults_lie_apart(tmp_path: Path):
+    plain, spoiled = evaluation(".x"), evaluation(".x")
+    spoiled = replace(spoiled, layouts=(replace(spoiled.layouts[0], faults=2), spoiled.layouts[1]))
+    for name, found in (("plain", plain), ("spoiled", spoiled)):
+        (tmp_path / name).mkdir()
+        write_evaluation(tmp_path / name, found)
+        assert read_evaluation(tmp_path / name) == found
+    assert (tmp_path / "plain" / NAME).read_bytes() == (tmp_path / "spoiled" / NAME).read_bytes()
 
 
 def test_results_are_read_as_written(tmp_path: Path):
