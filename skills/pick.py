@@ -133,6 +133,8 @@ class Pick(Skill):
         if moved > _MOVED:
             return SkillFailure(Reason.KNOCKED_OVER, f"{self.object} was moved by {moved * 100:.0f} cm")
         counts = ", ".join(f"{count} {status}" for status, count in attempts.items())
+        if why := arm.model(self.object).not_graspable:
+            counts = f"not graspable at its import, {why}" + (f"; {counts}" if counts else "")
         return SkillFailure(Reason.NO_GRASP, counts or "no grasp of this shape")
 
     def _back_off(self, arm: Workcell) -> None:

@@ -24,6 +24,7 @@ from nimbus.datagen.assets.decisions import (
     synonyms_of,
 )
 from nimbus.datagen.assets.found import FoundAsset, FoundPart, found_from_plain
+from nimbus.datagen.assets.grasp_trials import try_grasps
 from nimbus.datagen.assets.pages import write_page
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.read import OutsideLook, join_surfaces, read_surface
@@ -33,8 +34,11 @@ from nimbus.datagen.objects.prepared.index import CARD_NAME, SHAPE_NAME, AssetEn
 from nimbus.datagen.objects.prepared.library import build_model
 from nimbus.datagen.objects.prepared.shape_file import AssetShape, shape_bytes
 from nimbus.datagen.objects.shapes.shape import frame_at
+from nimbus.datagen.robots.robot_file import read_robot
 
 _FRICTION = 0.7
+GRASPING_ROBOT = "panda"
+"""Robot whose gripper tries the grasps; the grasps of a gripper of another size are found at a pick, as without it."""
 
 
 def prepare_asset(
@@ -63,9 +67,13 @@ def prepare_asset(
         if job.asset.refused:
             raise InputError(job.asset.refused, instead="")
         made = job.make()
+        known = replace(known, **job.entry_fields(made))
+        trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
+        made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
+        held = sum(one.holds for one in trials.grasps)
+        known = replace(known, grasps=held, not_graspable=trials.not_graspable)
         shape = shape_bytes(made)
         (folder / SHAPE_NAME).write_bytes(shape)
-        known = replace(known, **job.entry_fields(made))
         model = build_model("", known, made)
     except InputError as error:
         refused = error.what + (f"; {error.instead}" if error.instead else "")

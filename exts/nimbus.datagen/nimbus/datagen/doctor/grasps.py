@@ -74,6 +74,7 @@ def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
 def check_grasps(case: Case) -> Iterator[Diagnostic]:
     """Count the grasps of each variant that a group may draw."""
     for step, group in _once(case):
+        yield from _not_graspable(case, group)
         shapes = _grippers(case)
         most = max(1, _MOST_VARIANTS // max(1, len(case.kinds(group))))
         counts = {
@@ -90,6 +91,18 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
             for variant, scale, count in rows
         }
         yield from _tell(case, step.keys, group, counts, shapes)
+
+
+def _not_graspable(case: Case, group: str) -> Iterator[Diagnostic]:
+    """Name the kinds of a group of which no grasp held when they were imported."""
+    library = case.library(group)
+    if not isinstance(library, PreparedLibrary):
+        return
+    why = {kind: line for kind in case.kinds(group) if (line := library.entries[kind].not_graspable)}
+    if why:
+        what = f"{len(why)} of {len(case.kinds(group))} kinds are not graspable, as the import found out: "
+        what += "; ".join(f"'{kind}': {line}" for kind, line in list(why.items())[:_FEW])
+        yield _about_kinds(case, group, what, [kind for kind in case.kinds(group) if kind not in why])
 
 
 def check_graspable(case: Case) -> Iterator[Diagnostic]:

@@ -17,7 +17,7 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.disturbance_watch import DisturbanceWatch
 from nimbus.datagen.execute.execution_noise import NOISY_PHASES, draw_execution_noise, noise_scale
 from nimbus.datagen.execute.gripper_control import GripperControl
-from nimbus.datagen.execute.motions.grasps import grasp_axes
+from nimbus.datagen.execute.motions.grasps import grasp_axes, prefer_tried
 from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler, wait_for_way
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.execute.world_state import SimulatedWorld
@@ -104,13 +104,15 @@ class SimulatedWorkcell(SimulatedWorld):
             canonical: The nearest to the canonical grasp come first; else those that hold it most firmly.
         """
         closing = self.scene.tool_pose(np.asarray(self.robot.arm.home))[:2, 1] if canonical else None
-        return rank_grasps(
+        ranked = rank_grasps(
             grasp_axes(self.objects[name], self.robot.gripper.shape),
             self.pose(name),
             table_height=self.lowest_point(name),
             limit=limit,
             home_heading=None if closing is None else float(np.arctan2(closing[1], closing[0])),
         )
+        shape = self.robot.gripper.shape
+        return prefer_tried(ranked, self.model(name), self.pose(name), shape, table_height=self.lowest_point(name))
 
     @contextmanager
     def step(self, skill: str, target: str) -> Iterator[None]:

@@ -55,6 +55,8 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         frames={name: _moved(frame, factor) for name, frame in model.frames.items()},
         cavities={name: box * factor for name, box in model.cavities.items()},
         ball=model.ball * factor,
+        tried_grasps=(),
+        not_graspable="",
     )
 
 

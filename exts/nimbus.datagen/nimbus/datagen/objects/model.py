@@ -103,6 +103,17 @@ class MovingPart:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TriedGrasp:
+    """A grasp that was lifted and shaken in physics when the object was imported."""
+
+    object_T_tool: FloatArray
+    """(4, 4) as of a grasp."""
+    width: float
+    """Distance of the contacts [m]."""
+    holds: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObjectModel:
     """One variant of one kind, in its own frame: origin at the centre of its bounds, z along its upright axis."""
 
@@ -155,6 +166,10 @@ class ObjectModel:
     """What moves on it; shape, inertia and pieces above are of the rest, ``mass`` is of all."""
     anchored: bool = False
     """Fixed where it stands."""
+    tried_grasps: tuple[TriedGrasp, ...] = ()
+    """Those of the import of an object."""
+    not_graspable: str = ""
+    """Reason why no grasp of it held when it was imported, else empty."""
 
     @property
     def texture(self) -> ImageArray:

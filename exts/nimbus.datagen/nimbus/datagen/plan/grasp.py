@@ -13,6 +13,8 @@ GRASP_VERSION = 1
 """Version of the search for grasps: raise it when it finds others."""
 _FINGER_ROOM = 0.006
 """The open pads are so much further apart than what they close on [m]."""
+_SAME_PLACE, _SAME_WAY = 0.008, 0.95
+"""[m] Along each axis, and the cosine, within which two grasps are nearly one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +105,16 @@ class Grasp:
     def resembles(self, other: Grasp) -> bool:
         """Whether the other holds nearly the same place from nearly the same side, fingers swapped or not."""
         one, two = self.object_T_tool, other.object_T_tool
-        if np.abs(one[:3, 3] - two[:3, 3]).max() > 0.008:
+        if np.abs(one[:3, 3] - two[:3, 3]).max() > _SAME_PLACE:
             return False
-        return bool(one[:3, 2] @ two[:3, 2] > 0.95 and abs(one[:3, 1] @ two[:3, 1]) > 0.95)
+        return bool(one[:3, 2] @ two[:3, 2] > _SAME_WAY and abs(one[:3, 1] @ two[:3, 1]) > _SAME_WAY)
+
+    def find_alike(self, poses: FloatArray) -> NDArray[np.bool_]:
+        """Find out which of some ``object_T_tool``, (K, 4, 4), it resembles, (K,)."""
+        own = self.object_T_tool
+        near = np.abs(poses[:, :3, 3] - own[:3, 3]).max(axis=1) <= _SAME_PLACE
+        near &= poses[:, :3, 2] @ own[:3, 2] > _SAME_WAY
+        return near & (np.abs(poses[:, :3, 1] @ own[:3, 1]) > _SAME_WAY)
 
 
 def find_axes(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
@@ -16,6 +16,7 @@ from nimbus.datagen.random_streams import generator
 if TYPE_CHECKING:
     from nimbus.datagen.arrays import FloatArray
     from nimbus.datagen.episode.layout import PlacedObject
+    from nimbus.datagen.objects.model import ObjectModel
     from nimbus.datagen.plan.grasp import GraspAxes
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
@@ -39,6 +40,8 @@ _PUTS_DOWN = np.cos(np.radians(62))
 """The object can be put down later: at rest, the hand would come so far from above."""
 _ABOVE_TABLE = 0.003
 """[m] Then, the finger tips stay so far above what it is put on."""
+_MOST_TILT, _MOST_HELD = 1.1, 40
+"""[rad] From straight down, and number, of grasps that are taken because they held at import."""
 _NEAR = 0.03
 """[m] What is so near to the tool's x-z plane can touch the palm."""
 
@@ -51,8 +54,12 @@ def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
 @lru_cache(maxsize=512)
 def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
     """The same, of a variant of a library that is open."""
-    model = open_library(library).model(kind, variant, scale)
-    rng = generator(0, "grasps", kind, variant)
+    return find_model_axes(open_library(library).model(kind, variant, scale), gripper)
+
+
+def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
+    """The same, of a model."""
+    rng = generator(0, "grasps", model.kind, model.variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
     return find_axes(
@@ -64,6 +71,48 @@ def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, sca
         min_width=_THINNEST_WALL,
         open_inside=True,
     )
+
+
+def prefer_tried(
+    ranked: list[Grasp], model: ObjectModel, world_T_object: FloatArray, gripper: GripperShape, *, table_height: float
+) -> list[Grasp]:
+    """Order ranked grasps by what was tried at import: those that held, those not tried, those that did not hold.
+
+    Where none of the ranked ones held, those that did come first as they were tried, the least tilted before.
+
+    Args:
+        ranked: Best first.
+        model: The object.
+        world_T_object: (4, 4)
+        gripper: What is to close.
+        table_height: Height of what the object lies on [m].
+    """
+    if not any(one.holds for one in model.tried_grasps):
+        return ranked
+    turns = _ROUND_THE_AXIS if model.symmetry == "revolution" else _ROUND_THE_AXIS[:1]
+    about_z = np.array([make_transform((0, 0, 0), quat_from_axis_angle((0, 0, 1), turn)) for turn in turns])
+    poses = np.array([about_z @ one.object_T_tool for one in model.tried_grasps]).reshape(-1, 4, 4)
+    holds = np.repeat([one.holds for one in model.tried_grasps], len(turns))
+    widths = np.repeat([one.width for one in model.tried_grasps], len(turns))
+    marks = [set(holds[grasp.find_alike(poses)].tolist()) for grasp in ranked]
+    best = [grasp for grasp, mark in zip(ranked, marks, strict=True) if True in mark]
+    if not best:
+        best = [
+            Grasp(world_T_tool=world_T_object @ pose, object_T_tool=pose, width=float(width), score=0.0)
+            for pose, width in zip(poses[holds], widths[holds], strict=True)
+            if width <= gripper.max_width
+        ]
+        best = sorted((grasp for grasp in best if _is_above(grasp, gripper, table_height)), key=lambda one: one.tilt)
+    others = [grasp for grasp, mark in zip(ranked, marks, strict=True) if not mark]
+    failed = [grasp for grasp, mark in zip(ranked, marks, strict=True) if mark == {False}]
+    return [*best[:_MOST_HELD], *others, *failed]
+
+
+def _is_above(grasp: Grasp, gripper: GripperShape, height: float) -> bool:
+    """Check that a hand comes from above, and that its open fingers stay above a height [m]."""
+    half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
+    pose = grasp.world_T_tool
+    return grasp.tilt < _MOST_TILT and bool(pose[2, 3] - np.abs(pose[2, :3]) @ half > height + 1e-3)
 
 
 def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:

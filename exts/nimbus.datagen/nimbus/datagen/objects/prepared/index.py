@@ -42,6 +42,10 @@ class AssetEntry:
     """Names of its rest poses."""
     rooms: tuple[str, ...] = ()
     """Names of its cavities."""
+    grasps: int = 0
+    """Grasps that held when they were lifted and shaken."""
+    not_graspable: str = ""
+    """Reason why none did, else empty."""
     source: str
     """File or folder that was imported."""
     path: str

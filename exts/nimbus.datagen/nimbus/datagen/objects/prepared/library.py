@@ -103,6 +103,8 @@ def build_model(library: str, entry: AssetEntry, shape: AssetShape) -> ObjectMod
         cavities=shape.cavities,
         open_inside=True,
         anchored=entry.anchored,
+        tried_grasps=shape.grasps,
+        not_graspable=entry.not_graspable,
     )
 
 

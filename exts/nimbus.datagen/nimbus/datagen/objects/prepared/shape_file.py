@@ -14,7 +14,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
-from nimbus.datagen.objects.model import RestPose
+from nimbus.datagen.objects.model import RestPose, TriedGrasp
 from nimbus.datagen.objects.prepared.index import AGAIN
 from nimbus.datagen.objects.shapes.contact import Piece
 
@@ -46,6 +46,7 @@ class AssetShape:
     """(4, 4)"""
     cavities: dict[str, FloatArray]
     """(2, 3) [m]"""
+    grasps: tuple[TriedGrasp, ...] = ()
 
 
 def shape_bytes(shape: AssetShape) -> bytes:
@@ -56,6 +57,7 @@ def shape_bytes(shape: AssetShape) -> bytes:
     poses = shape.rest_poses
     arrays["rest_names"] = np.array([pose.name for pose in poses], dtype="U16")
     arrays["rests"] = np.array([(*pose.wxyz, pose.height, pose.tilt_margin) for pose in poses])
+    arrays["grasps"] = np.array([(*one.object_T_tool[:3].ravel(), one.width, one.holds) for one in shape.grasps])
     for sort in ("keypoints", "frames", "cavities"):
         named: dict[str, FloatArray] = getattr(shape, sort)
         arrays[f"{sort}_names"] = np.array(list(named), dtype="U80")
@@ -94,6 +96,12 @@ def _shape(arrays: dict[str, Any]) -> AssetShape:
         rest_poses=tuple(
             RestPose(name=str(name), wxyz=(w, x, y, z), height=height, tilt_margin=margin)
             for name, (w, x, y, z, height, margin) in rows
+        ),
+        grasps=tuple(
+            TriedGrasp(
+                object_T_tool=np.vstack([row[:12].reshape(3, 4), [0, 0, 0, 1]]), width=float(row[12]), holds=row[13] > 0
+            )
+            for row in arrays.get("grasps", np.zeros(0)).reshape(-1, 14)
         ),
         **named,
     )
