@@ -1,4 +1,4 @@
-"""``nimbus assets import PATH… --out LIB``: a prepared library of meshes that others made."""
+"""``nimbus assets``: a prepared library of meshes that others made, and words for what is in it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.runner.commands.options import one_of, whole
+from nimbus.runner.commands.options import one_of, open_model, whole
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
+    from nimbus.datagen.assets.annotate import Annotation
+    from nimbus.datagen.language_model.client import LanguageModel
     from nimbus.datagen.objects.prepared.index import AssetEntry
 
-_ACTIONS = ("import",)
+_ACTIONS = ("import", "annotate")
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="import", parser=one_of(_ACTIONS), help="what to do")],
+    action: Annotated[str, typer.Argument(metavar="import|annotate", parser=one_of(_ACTIONS), help="what to do")],
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=Path, help="mesh files, folders, zip or tar files, Python wheels"),
+        typer.Argument(metavar="PATH", parser=Path, help="mesh files, folders, archives, Python wheels; or LIB"),
     ],
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="LIB", parser=Path, help="folder of the library")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="LIB", parser=Path, help="import: folder of the library")
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets at once; 0.5 to 2 GB each")
     ] = max(1, (os.cpu_count() or 1) // 2),
@@ -35,11 +39,30 @@ def command(
     license: Annotated[
         str, typer.Option("--license", metavar="ID", parser=str, help="of what is imported, where its files say none")
     ] = "",
+    model: Annotated[
+        str, typer.Option("--model", metavar="URL", parser=str, help="annotate: an OpenAI-compatible server")
+    ] = "",
+    model_name: Annotated[
+        str, typer.Option("--model-name", metavar="NAME", parser=str, help="of the model (the only one of the server)")
+    ] = "",
+    budget: Annotated[
+        int, typer.Option("--budget", metavar="N", parser=whole(1, 10**9), help="tokens of all questions and replies")
+    ] = 1_000_000,
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
+    ] = None,
 ) -> int:
-    """Import, and print a line for each asset."""
+    """Import, or write captions and synonyms; print a line for each asset."""
+    if action == "annotate":
+        if len(paths) != 1 or out is not None:
+            what = "takes one library, and no --out"
+            raise InputError(what, where="nimbus assets annotate", instead="write 'nimbus assets annotate LIB'")
+        return _annotate(paths[0], open_model(model, model_name, budget, replay, paths[0]) if model or replay else None)
     from nimbus.datagen.assets.import_library import import_assets
 
-    del action
+    if out is None:
+        raise InputError("no library to import into", where="--out", instead="write --out LIB")
     if not paths:
         raise InputError("no source", where="PATH", instead="give a folder, an archive or a mesh file")
     made = import_assets(paths, out, jobs=jobs, only=only, license=license, report=_report)
@@ -50,6 +73,21 @@ def command(
     if restricted:
         write_out(f"licence {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
     return 0 if accepted else 1
+
+
+def _annotate(folder: Path, model: LanguageModel | None) -> int:
+    """Annotate a library; 1 where the tokens did not suffice."""
+    from nimbus.datagen.assets.annotate import annotate_library
+
+    def report(words: Annotation, number: int, count: int) -> None:
+        synonyms = f" ({', '.join(words.synonyms)})" if words.synonyms else ""
+        dropped = f"; dropped: {'; '.join(words.dropped)}" if words.dropped else ""
+        write_out(single_line(f"{number}/{count} {words.kind}: {words.caption}{synonyms}{dropped}") + "\n")
+
+    made, stopped = annotate_library(folder, model, report=report)
+    tokens = f", {model.spent} tokens" if model else ""
+    write_out(f"{len(made)} annotated{tokens}{f'; {stopped}' if stopped else ''}: {folder}\n")
+    return 1 if stopped else 0
 
 
 def _report(entry: AssetEntry, seconds: float, number: int, count: int) -> None:

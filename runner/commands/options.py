@@ -6,13 +6,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nimbus.datagen.errors import suggest
+from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
 
+if TYPE_CHECKING:
+    from nimbus.datagen.language_model.client import LanguageModel
+
+_REPLIES = "replies"
+"""Folder with the questions to a model and its replies."""
 IMAGES = ("lossless", "video", "both", "none")
 FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
 ACTIONS = ("joint", "joint_relative", "tool_pose", "tool_delta")
@@ -164,3 +169,18 @@ Workers = Annotated[
     WorkerSplit | None,
     typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
 ]
+
+
+def open_model(url: str, name: str, budget: int, replay: Path | None, out: Path) -> LanguageModel:
+    """Open a model, or the replies that an earlier run kept."""
+    from nimbus.datagen.language_model.client import LanguageModel, Limits
+    from nimbus.datagen.language_model.exchange import Address
+    from nimbus.datagen.language_model.records import RecordFolder
+
+    limits = Limits(budget=budget)
+    if replay is None:
+        return LanguageModel(RecordFolder(out / _REPLIES), Address.from_environment(url), name, limits)
+    if url:
+        raise InputError("replies are read or asked for, not both", where="--replay", instead="leave --model out")
+    inside = replay / _REPLIES
+    return LanguageModel(RecordFolder(inside if inside.is_dir() else replay, is_complete=True), limits=limits)

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.runner.commands.options import NewFolder, Seed, Skills, whole
+from nimbus.runner.commands.options import NewFolder, Seed, Skills, open_model, whole
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.language_model.client import LanguageModel
     from nimbus.datagen.propose.proposals import Proposal
-
-_REPLIES = "replies"
-"""Folder beside the tasks with the questions to a model and its replies."""
 
 
 def command(
@@ -81,7 +77,7 @@ def command(
         if name not in FAMILIES:
             raise InputError(f"unknown family '{name}'", where="--family", instead=suggest(name, FAMILIES))
     writer = InstructionWriter.check(languages or (), seed=seed)
-    asked = _open_model(model, model_name, budget, replay, out) if model or replay else None
+    asked = open_model(model, model_name, budget, replay, out) if model or replay else None
     if words and asked is None:
         instead = "give --model URL too: the grammar takes no words"
         raise InputError(f"no model reads '{words[:60]}'", where="WORDS", instead=instead)
@@ -104,21 +100,6 @@ def command(
     if isinstance(source, ModelSource):
         write_out(f"tokens     {source.model.spent}{f'; {source.spent}' if source.spent else ''}\n")
     return 0 if sum(bool(proposal.name) for proposal in proposals) == count else 1
-
-
-def _open_model(url: str, name: str, budget: int, replay: Path | None, out: Path) -> LanguageModel:
-    """Open a model, or the replies that an earlier run kept."""
-    from nimbus.datagen.language_model.client import LanguageModel, Limits
-    from nimbus.datagen.language_model.exchange import Address
-    from nimbus.datagen.language_model.records import RecordFolder
-
-    limits = Limits(budget=budget)
-    if replay is None:
-        return LanguageModel(RecordFolder(out / _REPLIES), Address.from_environment(url), name, limits)
-    if url:
-        raise InputError("replies are read or asked for, not both", where="--replay", instead="leave --model out")
-    inside = replay / _REPLIES
-    return LanguageModel(RecordFolder(inside if inside.is_dir() else replay, is_complete=True), limits=limits)
 
 
 def _line(proposal: Proposal) -> str:

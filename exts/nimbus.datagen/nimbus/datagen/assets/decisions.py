@@ -11,7 +11,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.categories import Category, categories, find_category
+from nimbus.datagen.objects.categories import Category, find_category
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 Value = str | float
@@ -181,15 +181,6 @@ def decide_mass(
     ]
     (mass, why), *others = [*ranked, *doubted]
     return Decision(value=mass, why=why, others=tuple(others))
-
-
-def synonyms_of(category: str) -> tuple[str, ...]:
-    """List other words for a category."""
-    found = find_category((category,))
-    if found is None:
-        return ()
-    words = (found[0], *categories()[found[0]].words[:_RANKED])
-    return tuple(word.replace("_", " ") for word in words if word.replace("_", " ") != category)
 
 
 def _length(metres: float) -> str:

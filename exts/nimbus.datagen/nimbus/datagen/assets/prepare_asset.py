@@ -12,7 +12,9 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.assets import stages
+from nimbus.datagen.assets.annotate import describe
 from nimbus.datagen.assets.card import Additions, card_text
+from nimbus.datagen.assets.color_names import measure_colors
 from nimbus.datagen.assets.decisions import (
     Decision,
     Value,
@@ -21,7 +23,6 @@ from nimbus.datagen.assets.decisions import (
     decide_mass,
     decide_scale,
     flat,
-    synonyms_of,
 )
 from nimbus.datagen.assets.found import FoundAsset, FoundPart, found_from_plain
 from nimbus.datagen.assets.grasp_trials import try_grasps
@@ -72,6 +73,9 @@ def prepare_asset(
         made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
         held = sum(one.holds for one in trials.grasps)
         known = replace(known, grasps=held, not_graspable=trials.not_graspable)
+        words = describe(known)
+        known = replace(known, caption=words.caption, synonyms=words.synonyms)
+        job.found["caption"] = words.caption
         shape = shape_bytes(made)
         (folder / SHAPE_NAME).write_bytes(shape)
         model = build_model("", known, made)
@@ -199,7 +203,7 @@ class _Job:
         return {
             "object_class": _identifier(str(values["class"])),
             "category": str(values["category"]),
-            "synonyms": synonyms_of(str(values["category"])),
+            "color_names": measure_colors(shape),
             "size": (x, y, z),
             "mass": float(values["mass"]),
             "friction": float(values["friction"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.prepared.index import AssetEntry
 from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ratio, Streams, register
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.task_file import wording_fields
@@ -44,7 +45,12 @@ class LanguageRandomization(LayoutRandomization):
     frames: tuple[Annotated[str, AfterValidator(_holds_the_instruction)], ...] = Field(
         FRAMES, min_length=1, description="sentences round the instruction, to choose from"
     )
-    categories: Ratio = Field(0.5, ge=0, le=1, description="how often an object is called by its category")
+    categories: Ratio = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="how often an object is called by its category, of imported ones also by a caption or a synonym",
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a sentence, and for each object whether its category names it."""
@@ -53,6 +59,10 @@ class LanguageRandomization(LayoutRandomization):
         drawn: Draws = {"frame": frame}
         for item in draft.objects:
             if by_category := bool(streams(item.name).uniform() < self.categories):
-                draft.names[item.name] = open_library(item.library).kind(item.kind).category
+                kind = open_library(item.library).kind(item.kind)
+                draft.names[item.name] = kind.category
+                if isinstance(kind, AssetEntry) and kind.caption:
+                    names = (kind.category, kind.caption, *kind.synonyms)
+                    draft.names[item.name] = str(streams(f"{item.name} words").choice(names))
             drawn[item.name] = {"by_category": by_category}
         return drawn

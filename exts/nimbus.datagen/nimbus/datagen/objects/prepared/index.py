@@ -31,6 +31,11 @@ class AssetEntry:
     object_class: str = "object"
     category: str = ""
     synonyms: tuple[str, ...] = ()
+    """Other names for its category."""
+    caption: str = ""
+    """Noun phrase without an article, such as ``red soup can``."""
+    color_names: tuple[str, ...] = ()
+    """Colors of its surface, the largest first."""
     size: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
     """[m] Of its bounds."""
     mass: Finite = 0.0

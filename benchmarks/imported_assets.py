@@ -1,0 +1,368 @@
+"""Real meshes through ``nimbus assets import`` and into a robot's hand.
+
+    pip download --no-deps pybullet robosuite metaworld mani_skill
+    python benchmarks/imported_assets.py import --wheels . --out work
+    python benchmarks/imported_assets.py pick place masses faulty --out work
+
+``import`` reads the rigid things of four wheels; it goes on where it was. ``pick`` attempts every thing of graspable
+size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes
+a third of them. ``masses`` weighs solids with the sizes and names of 15 YCB objects, ``faulty`` imports 40 broken
+files. Each part adds its rows to ``figures.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+import numpy as np  # noqa: E402
+import trimesh  # noqa: E402
+import yaml  # noqa: E402
+
+from nimbus.datagen.assets.decisions import decide_category, decide_mass  # noqa: E402
+from nimbus.datagen.assets.found import FoundAsset  # noqa: E402
+from nimbus.datagen.assets.import_library import import_assets  # noqa: E402
+from nimbus.datagen.errors import InputError  # noqa: E402
+from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
+from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
+from nimbus.datagen.objects.prepared.index import AssetEntry, read_index  # noqa: E402
+from nimbus.datagen.random_streams import generator  # noqa: E402
+from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
+from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
+from nimbus.datagen.tasks.task import load_task  # noqa: E402
+from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
+
+WHEELS = {
+    "pybullet": (
+        *(
+            "*random_urdfs/?[05]0/*.urdf",
+            "*random_urdfs/?[27]5/*.urdf",
+            "pybullet_data/[cdjlst][ueoro]*.urdf",
+            "*_data/jenga/*.urdf",
+        ),
+        *("*_data/toys/*.obj", "*_data/torus/*.obj", "*_data/*_data/bunny.obj", "*_data/objects/*.urdf"),
+    ),
+    "robosuite": ("*assets/objects/*",),
+    "metaworld": ("*assets/objects/*",),
+    "mani_skill": ("*envs/tasks/[fh]*", "*deformable_manipulation/*", "*trifinger/objects/*", "*scene_builder/*"),
+}
+"""Rigid things by wheel: robots, and each 25th of pybullet's random objects, are left out of the patterns."""
+NO_THING = "moving part"
+LAYOUTS, WANTED = 10, 6
+"""Layouts of a pick, and those that must succeed."""
+_PICK = """robot: panda
+scene: table
+regions:
+  start: {{on: table, center: [0.5, 0.0], size: [0.3, 0.4]}}
+objects:
+  item: {{library: {library}/, kinds: [{kind}], count: 1, region: start, yaw: any}}
+steps: [pick: item]
+success: [held: item]
+instructions: ["Pick up {{item}}."]
+"""
+_PLACE = """robot: panda
+scene: table
+regions:
+  start: {{on: table, center: [0.5, 0.1], size: [0.3, 0.3]}}
+  goal: {{on: table, center: [0.5, -0.25], size: [0.25, 0.2]}}
+objects:
+  item: {{library: {library}/, kinds: [{kind}], count: 1, region: start, yaw: any}}
+steps: [pick: item, place: {{object: item, on: goal}}]
+success: [on: {{object: item, support: goal}}, at_rest: item, gripper_clear]
+instructions: ["Move {{item}}."]
+"""
+YCB = {
+    "003_cracker_box": ((0.06, 0.16, 0.21), 411),
+    "004_sugar_box": ((0.038, 0.089, 0.175), 514),
+    "005_tomato_soup_can": ((0.066, 0.101), 349),
+    "006_mustard_bottle": ((0.05, 0.085, 0.175), 603),
+    "007_tuna_fish_can": ((0.085, 0.033), 171),
+    "008_pudding_box": ((0.035, 0.11, 0.089), 187),
+    "009_gelatin_box": ((0.028, 0.085, 0.073), 97),
+    "010_potted_meat_can": ((0.05, 0.097, 0.082), 370),
+    "011_banana": ((0.036, 0.19), 66),
+    "017_orange": ((0.073,), 47),
+    "021_bleach_cleanser": ((0.065, 0.098, 0.25), 1131),
+    "024_bowl": ((0.159, 0.053), 147),
+    "025_mug": ((0.08, 0.082), 118),
+    "036_wood_block": ((0.085, 0.085, 0.2), 729),
+    "056_tennis_ball": ((0.0647,), 58),
+}
+"""Sizes [m] of box, cylinder or ball, and masses [g], as published (Calli et al. 2015). The fruits are of plastic."""
+
+
+def main() -> int:
+    """Measure the parts that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="+", choices=("import", "pick", "place", "masses", "faulty"))
+    parser.add_argument("--wheels", type=Path, default=Path(), help="folder of the four wheels")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the library, tasks and figures")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are picked and placed")
+    args = parser.parse_args()
+    prepare_libraries()
+    args.out.mkdir(parents=True, exist_ok=True)
+    file = args.out / "figures.json"
+    figures: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    for part in args.parts:
+        if part == "import":
+            import_wheels(args.wheels, args.out, figures)
+        elif part in ("pick", "place"):
+            attempt_things(
+                part, args.out, figures.setdefault(part, {}), tuple(map(int, args.part.split("/"))), file, figures
+            )
+        elif part == "masses":
+            figures[part] = measure_masses()
+        else:
+            figures[part] = import_faulty(args.out / "faulty")
+        file.write_text(json.dumps(figures, indent=1))
+        sys.stdout.write(f"{part}: {json.dumps(summary(part, figures, args.out))}\n")
+    return 0
+
+
+def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
+    """Import every set, and keep the processor time of each asset."""
+    seconds: dict[str, float] = figures.setdefault("seconds", {})
+
+    def report(entry: AssetEntry, took: float, number: int, count: int) -> None:
+        seconds[entry.kind] = took
+        (out / "figures.json").write_text(json.dumps(figures, indent=1))
+        sys.stderr.write(f"{entry.kind}: {entry.refused or 'accepted'} ({took:.1f} s)\n")
+
+    for name, patterns in WHEELS.items():
+        for pattern in patterns:
+            try:
+                import_assets(sorted(wheels.glob(f"{name}-*.whl")), out / "library", only=pattern, report=report)
+            except InputError as error:
+                sys.stderr.write(f"{name} {pattern}: {error}\n")
+
+
+def rigid(out: Path) -> list[AssetEntry]:
+    """Entries of the library without moving parts."""
+    return [entry for entry in read_index(out / "library")[0].kinds if NO_THING not in entry.refused]
+
+
+def graspable(out: Path, gripper: float = 0.074) -> list[str]:
+    """Kinds whose narrowest side fits between the fingers, those that the import calls not graspable among them."""
+    return [
+        entry.kind
+        for entry in rigid(out)
+        if not entry.refused and min(entry.size) <= gripper and max(entry.size) <= 0.3
+    ]
+
+
+def attempt_things(
+    part: str, out: Path, rows: dict[str, Any], share: tuple[int, ...], file: Path, figures: dict[str, Any]
+) -> None:
+    """Attempt each thing until it is clear that it can, or cannot, be picked; placed is each once."""
+    text, most, wanted = (_PICK, LAYOUTS, WANTED) if part == "pick" else (_PLACE, 1, 1)
+    for kind in graspable(out)[share[0] :: share[1]]:
+        if kind in rows:
+            continue
+        path, begin = out / f"{part}_{kind}.yaml", time.process_time()
+        path.write_text(text.format(library=(out / "library").resolve(), kind=kind))
+        good, lines = 0, []
+        try:
+            task = load_task(path)
+            assets = load_assets(task)
+            simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+            for index in range(most):
+                layout = draw_physical(task, assets, seed=0, index=index)
+                streams = partial(generator, 0, index, "attempt", 0)
+                outcome = run_attempt(task, simulation, layout, streams=streams, planner="ompl").outcome
+                good += outcome.success
+                lines += [] if outcome.success else [f"{outcome.phase} {outcome.reason}: {outcome.detail}"]
+                if good >= wanted or len(lines) > most - wanted:
+                    break
+        except InputError as error:
+            lines.append(str(error))
+        path.unlink()
+        rows[kind] = {"good": good, "bad": lines, "is_enough": good >= wanted, "seconds": time.process_time() - begin}
+        file.write_text(json.dumps(figures, indent=1))
+        sys.stderr.write(f"{part} {kind}: {good} good, {lines[:2]}\n")
+
+
+def measure_masses() -> dict[str, Any]:
+    """Decide masses of solids with the sizes and names of YCB objects, and compare with the published ones."""
+    rows: dict[str, Any] = {}
+    for name, (size, grams) in YCB.items():
+        shape = len(size)
+        volume = (
+            np.prod(size)
+            if shape == 3
+            else np.pi * size[0] ** 2 / 4 * size[1]
+            if shape == 2
+            else np.pi * size[0] ** 3 / 6
+        )
+        asset = FoundAsset(name=name, path=f"{name}/google_16k/textured.obj", layout="ycb", words=(name[4:],))
+        category = decide_category(asset, {})[1]
+        mass = float(decide_mass(asset, category, volume=float(volume), longest=max(size), given={}).value)
+        rows[name] = {"decided": 1000 * mass, "published": grams, "factor": 1000 * mass / grams}
+    return rows
+
+
+def import_faulty(folder: Path) -> dict[str, Any]:
+    """Import one broken file after another: each is to cost a line, or be repaired, and none its process."""
+    things = folder / "things"
+    things.mkdir(parents=True, exist_ok=True)
+    for name, make in FAULTS.items():
+        make(things / name)
+    lines: dict[str, Any] = {}
+    import_assets(
+        [things], folder / "library", report=lambda entry, took, *_: lines.update({entry.path: (entry.refused, took)})
+    )
+    return lines
+
+
+def _box(change: Callable[[trimesh.Trimesh], object], **options: Any) -> Callable[[Path], None]:
+    """Write a block after a change."""
+
+    def write(path: Path) -> None:
+        mesh = trimesh.creation.box((0.05, 0.04, 0.06))
+        change(mesh)
+        mesh.export(path, **options)
+
+    return write
+
+
+def _text(text: str) -> Callable[[Path], None]:
+    return _bytes(text.encode())
+
+
+def _bytes(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
+
+
+def _scaled(*factors: float) -> Callable[[Path], None]:
+    return _box(lambda mesh: mesh.apply_scale(factors))
+
+
+def _cut(keep: float, suffix: str) -> Callable[[Path], None]:
+    """Write the first share of a good file."""
+
+    def write(path: Path) -> None:
+        content: Any = trimesh.creation.icosphere(subdivisions=2, radius=0.03).export(file_type=suffix)
+        content = content.encode() if isinstance(content, str) else content
+        path.write_bytes(content[: int(keep * len(content))])
+
+    return write
+
+
+def _nan(path: Path) -> None:
+    path.write_text("v nan 0 0\nv 1 nan 0\nv 0 1 nan\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n")
+
+
+_TRIANGLE = "v 0 0 0\nv 0.05 0 0\nv 0 0.05 0\n"
+_GLTF = '{"asset": {"version": "2.0"}, "meshes": [{"primitives": [{"attributes": {"POSITION": 0}%s}]}]%s}'
+_USD = '#usda 1.0\ndef Mesh "a"\n{\n%s}\n'
+FAULTS: dict[str, Callable[[Path], None]] = {
+    "empty.obj": _text(""),
+    "empty.glb": _bytes(b""),
+    "empty.stl": _bytes(b""),
+    "empty.ply": _bytes(b""),
+    "empty.usda": _text("#usda 1.0\n"),
+    "points.obj": _text(_TRIANGLE),
+    "lines.obj": _text(_TRIANGLE + "l 1 2\nl 2 3\n"),
+    "one_triangle.obj": _text(_TRIANGLE + "f 1 2 3\n"),
+    "one_point.obj": _text("v 1 1 1\n" * 4 + "f 1 2 3\nf 2 3 4\nf 1 2 4\nf 1 3 4\n"),
+    "nan.obj": _nan,
+    "infinite.obj": _text(_TRIANGLE.replace("0.05", "inf") + "v 0 0 1\nf 1 2 3\nf 1 2 4\nf 1 3 4\nf 2 3 4\n"),
+    "huge_numbers.obj": _scaled(1e30, 1e30, 1e30),
+    "index_beyond.obj": _text(_TRIANGLE + "f 1 2 900\n"),
+    "index_zero.obj": _text(_TRIANGLE + "f 0 0 0\n"),
+    "index_words.obj": _text(_TRIANGLE + "f a b c\n"),
+    "flat.stl": _scaled(1, 1, 1e-6),
+    "line.stl": _scaled(1, 1e-7, 1e-7),
+    "kilometres.glb": _scaled(2e4, 2e4, 2e4),
+    "micrometres.glb": _scaled(1e-6, 1e-6, 1e-6),
+    "open_half.obj": _box(lambda mesh: mesh.update_faces(np.arange(12) < 6)),
+    "half_a_ball.stl": lambda path: _half_ball(path),
+    "words.glb": _text("this is no model\n" * 50),
+    "words.stl": _text("this is no model\n" * 50),
+    "words.ply": _text("this is no model\n" * 50),
+    "words.obj": _text("this is no model\n" * 50),
+    "words.usda": _text("this is no model\n" * 50),
+    "zip.usdz": _bytes(b"PK\x03\x04" + b"\0" * 200),
+    "page.glb": _text("<html><body>404 Not Found</body></html>"),
+    "pointer.glb": _text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12345\n"),
+    "cut.glb": _cut(0.5, "glb"),
+    "cut.stl": _cut(0.5, "stl"),
+    "cut.ply": _cut(0.5, "ply"),
+    "cut_head.glb": _cut(0.02, "glb"),
+    "noise.glb": _bytes(np.random.default_rng(0).bytes(5000)),
+    "noise.stl": _bytes(np.random.default_rng(1).bytes(5000)),
+    "noise.ply": _bytes(
+        b"ply\nformat binary_little_endian 1.0\nelement vertex 99\n" + np.random.default_rng(2).bytes(999)
+    ),
+    "draco.gltf": _text(_GLTF % ("", ', "extensionsRequired": ["KHR_draco_mesh_compression"]')),
+    "no_accessor.gltf": _text(_GLTF % (', "indices": 7', "")),
+    "no_points.usda": _text(_USD % "int[] faceVertexCounts = [3]\nint[] faceVertexIndices = [0, 1, 2]\n"),
+    "two_billion.usda": _text(
+        _USD
+        % "int[] faceVertexCounts = [2000000000]\nint[] faceVertexIndices = [0, 1, 2]\npoint3f[] points = [(0, 0, 0)]\n"
+    ),
+    "cyclic.urdf": _text(
+        '<robot name="a"><link name="b"/><link name="c"/><joint type="fixed"><parent link="b"/><child link="c"/>'
+        '</joint><joint type="fixed"><parent link="c"/><child link="b"/></joint></robot>'
+    ),
+    "entities.urdf": _text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>'),
+}
+
+
+def _half_ball(path: Path) -> None:
+    ball = trimesh.creation.icosphere(subdivisions=4, radius=0.03)
+    ball.update_faces(ball.triangles_center[:, 2] > 0.004 * np.sin(9 * ball.triangles_center[:, 0] * 100))
+    ball.export(path)
+
+
+def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Figures of a part in a few words."""
+    rows = figures.get(part, {})
+    if part == "import":
+        entries = rigid(out)
+        good = [entry for entry in entries if not entry.refused]
+        cards = [yaml.safe_load((out / "library" / entry.kind / "asset.yaml").read_text()) for entry in good]
+        errors = [float(card["found"]["looks"].split("off by ")[1].split()[0]) for card in cards]
+        return {
+            "read": f"{len(good)} of {len(entries)}",
+            "refused": {entry.kind: entry.refused for entry in entries if entry.refused},
+            "CPU [s], median": statistics.median(figures["seconds"][entry.kind] for entry in good),
+            "image error [levels], median": statistics.median(errors),
+            "not graspable": {entry.kind: entry.not_graspable for entry in good if entry.not_graspable},
+        }
+    if part == "masses":
+        return {"within twice": sum(0.5 <= row["factor"] <= 2 for row in rows.values()), "of": len(rows)}
+    if part == "faulty":
+        crashed = [name for name, (line, _) in rows.items() if "process" in line or "signal" in line]
+        taken = [name for name, (line, _) in rows.items() if not line]
+        return {
+            "files": len(FAULTS),
+            "refused": len(rows) - len(taken),
+            "accepted": taken,
+            "ended": crashed,
+            "slowest [s]": max(took for _, took in rows.values()),
+        }
+    enough = [kind for kind, row in rows.items() if row["is_enough"]]
+    return {
+        "things": len(rows),
+        "enough": len(enough),
+        "not": {kind: row["bad"][:1] for kind, row in rows.items() if kind not in enough},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""Captions and synonyms of a library's kinds: from what was measured, or by a language model, checked against that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nimbus.datagen.assets.color_names import COLORS
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
+from nimbus.datagen.language_model.records import ModelQuestion
+from nimbus.datagen.language_model.reply import Answer
+from nimbus.datagen.objects.categories import find_category, split_words
+from nimbus.datagen.objects.prepared.index import INDEX_NAME, AssetEntry, index_text, read_index
+from nimbus.datagen.store.folder_lock import lock_folder
+
+_LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
+"""Most letters and words of a caption, and synonyms that are kept."""
+_PLAIN = re.compile(r"[a-z][a-z' -]*")
+_FLAT, _LONG = 0.35, 2.2
+"""Ratios of the shortest side to the middle one, and of the longest one to it, of what is flat, and long."""
+_SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
+_SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
+"""[m] Longest sides of which a word for the size is true."""
+_SHAPES = {"flat": "flat", "thin": "flat", "long": "long", "slender": "long", "elongated": "long"}
+_COLORS = {name: name for name in COLORS} | {"grey": "gray", "violet": "purple", "golden": "yellow", "beige": "brown"}
+_PARTS = ("handle", "lid", "cap", "label", "knob", "button", "base", "top")
+"""Words for parts of a thing, which are no category of their own here."""
+_SYSTEM = """You name things for instructions to a robot. Fill in the form for one thing.
+caption: a noun phrase of 2 to 8 words in lower case, without an article and without numbers, such as "red soup can with
+a white label". It ends in or holds the category. It names no color, size or material that is not stated.
+synonyms: up to four other common names of this category of thing, in lower case; none if you know no good one."""
+_SCHEMA = {
+    "type": "object",
+    "properties": {"caption": {"type": "string"}, "synonyms": {"type": "array", "items": {"type": "string"}}},
+    "required": ["caption", "synonyms"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotation:
+    """Words for one kind."""
+
+    kind: str
+    caption: str
+    synonyms: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+    """Lines on what a model wrote that was not kept."""
+
+
+def annotate_library(
+    folder: Path, model: LanguageModel | None, *, report: Callable[[Annotation, int, int], None]
+) -> tuple[list[Annotation], str]:
+    """Write captions and synonyms into the index of a library; what a model was asked before is not asked again.
+
+    Args:
+        folder: The library.
+        model: Without one they follow from category, shape and color.
+        report: Called with each kind's words, its number and the count.
+
+    Returns:
+        The words, and the reason why there are no more, empty where all are there.
+
+    Raises:
+        InputError: The folder is no library, or the model cannot be asked; what it answered before is kept.
+    """
+    if not (folder / INDEX_NAME).is_file():
+        raise InputError(
+            f"no {INDEX_NAME} in it", where=str(folder), instead="name a library of 'nimbus assets import'"
+        )
+    lock = lock_folder(folder)
+    made: dict[str, Annotation] = {}
+    stopped = ""
+    try:
+        index = read_index(folder)[0]
+        entries = [entry for entry in index.kinds if not entry.refused]
+        try:
+            for number, entry in enumerate(entries, 1):
+                made[entry.kind] = describe(entry) if model is None else _ask(entry, model)
+                report(made[entry.kind], number, len(entries))
+        except BudgetSpent as error:
+            stopped = str(error)
+        finally:
+            kinds = tuple(_with(entry, made.get(entry.kind)) for entry in index.kinds)
+            write_atomic(folder / INDEX_NAME, index_text(replace(index, kinds=kinds)), durable=True, shared=False)
+    finally:
+        lock.release()
+    return list(made.values()), stopped
+
+
+def _with(entry: AssetEntry, words: Annotation | None) -> AssetEntry:
+    return entry if words is None else replace(entry, caption=words.caption, synonyms=words.synonyms)
+
+
+def describe(entry: AssetEntry) -> Annotation:
+    """Write a caption of category, shape and color, and the wider name of the category as a synonym."""
+    known = find_category((entry.category,))
+    noun = entry.category if known else "thing"
+    words = [shape] if (shape := shape_of(entry)) and not known else []
+    caption = " ".join([*words, " and ".join(entry.color_names), noun]).strip()
+    wider = (known[0].replace("_", " "),) if known else ()
+    return Annotation(kind=entry.kind, caption=caption, synonyms=tuple(word for word in wider if word != noun))
+
+
+def shape_of(entry: AssetEntry) -> str:
+    """Name a shape that its sides make plain: ``flat``, ``long`` or none."""
+    low, middle, high = sorted(entry.size)
+    if low < _FLAT * middle:
+        return "flat"
+    return "long" if high > _LONG * middle else ""
+
+
+def _ask(entry: AssetEntry, model: LanguageModel) -> Annotation:
+    answer = model.ask(_question(entry))
+    return check_words(entry, answer)
+
+
+def _question(entry: AssetEntry) -> ModelQuestion:
+    """Write the question about a kind: nothing of it but what was measured and its category."""
+    sides = " x ".join(f"{100 * side:.3g}" for side in entry.size)
+    noun = describe(entry).caption.split(" ")[-1] if not find_category((entry.category,)) else entry.category
+    lines = (f"category: {noun}", f"size: {sides} cm", f"colors: {', '.join(entry.color_names) or 'not known'}")
+    shape = shape_of(entry)
+    return ModelQuestion(_SYSTEM, "\n".join([*lines, f"shape: {shape}"] if shape else lines), _SCHEMA, "words")
+
+
+def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
+    """Keep of a model's words what agrees with the measured fields; the measured caption stands in for a false one."""
+    own = describe(entry)
+    if answer.fault:
+        return replace(own, dropped=(answer.fault,))
+    caption, listed = answer.value.get("caption"), answer.value.get("synonyms")
+    dropped = []
+    if why := _fault(entry, caption):
+        dropped.append(f"caption {_short(caption)}: {why}")
+        caption = own.caption
+    kept = list(own.synonyms)
+    for word in listed if isinstance(listed, list) else []:
+        if why := _synonym_fault(entry, word):
+            dropped.append(f"synonym {_short(word)}: {why}")
+        elif word not in kept and word != entry.category and len(kept) < _SYNONYMS:
+            kept.append(word)
+    return Annotation(kind=entry.kind, caption=str(caption), synonyms=tuple(kept), dropped=tuple(dropped))
+
+
+def _fault(entry: AssetEntry, text: object) -> str:
+    """Find what is wrong with a noun phrase about a kind; empty where nothing is."""
+    if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS:
+        return f"no plain words, at most {_LETTERS} letters"
+    words = re.split(r"[ -]+", text.strip())
+    if len(words) > _WORDS or words[0] in ("a", "an", "the"):
+        return f"more than {_WORDS} words, or an article"
+    for word in words:
+        if word in _COLORS and _COLORS[word] not in entry.color_names:
+            return f"it is {' and '.join(entry.color_names) or 'of no measured color'}, not {word}"
+        low, high = _SIZES.get(word, (0.0, 9.0))
+        if not low <= max(entry.size) <= high:
+            return f"it is {100 * max(entry.size):.3g} cm long, not {word}"
+        if word in _SHAPES and _SHAPES[word] != shape_of(entry):
+            return f"its sides are not those of something {word}"
+    return _category_fault(entry, words)
+
+
+def _category_fault(entry: AssetEntry, words: list[str]) -> str:
+    """Check that words name the category of a kind, and no other that its own name does not hold."""
+    known = find_category((entry.category,))
+    own = split_words(entry.category.replace(" ", "_")) if known else ["thing"]
+    if not any(words[at : at + len(own)] == own for at in range(len(words))):
+        return f"it does not name the category '{' '.join(own)}'"
+    named = {*own, *split_words(entry.kind), *_PARTS}
+    for word in words:
+        other = find_category((word,))
+        if other and word not in named and (known is None or other[0] != known[0]):
+            return f"'{word}' is another category"
+    return ""
+
+
+def _synonym_fault(entry: AssetEntry, text: object) -> str:
+    """Check that a synonym is known as a name of the same category: a model alone is not believed."""
+    if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS // 2:
+        return "no plain words"
+    known, found = find_category((entry.category,)), find_category((text.replace(" ", "_"),))
+    if known is None:
+        return "its category is not known"
+    if any(word in _COLORS or word in _SIZES for word in text.split()):
+        return "a name holds no color or size"
+    if found is None or found[0] != known[0]:
+        return f"not known as a name of a {known[0].replace('_', ' ')}"
+    return ""
+
+
+def _short(value: object) -> str:
+    return repr(value)[:60]
