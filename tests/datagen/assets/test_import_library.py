@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,25 @@ import pytest
 import trimesh
 
 from nimbus.datagen.assets.import_library import import_assets
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.grasps import check_grasps
+from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.prepared.index import AssetEntry, AssetIndex, index_text, read_index
 from nimbus.datagen.objects.prepared.library import PreparedLibrary
+from nimbus.datagen.tasks.task import load_task
 from tests.support.refusals import refusal
+
+PICK = """robot: panda
+scene: table
+regions:
+  start: {on: table, center: [0.5, 0.0], size: [0.3, 0.3]}
+objects:
+  item: {library: lib/, kinds: all, region: start}
+steps: [pick: item]
+success: [held: item]
+instructions: ["Pick {item}."]
+"""
 
 
 def make_things(folder: Path) -> Path:
@@ -179,3 +195,18 @@ def test_a_large_index_opens_fast(tmp_path: Path) -> None:
     begin = time.process_time()
     library = PreparedLibrary(tmp_path)
     assert len(library.kinds) == 14_000 and time.process_time() - begin < 1.0
+
+
+def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "lib"
+    shutil.copytree(things[1], out)
+    index, _ = read_index(out)
+    assert all(entry.grasps >= 3 and not entry.not_graspable for entry in index.kinds if not entry.refused)
+    kinds = tuple(
+        replace(kind, not_graspable="0 of 9 grasps held") if kind.kind == "apple" else kind for kind in index.kinds
+    )
+    (out / "index.json").write_text(index_text(replace(index, kinds=kinds)))
+    (tmp_path / "task.yaml").write_text(PICK)
+    task = load_task(tmp_path / "task.yaml")
+    found = " ".join(finding.what for finding in check_grasps(Case(task, load_assets(task))))
+    assert "1 of 3 kinds are not graspable, as the import found out: 'apple': 0 of 9 grasps held" in found

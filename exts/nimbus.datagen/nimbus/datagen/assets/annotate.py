@@ -101,9 +101,10 @@ def describe(entry: AssetEntry) -> Annotation:
     known = find_category((entry.category,))
     noun = entry.category if known else "thing"
     words = [shape] if (shape := shape_of(entry)) and not known else []
-    caption = " ".join([*words, " and ".join(entry.color_names), noun]).strip()
-    wider = (known[0].replace("_", " "),) if known else ()
-    return Annotation(kind=entry.kind, caption=caption, synonyms=tuple(word for word in wider if word != noun))
+    words += [" and ".join(entry.color_names)] if entry.color_names else []
+    wider = known[0].replace("_", " ") if known else ""
+    synonyms = (wider,) if wider != noun and noun.endswith(wider) and wider else ()
+    return Annotation(kind=entry.kind, caption=" ".join([*words, noun]), synonyms=synonyms)
 
 
 def shape_of(entry: AssetEntry) -> str:
