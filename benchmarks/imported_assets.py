@@ -40,6 +40,7 @@ from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.objects.prepared.index import AssetEntry, read_index  # noqa: E402
 from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
+from nimbus.datagen.robots.robot_file import read_robot  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 from nimbus.datagen.tasks.task import load_task  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
@@ -60,6 +61,8 @@ WHEELS = {
 }
 """Rigid things by wheel: robots, and each 25th of pybullet's random objects, are left out of the patterns."""
 NO_THING = "moving part"
+_LONGEST = 0.3
+"""[m] Of what is picked: longer things do not fit into the region."""
 LAYOUTS, WANTED = 10, 6
 """Layouts of a pick, and those that must succeed."""
 _PICK = """robot: panda
@@ -153,13 +156,11 @@ def rigid(out: Path) -> list[AssetEntry]:
     return [entry for entry in read_index(out / "library")[0].kinds if NO_THING not in entry.refused]
 
 
-def graspable(out: Path, gripper: float = 0.074) -> list[str]:
-    """Kinds whose narrowest side fits between the fingers, those that the import calls not graspable among them."""
-    return [
-        entry.kind
-        for entry in rigid(out)
-        if not entry.refused and min(entry.size) <= gripper and max(entry.size) <= 0.3
-    ]
+def graspable(out: Path) -> list[str]:
+    """List kinds of graspable size: the narrowest side fits between the fingers, or the import held it somewhere."""
+    most = read_robot("panda").gripper.shape.max_width
+    kinds = (entry for entry in rigid(out) if not entry.refused and max(entry.size) <= _LONGEST)
+    return [entry.kind for entry in kinds if entry.grasps or min(entry.size) <= most]
 
 
 def attempt_things(
