@@ -39,6 +39,7 @@ class Insert(Skill):
     """
 
     main = "object"
+    frames = {"object": "tip", "into": "{hole}"}
     needs = ("held(object)", "peg_for(object, into)")
     gives = ("inserted(object, into)", "empty_hand")
     object: ObjectReference = Field(description="The peg; it must be in the gripper.")

@@ -162,6 +162,13 @@ def test_a_part_that_a_kind_lacks_is_named():
     assert "open_by.joint: a drawer cabinet has no part 'door'" in real_complaint(opened.replace("drawer_0", "door"))
 
 
+def test_a_frame_that_a_kind_lacks_is_named():
+    text = changed("- home", "- pick: items[0]\n  - insert: {object: 'items[0]', into: 'items[1]'}").replace(
+        "bins[item.class]", "recycling"
+    )
+    assert "a can has no frame 'tip'" in real_complaint(text)
+
+
 def test_distractors_of_no_kind_are_refused():
     with pytest.raises(InputError, match=r"randomize\.distractors\.kinds: expected .*, found \[\]"):
         parse_task(changed("camera: {position: 5 cm}", "distractors: {region: start, kinds: []}"))

@@ -121,6 +121,8 @@ class Statement(StrictModel, ABC):
     """Raise it when what it does changes: runs of another version do not continue a dataset."""
     main: ClassVar[str] = ""
     """The parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
+    frames: ClassVar[dict[str, str]] = {}
+    """Frames that objects need, by the parameter that names the object; ``{hole}`` stands for its value."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:

@@ -107,6 +107,11 @@ def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: A
         if joint is not None and joint not in parts:
             place = (*step.keys, "joint")
             raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=suggest(joint, parts))
+    if frame := type(step.statement).frames.get(str(keys[len(step.keys)] if len(keys) > len(step.keys) else "")):
+        frame, known = frame.format(**dict(step.statement)), library.model(thing.kind, 0).frames
+        if frame not in known:
+            instead = f"{suggest(frame, known)}; frames of an imported kind go under 'add' in its asset.yaml"
+            raise task.error(keys, f"a {_said(thing.kind)} has no frame '{frame}'", instead=instead)
     for field, point in points_of(step):
         if (*step.keys, field) == keys and point.feature not in ("center", "top"):
             known = known_features(features(library.model(thing.kind, 0)))
