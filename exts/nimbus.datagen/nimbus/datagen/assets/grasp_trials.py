@@ -20,6 +20,8 @@ from nimbus.datagen.robots.robot import Gripper
 
 TRIED = 8
 """Grasps of a rest pose that are tried."""
+_LOOKED_AT = 24
+"""Grasps of a rest pose among which they are: where the fingers have no room, none is tried."""
 _ENOUGH = 3
 """Grasps of a rest pose that hold: the others are not tried."""
 _HEADINGS = (0.0, np.pi / 2)
@@ -27,8 +29,8 @@ _HEADINGS = (0.0, np.pi / 2)
 _STEP_RATE = 2400.0
 """[Hz] As in the default simulator: creep in the hand is proportional to the step."""
 _ROOM = 0.01
-"""[m] Of each pad to the object before the hand closes, where it opens so wide."""
-_CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.2, 0.15, 0.1, 0.6, 0.25
+"""[m] Of each pad to the object before the hand closes, where fully open fingers touch it."""
+_CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
 """[s] Of the closing, until the fingers stand, until the object hangs still, of the shake, and of the rest after it."""
 _SHAKE, _SWINGS = 4.0, 3.0
 """[m/s²] along each axis of the hand, of a fast arm, and swings in the shake along each axis."""
@@ -41,6 +43,7 @@ _HEAVIEST_FINGER = 0.015
 _TORSION, _ROLLING = 0.005, 2e-3
 """[m] Friction about the normal and of rolling, as of objects in the default simulator."""
 _OUTCOMES = {
+    "blocked": "without room for the fingers",
     "missed": "missed by the fingers",
     "slipped": "slipped out when shaken",
     "crept": "crept in the hand",
@@ -76,12 +79,14 @@ def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
     tried: list[TriedGrasp] = []
     counts: Counter[str] = Counter()
     held: Counter[str] = Counter()
+    closed: Counter[str] = Counter()
     for rest, grasp in candidates:
-        if held[rest.name] >= _ENOUGH:
+        if held[rest.name] >= _ENOUGH or closed[rest.name] >= TRIED:
             continue
         outcome = hand.try_grasp(rest, grasp)
         counts[outcome] += 1
         held[rest.name] += outcome == "held"
+        closed[rest.name] += outcome != "blocked"
         tried.append(TriedGrasp(object_T_tool=grasp.object_T_tool, width=grasp.width, holds=outcome == "held"))
     failed = ", ".join(f"{counts[name]} {words}" for name, words in _OUTCOMES.items() if counts[name])
     share = f"{counts['held']} of {len(tried)} grasps held" + (f": {failed}" if failed else "")
@@ -97,12 +102,12 @@ def _candidates(model: ObjectModel, axes: GraspAxes, rest: RestPose) -> Iterator
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
     headings = _HEADINGS[:1] if model.symmetry == "revolution" and abs(pose[2, 2]) > 0.9 else _HEADINGS
-    ranked = [rank_grasps(axes, pose, limit=TRIED, home_heading=heading) for heading in headings]
-    ranked.append(rank_grasps(axes, pose, limit=TRIED))
+    ranked = [rank_grasps(axes, pose, limit=_LOOKED_AT, home_heading=heading) for heading in headings]
+    ranked.append(rank_grasps(axes, pose, limit=_LOOKED_AT))
     found: list[Grasp] = []
-    for place in range(TRIED):
+    for place in range(_LOOKED_AT):
         for grasp in (grasps[place] for grasps in ranked if place < len(grasps)):
-            if len(found) < TRIED and not any(map(grasp.resembles, found)):
+            if len(found) < _LOOKED_AT and not any(map(grasp.resembles, found)):
                 found.append(grasp)
                 yield grasp
 
@@ -126,7 +131,7 @@ class _Hand:
         self._pads = [self._model.body(name).id for name in ("left", "right")]
 
     def try_grasp(self, rest: RestPose, grasp: Grasp) -> str:
-        """Close, lift, shake: ``held``, ``missed``, ``slipped`` or ``crept``."""
+        """Close, lift, shake: ``held``, ``blocked``, ``missed``, ``slipped`` or ``crept``."""
         model, data = self._model, self._data
         mujoco.mj_resetData(model, data)
         model.geom_contype[self._table] = model.geom_conaffinity[self._table] = 1
@@ -134,8 +139,9 @@ class _Hand:
         data.qpos[:7] = (0, 0, rest.height, *rest.wxyz)
         data.mocap_pos[0] = grasp.world_T_tool[:3, 3]
         data.mocap_quat[0] = quat_from_matrix(grasp.world_T_tool[:3, :3])
-        start = min(self._travel, grasp.width / 2 + _ROOM)
-        data.qpos[7:] = start
+        start = self._free_opening(grasp)
+        if not start:
+            return "blocked"
         steps = round(_CLOSING * _STEP_RATE)
         for step in range(steps + round(_WAITING * _STEP_RATE)):
             data.ctrl[:] = start * max(0.0, 1 - step / steps)
@@ -162,6 +168,15 @@ class _Hand:
             return "slipped"
         return "held" if moved < _MOST_CREEP * (_SHAKING + _HANGING) else "crept"
 
+    def _free_opening(self, grasp: Grasp) -> float:
+        """Open the fingers as far as they are clear of the object: all the way, or a little; 0 where they are not."""
+        for opening in (self._travel, min(self._travel, grasp.width / 2 + _ROOM)):
+            self._data.qpos[7:] = opening
+            mujoco.mj_forward(self._model, self._data)
+            if not any(self._touches()):
+                return opening
+        return 0.0
+
     def _step(self, seconds: float) -> None:
         mujoco.mj_step(self._model, self._data, nstep=round(seconds * _STEP_RATE))
 
@@ -169,11 +184,14 @@ class _Hand:
         return self._data.qpos[:3].copy()
 
     def _touched(self) -> bool:
-        """Check that both pads touch the object."""
+        return all(self._touches())
+
+    def _touches(self) -> list[bool]:
+        """Find out which pads touch the object."""
         contact = self._data.contact
         bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)[np.asarray(contact.dist) <= 0.0]
         partners = set(bodies[(bodies == self._object).any(axis=1)].ravel().tolist())
-        return all(pad in partners for pad in self._pads)
+        return [pad in partners for pad in self._pads]
 
 
 def _world(model: ObjectModel, gripper: Gripper) -> mujoco.MjModel:
