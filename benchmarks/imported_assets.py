@@ -218,7 +218,8 @@ def import_faulty(folder: Path) -> dict[str, Any]:
     things = folder / "things"
     things.mkdir(parents=True, exist_ok=True)
     for name, make in FAULTS.items():
-        make(things / name)
+        stem, suffix = name.split(".")
+        make(things / f"{stem}_{suffix}.{suffix}")  # of files of one name and several formats the import takes one
     lines: dict[str, Any] = {}
     import_assets(
         [things], folder / "library", report=lambda entry, took, *_: lines.update({entry.path: (entry.refused, took)})
