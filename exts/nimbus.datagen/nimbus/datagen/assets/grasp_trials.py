@@ -90,9 +90,10 @@ def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
         tried.append(TriedGrasp(object_T_tool=grasp.object_T_tool, width=grasp.width, holds=outcome == "held"))
     failed = ", ".join(f"{counts[name]} {words}" for name, words in _OUTCOMES.items() if counts[name])
     share = f"{counts['held']} of {len(tried)} grasps held" + (f": {failed}" if failed else "")
+    without = ", ".join(rest.name for rest in model.rest_poses if not held[rest.name])
     return GraspTrials(
         grasps=tuple(tried),
-        summary=share if counts["held"] else f"not graspable: {share}",
+        summary=share + (f"; none {without}" if without else "") if counts["held"] else f"not graspable: {share}",
         not_graspable="" if counts["held"] else share,
     )
 
