@@ -55,8 +55,10 @@ class Victim:
             if name == "evaluation" and process is not None and process.poll() == 0:
                 return False
             if process is None or process.poll() is not None:
-                self._processes[name] = subprocess.Popen(line, stdout=subprocess.DEVNULL, start_new_session=True)
-                time.sleep(2.0 * (name == "server"))
+                where = subprocess.PIPE if name == "server" else subprocess.DEVNULL
+                self._processes[name] = process = subprocess.Popen(line, stdout=where, start_new_session=True)
+                if process.stdout:
+                    process.stdout.readline()  # its address: it answers
         return True
 
     def strike(self, kind: str, rng: random.Random) -> None:
