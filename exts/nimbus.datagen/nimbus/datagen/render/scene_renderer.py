@@ -37,7 +37,7 @@ class SceneRenderer(StackedRenderer):
         shadows: Let the light cast shadows.
         modalities: What every camera makes, in place of its own modalities.
         reuse: Keep the pixels that stand still; chosen for the device when not given.
-        light: ``baked`` or ``direct``; chosen for the stage when not given: rooms are baked, benches are not.
+        light: ``baked`` or ``direct``; chosen for the stage when not given: rooms and scene files are baked.
 
     Raises:
         InputError: The device is not there.
@@ -85,7 +85,7 @@ def load_scene(
 ) -> tuple[tuple[RenderPart, ...], LightBasis | None]:
     """Return the parts of a stage with its robot, and the basis of its light where that is baked."""
     parts = build_scene_parts(stage, robot)
-    is_baked = light == "baked" or (light == "auto" and stage.room is not None)
+    is_baked = light == "baked" or (light == "auto" and (stage.room is not None or stage.is_own))
     return bake_parts(parts, _workplace(stage)) if is_baked else (parts, None)
 
 

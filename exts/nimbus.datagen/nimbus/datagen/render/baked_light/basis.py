@@ -32,7 +32,7 @@ _FREE, _HIGHEST = 0.8, 4.0
 """[m] A ceiling is looked for from so far above the workplace on, and so far up."""
 _SIDE = 0.6
 """[m] Side of a lamp."""
-_NEAR, _FINE, _COARSE = 1.3, 0.05, 0.13
+_NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 """[m] Samples are finer up to a distance from the workplace."""
 _PROBE = 0.15
 """[m] Above the workplace: where the light for what moves is taken."""

@@ -11,7 +11,7 @@ from nimbus.datagen.render.baked_light.face_grids import FaceGrid
 
 wp.set_module_options({"enable_backward": False})
 
-RAYS = 144
+RAYS = 100
 """Rays around each sample; with 64 steps in the shade of furniture can be seen on walls."""
 SKY_BINS = 6
 """Parts of the surroundings: four quarters about the vertical up to 60 degrees, the zenith, and all below."""
