@@ -10,7 +10,7 @@ import pytest
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.render.baked_light import basis as bases
 from nimbus.datagen.render.baked_light.basis import GROUPS, PLACES, LightBasis, bake, join_faces, light_basis
-from nimbus.datagen.render.baked_light.weighing import weigh
+from nimbus.datagen.render.baked_light.weighing import sky_parts, weigh
 from tests.support.baked_scene import LIGHT, box, still_scene
 
 
@@ -78,3 +78,14 @@ def test_faces_that_shine_show_the_sky():
         scene = join_faces([(floor, normals, "floor"), (wall, window, "window_1")], np.zeros(3))
         shown.append(float(bake(scene).direct[-3 - 4, PLACES:].astype(float).sum()))
     assert shown[1] > shown[0]
+
+
+def test_a_picture_lights_from_its_side(basis: LightBasis):
+    """A picture that is bright in its last quarter lights faces towards +x and +y; turned by half, those opposite."""
+    picture = np.full((32, 64, 3), 0.05)
+    picture[8:16, 48:] = 4.0
+    parts, turned = (sky_parts(picture, turn=turn, intensity=2.0) for turn in (0.0, np.pi))
+    assert np.argmax(parts[:, 0]) == 0 and np.argmax(turned[:, 0]) == 3 and parts[5, 0] == pytest.approx(0.1)
+    lit = weigh(basis, LIGHT, np.full((GROUPS, 3), 0.5), parts).values[-6:, 0]
+    away = weigh(basis, LIGHT, np.full((GROUPS, 3), 0.5), turned).values[-6:, 0]
+    assert lit[0] > away[0] and lit[2] > away[2] and lit[1] < away[1]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import SurfaceLook, Vector, VisualLayout
+from nimbus.datagen.episode.layout import Dome, SurfaceLook, Vector, VisualLayout
 from nimbus.datagen.render.baked_light.basis import GROUPS, LightBasis, group_of, join_faces, light_basis
-from nimbus.datagen.render.baked_light.weighing import WeighedLight, weigh
+from nimbus.datagen.render.baked_light.weighing import WeighedLight, sky_parts, weigh
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.color import linear
+from nimbus.datagen.textures.environment_map import read_radiance
 from nimbus.datagen.textures.procedural import surface_image
 
 _FALLBACK = 0.5
@@ -45,7 +47,14 @@ def bake_parts(parts: tuple[RenderPart, ...], workplace: Vector) -> tuple[tuple[
 
 def light_parts(basis: LightBasis, parts: Sequence[RenderPart], visual: VisualLayout) -> WeighedLight:
     """Weigh the basis of a scene by the light and the surfaces of an episode."""
-    return weigh(basis, visual.light, _group_colors(parts, visual.surfaces))
+    return weigh(basis, visual.light, _group_colors(parts, visual.surfaces), _sky(visual.dome) if visual.dome else None)
+
+
+@lru_cache(maxsize=64)
+def _sky(dome: Dome) -> FloatArray:
+    """Radiance of the parts of the sky in an episode's picture of it."""
+    picture = read_radiance(Path(dome.texture)).astype(float)
+    return sky_parts(picture, turn=dome.turn, intensity=dome.intensity)
 
 
 def _paired(part: RenderPart) -> RenderPart:

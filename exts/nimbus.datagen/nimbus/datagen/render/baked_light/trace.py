@@ -20,7 +20,8 @@ _LAMP_RAYS = wp.constant(4)
 _OFF = wp.constant(1.0e-3)
 """[m] Rays start so far off the face."""
 _FAR = wp.constant(1.0e3)
-_ZENITH = wp.constant(0.866)
+ZENITH = wp.constant(0.866)
+"""Sine of the elevation from which on the sky is the zenith."""
 
 
 @wp.kernel
@@ -54,7 +55,7 @@ def _see_lamps(
 def _sky_bin(ray: wp.vec3) -> int:
     if ray[2] < 0.0:
         return 5
-    if ray[2] > _ZENITH:
+    if ray[2] > ZENITH:
         return 4
     return wp.where(ray[0] < 0.0, 2, 0) + wp.where(ray[1] < 0.0, 1, 0)
 

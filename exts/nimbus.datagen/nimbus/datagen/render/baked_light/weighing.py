@@ -9,7 +9,7 @@ import numpy as np
 from nimbus.datagen.arrays import Float32Array, FloatArray
 from nimbus.datagen.episode.layout import Light, Vector
 from nimbus.datagen.render.baked_light.basis import GROUPS, PLACES, LightBasis
-from nimbus.datagen.render.baked_light.trace import SKY_BINS
+from nimbus.datagen.render.baked_light.trace import SKY_BINS, ZENITH
 
 _DIMMED = 0.3
 """Share of the sky's light that each lamp gives which no direction chose: rooms are lit by several."""
@@ -76,6 +76,26 @@ def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray |
     )
     values = np.concatenate([total, share[:, None]], axis=1).astype(np.float32)
     return WeighedLight(values=values, key=_vector(key), light=moving)
+
+
+def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArray:
+    """Radiance (SKY_BINS, 3) of the parts of the sky in a picture all around, by solid angle.
+
+    Args:
+        picture: (H, W, 3) linear light, latitude over longitude; its top row is straight up, its left edge lies at +x
+            and its columns run clockwise as seen from above.
+        turn: About the vertical [rad].
+        intensity: Factor.
+    """
+    height, width = picture.shape[:2]
+    rise = np.pi * (0.5 - (np.arange(height) + 0.5) / height)
+    around = turn - 2 * np.pi * (np.arange(width) + 0.5) / width
+    quarter = 2 * (np.cos(around) < 0) + (np.sin(around) < 0)
+    part = np.where(rise[:, None] < 0, 5, np.where(np.sin(rise)[:, None] > ZENITH, 4, quarter[None]))
+    weight = np.broadcast_to(np.cos(rise)[:, None], part.shape).ravel()
+    area = np.maximum(np.bincount(part.ravel(), weight, SKY_BINS), 1e-9)
+    light = [np.bincount(part.ravel(), weight * channel, SKY_BINS) for channel in picture.reshape(-1, 3).T]
+    return intensity * np.stack(light, axis=1) / area[:, None]
 
 
 def _reflected(basis: LightBasis, weights: FloatArray, colors: FloatArray) -> FloatArray:
