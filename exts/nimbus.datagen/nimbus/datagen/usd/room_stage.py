@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.arrays import AnyArray, FloatArray, ImageArray
+from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.rooms.furnishing import Furnishing
@@ -21,6 +21,7 @@ from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import ROOM_VERSION, Room, make_room
 from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.textures.procedural import procedural_texture
+from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 _REACH = 1.6
@@ -167,37 +168,6 @@ class _Stage:
         return self._materials[slot]
 
 
-def add_mesh(
-    stage: Any, path: str, *, points: AnyArray, faces: AnyArray, normals: AnyArray, uvs: AnyArray, material: Any
-) -> None:
-    """Add a mesh: points (n, 3) [m], faces (m, 3), unit normals (n, 3) and texture coordinates (n, 2)."""
-    from pxr import Sdf, UsdGeom, UsdShade, Vt
-
-    mesh = UsdGeom.Mesh.Define(stage, path)
-    mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)))
-    mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(np.full(len(faces), 3, dtype=np.int32)))
-    mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(faces.astype(np.int32).ravel()))
-    mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(normals.astype(np.float32)))
-    mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
-    mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
-    mesh.CreateDoubleSidedAttr(True)
-    st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
-    st.Set(Vt.Vec2fArray.FromNumpy(uvs.astype(np.float32)))
-    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
-
-
-def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -> None:
-    """Add a box that is touched and not seen: its middle and its sides [m]."""
-    from pxr import UsdGeom, UsdPhysics
-
-    cube = UsdGeom.Cube.Define(stage, path)
-    cube.CreateSizeAttr(1.0)
-    UsdGeom.XformCommonAPI(cube).SetTranslate(tuple(map(float, middle)))
-    UsdGeom.XformCommonAPI(cube).SetScale(tuple(map(float, extent)))
-    cube.CreateVisibilityAttr(UsdGeom.Tokens.invisible)
-    UsdPhysics.CollisionAPI.Apply(cube.GetPrim())
-
-
 def _panel(corners: FloatArray, faces: Any) -> Patch:
     normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
     return Patch("wall", corners, np.tile(normal / np.linalg.norm(normal), (4, 1)), faces)
@@ -207,14 +177,3 @@ def _image(texture: TextureSlot) -> ImageArray:
     return (
         paint_outdoors(texture.seed) if texture.name == "outdoors" else procedural_texture(texture.name, texture.seed)
     )
-
-
-def keep_picture(folder: Path, image: ImageArray) -> str:
-    """Write a picture once, and return its file's name."""
-    from PIL import Image as PillowImage
-
-    name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
-    if not (folder / name).is_file():
-        with replacing(folder / name, durable=False, shared=True) as temporary:
-            PillowImage.fromarray(image).save(temporary, format="PNG")
-    return name
