@@ -11,6 +11,7 @@ from nimbus.datagen.machine import silent_stderr
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
     "meshes.simplify",
+    "render.baked_light.trace",
     "render.boxes",
     "render.raytracer.culling",
     "render.raytracer.raster",

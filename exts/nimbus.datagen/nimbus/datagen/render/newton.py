@@ -12,8 +12,7 @@ from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.render.camera_model.sensor import shown_poses
-from nimbus.datagen.render.render_parts import build_scene_parts
-from nimbus.datagen.render.scene_renderer import SceneRenderer
+from nimbus.datagen.render.scene_renderer import SceneLight, SceneRenderer, load_scene
 from nimbus.datagen.render.stacked import find_device
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.scene_assets import SceneAssets, VisibleAssets
@@ -23,6 +22,7 @@ class NewtonRendererSettings(StrictModel):
     """Settings of :class:`NewtonRenderer`."""
 
     shadows: bool = True
+    light: SceneLight = "auto"
 
 
 class NewtonRenderer(Renderer["VisibleAssets"]):
@@ -32,6 +32,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         stack: K; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
+        light: Kind of light on what stands still: ``baked``, ``direct``, or ``auto``: baked in rooms.
         render_failures: Render failed attempts too, as a pipeline must that judges after rendering.
         keep_failures: Render them because they are kept.
 
@@ -48,15 +49,16 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             stack=context.stack,
             device=context.device,
             shadows=settings.shadows,
+            light=settings.light,
             render_failures=context.render_failures,
             keep_failures=context.keep_failures,
         )
 
     @classmethod
     def preload(cls, context: RunContext) -> None:
-        """Read the visible meshes of stage and robot, where there are cameras."""
+        """Read the visible meshes of stage and robot, where there are cameras, and bake the light of a room."""
         if isinstance(context.assets, SceneAssets) and context.need_task().cameras:
-            build_scene_parts(context.assets.stage, context.assets.robot)
+            load_scene(context.assets.stage, context.assets.robot)
 
     def __init__(
         self,
@@ -64,11 +66,12 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         stack: int | None = None,
         device: str = "cpu",
         shadows: bool = True,
+        light: SceneLight = "auto",
         render_failures: bool = False,
         keep_failures: bool = False,
     ) -> None:
         self._render_failures, self._keep_failures = render_failures or keep_failures, keep_failures
-        self._make = partial(SceneRenderer, stack=stack, device=find_device(device), shadows=shadows)
+        self._make = partial(SceneRenderer, stack=stack, device=find_device(device), shadows=shadows, light=light)
         self._renderer: SceneRenderer | None = None
         self._loaded: Layout | None = None
 

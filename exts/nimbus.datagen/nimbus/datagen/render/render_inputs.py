@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import VisualLayout
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.render.baked_light.face_grids import FaceGrid
+from nimbus.datagen.render.baked_light.weighing import WeighedLight
 
 ROBOT = "robot"
 """Instance of all links of the robot."""
@@ -30,6 +32,8 @@ class RenderPart:
     is_furnishing: bool = False
     """It stands still in the room: it is traced as a part of one mesh, also where it is made of rectangles."""
     casts_shadow: bool = True
+    grid: FaceGrid | None = None
+    """Places of baked light on its faces."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,3 +46,5 @@ class RenderInputs:
     """Names of what the masks show."""
     visual: VisualLayout
     """Light, cameras and looks of surfaces."""
+    baked: WeighedLight | None = None
+    """Light on the parts that have grids; the light of ``visual`` is that of the others."""

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import warp as wp
 
-from nimbus.datagen.episode.layout import Layout, Modality
+from nimbus.datagen.episode.layout import Layout, Modality, Vector
+from nimbus.datagen.render.baked_light.basis import LightBasis
 from nimbus.datagen.render.labels import make_labels
-from nimbus.datagen.render.render_inputs import RenderInputs
+from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
 from nimbus.datagen.render.stacked import StackedRenderer
+from nimbus.datagen.render.still_light import bake_parts, light_parts
 from nimbus.datagen.render.table_height import around_table
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
+
+SceneLight: TypeAlias = Literal["auto", "baked", "direct"]
+"""Light of what stands still."""
+_BEFORE = 0.45
+"""[m] From the robot's mount to the middle of where it works."""
 
 
 class SceneRenderer(StackedRenderer):
@@ -28,6 +37,7 @@ class SceneRenderer(StackedRenderer):
         shadows: Let the light cast shadows.
         modalities: What every camera makes, in place of its own modalities.
         reuse: Keep the pixels that stand still; chosen for the device when not given.
+        light: ``baked`` or ``direct``; chosen for the stage when not given: rooms and scene files are baked.
 
     Raises:
         InputError: The device is not there.
@@ -44,9 +54,11 @@ class SceneRenderer(StackedRenderer):
         shadows: bool = True,
         modalities: Sequence[Modality] | None = None,
         reuse: bool | None = None,
+        light: SceneLight = "auto",
     ) -> None:
         super().__init__(stack=stack, device=device, shadows=shadows, modalities=modalities, reuse=reuse)
         self._stage, self._robot, self._libraries = stage, robot, tuple(libraries)
+        self._light_kind: SceneLight = light
 
     def load(self, layout: Layout) -> None:
         """Prepare the objects, looks, light and cameras of an episode."""
@@ -57,7 +69,30 @@ class SceneRenderer(StackedRenderer):
         objects = layout.physical.objects
         parts = [part for item in objects for part in build_object_parts(item)]
         stage = layout_stage(self._stage, layout.physical)
-        parts += around_table(build_scene_parts(stage, self._robot), rise=layout.visual.table_rise)
+        scene, basis = load_scene(stage, self._robot, light=self._light_kind)
+        visual = layout.visual
+        baked = basis and light_parts(basis, scene, visual)
+        if baked:
+            visual = replace(visual, light=baked.light)
+        parts += around_table(scene, rise=visual.table_rise)
         libraries = self._libraries or tuple(dict.fromkeys(item.library for item in objects))
         labels = make_labels(stage, objects, parts, libraries=libraries)
-        return RenderInputs(parts=tuple(parts), labels=labels, visual=layout.visual)
+        return RenderInputs(parts=tuple(parts), labels=labels, visual=visual, baked=baked)
+
+
+def load_scene(
+    stage: StageInfo, robot: Robot, *, light: SceneLight = "auto"
+) -> tuple[tuple[RenderPart, ...], LightBasis | None]:
+    """Return the parts of a stage with its robot, and the basis of its light where that is baked."""
+    parts = build_scene_parts(stage, robot)
+    is_baked = light == "baked" or (light == "auto" and (stage.room is not None or stage.is_own))
+    return bake_parts(parts, _workplace(stage)) if is_baked else (parts, None)
+
+
+def _workplace(stage: StageInfo) -> Vector:
+    """Middle of the work surface of a stage; without one, a place before the robot [m]."""
+    if (table := stage.surfaces.get("table")) is None:
+        x, y, z = stage.robot_position
+        return x + _BEFORE, y, z
+    (x0, y0, _), (x1, y1, top) = table.lower, table.upper
+    return (x0 + x1) / 2, (y0 + y1) / 2, top

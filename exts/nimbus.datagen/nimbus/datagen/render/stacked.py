@@ -68,7 +68,7 @@ class StackedRenderer:
         self._lenses = {camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)}
         self._sensors = {camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()}
         self.stack = self._stack or self._choose_stack(visual.cameras)
-        self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device)
+        self._geometry = build_geometry(parts, visual.surfaces, self.labels, device=self.device, baked=inputs.baked)
         self._outlines = self._find_outlines(parts)
         self._renderer.forget()
         self._light = light = DeviceLight()

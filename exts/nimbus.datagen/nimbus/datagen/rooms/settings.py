@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
-from nimbus.datagen.files.quantities import Metres, Ratio
+from nimbus.datagen.files.quantities import Metres, Radians, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
 
 Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
@@ -15,7 +15,7 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 """Families of rooms."""
 BENCH = "table"
 """Stage that a room is built around where none is named."""
-_PREFIX = "room:"
+_PREFIX, _FILE_PREFIX = "room:", "file:"
 
 
 class RoomSettings(StrictModel):
@@ -54,3 +54,26 @@ def parse_reference(text: str) -> RoomSettings | None:
     if not text.startswith(_PREFIX):
         return None
     return RoomSettings.model_validate_json(text.removeprefix(_PREFIX))
+
+
+class StageFileSettings(StrictModel):
+    """A scene of one's own, from a USD or glTF file, with the part of it that is the work surface."""
+
+    file: str = Field(min_length=1, description="USD or glTF file (.usd, .usda, .usdc, .usdz, .glb, .gltf).")
+    surface: str = Field("table", min_length=1, description="Prim or node that is the work surface, by its name.")
+    mount: tuple[Metres, Metres] | None = Field(
+        None, description="Place of the robot on the work surface, from its middle [m]; left out: at a long side."
+    )
+    yaw: Radians | None = Field(None, description="Direction the robot looks, about the vertical; with mount alone.")
+
+    @property
+    def reference(self) -> str:
+        """Text that :func:`parse_file_reference` reads; equal settings give equal texts."""
+        return _FILE_PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
+
+
+def parse_file_reference(text: str) -> StageFileSettings | None:
+    """Return the settings of a reference to a scene file; None for other stages."""
+    if not text.startswith(_FILE_PREFIX):
+        return None
+    return StageFileSettings.model_validate_json(text.removeprefix(_FILE_PREFIX))

@@ -15,7 +15,7 @@ from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
-from nimbus.datagen.rooms.settings import RoomSettings
+from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
 from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
@@ -174,10 +174,12 @@ def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where:
     return replace(task, randomize={name: own for name, own in settings.items() if not only or name in only})
 
 
-def _scene(scene: str | RoomSettings, folder: Path) -> str:
+def _scene(scene: str | RoomSettings | StageFileSettings, folder: Path) -> str:
     """Resolve a scene to what opens its stage."""
     if isinstance(scene, str):
         return resolve_from(folder, scene)
+    if isinstance(scene, StageFileSettings):
+        return scene.model_copy(update={"file": str(folder / scene.file)}).reference
     return scene.model_copy(update={"bench": resolve_from(folder, scene.bench)}).reference
 
 

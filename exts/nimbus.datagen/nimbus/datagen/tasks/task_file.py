@@ -28,7 +28,7 @@ from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import StrictModel, read
 from nimbus.datagen.geometry.transforms import look_at
-from nimbus.datagen.rooms.settings import RoomSettings
+from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
 
 Length = Annotated[Metres, Field(gt=0, le=100)]
 Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
@@ -160,6 +160,8 @@ def _is_none(value: object) -> bool:
 
 def _scene_form(value: object) -> str:
     """Form in which a scene is given: settings are a mapping, all else is a name."""
+    if isinstance(value, StageFileSettings) or (isinstance(value, dict) and "file" in value):
+        return "scene file"
     return "room settings" if isinstance(value, dict | RoomSettings) else "name"
 
 
@@ -292,10 +294,13 @@ class TaskFile(_Growing):
     family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
     scene: Annotated[
-        Annotated[str, Tag("name")] | Annotated[RoomSettings, Tag("room settings")], Discriminator(_scene_form)
+        Annotated[str, Tag("name")]
+        | Annotated[RoomSettings, Tag("room settings")]
+        | Annotated[StageFileSettings, Tag("scene file")],
+        Discriminator(_scene_form),
     ] = Field(
         description="USD stage, a name from scenes/stages, or a path seen from this file; a family of rooms, such as "
-        "kitchen; or a family with its settings."
+        "kitchen; a family with its settings; or a file of one's own with its work surface."
     )
     pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
     rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(15.0, description="Recorded steps per second [Hz].")

@@ -21,6 +21,7 @@ from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import ROOM_VERSION, Room, make_room
 from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.textures.procedural import procedural_texture
+from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 _REACH = 1.6
@@ -92,7 +93,7 @@ class _Stage:
                 prim.SetActive(False)
 
     def _furnish(self, one: Furnishing) -> None:
-        from pxr import UsdGeom, UsdPhysics
+        from pxr import UsdGeom
 
         path = f"{_ROOT}/room/{one.name}"
         prim = UsdGeom.Xform.Define(self.made, path).GetPrim()
@@ -102,12 +103,7 @@ class _Stage:
         nearest = np.clip(self._mount, one.bounds[0], one.bounds[1])
         if one.kind != "ceiling" and np.linalg.norm(nearest - self._mount) < _REACH:
             middle, extent = one.bounds.mean(axis=0), np.maximum(np.ptp(one.bounds, axis=0), 1e-3)
-            cube = UsdGeom.Cube.Define(self.made, f"{path}/contact")
-            cube.CreateSizeAttr(1.0)
-            UsdGeom.XformCommonAPI(cube).SetTranslate(tuple(map(float, middle)))
-            UsdGeom.XformCommonAPI(cube).SetScale(tuple(map(float, extent)))
-            cube.CreateVisibilityAttr(UsdGeom.Tokens.invisible)
-            UsdPhysics.CollisionAPI.Apply(cube.GetPrim())
+            add_contact(self.made, f"{path}/contact", middle, extent)
 
     def _surface(self, name: str, role: str, patches: list[Patch]) -> None:
         from pxr import UsdGeom
@@ -125,24 +121,16 @@ class _Stage:
             self._mesh(f"{path}/{slot or 'plain'}", group, slot)
 
     def _mesh(self, path: str, patches: list[Patch], slot: str) -> None:
-        from pxr import Sdf, UsdGeom, UsdShade, Vt
-
-        mesh = UsdGeom.Mesh.Define(self.made, path)
         starts = np.cumsum([0, *(len(patch.vertices) for patch in patches[:-1])])
-        faces = np.concatenate([patch.faces + start for patch, start in zip(patches, starts, strict=True)])
-        points = np.concatenate([patch.vertices for patch in patches])
-        normals = np.concatenate([patch.normals for patch in patches])
-        mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)))
-        mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(np.full(len(faces), 3, dtype=np.int32)))
-        mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(faces.astype(np.int32).ravel()))
-        mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(normals.astype(np.float32)))
-        mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
-        mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
-        mesh.CreateDoubleSidedAttr(True)
-        uvs = np.concatenate([self._uvs(patch, slot) for patch in patches])
-        st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
-        st.Set(Vt.Vec2fArray.FromNumpy(uvs.astype(np.float32)))
-        UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(self._material(slot))
+        add_mesh(
+            self.made,
+            path,
+            points=np.concatenate([patch.vertices for patch in patches]),
+            faces=np.concatenate([patch.faces + start for patch, start in zip(patches, starts, strict=True)]),
+            normals=np.concatenate([patch.normals for patch in patches]),
+            uvs=np.concatenate([self._uvs(patch, slot) for patch in patches]),
+            material=self._material(slot),
+        )
 
     def _uvs(self, patch: Patch, slot: str) -> FloatArray:
         """Cells of the palette, the whole picture of the day, or a texture by projection."""
@@ -173,7 +161,7 @@ class _Stage:
 
         if slot not in self._materials:
             name = slot or "plain"
-            picture = _picture(
+            picture = keep_picture(
                 self._folder, _image(self._room.look.textures[slot]) if slot else palette_image(self._colors)
             )
             self._materials[slot] = add_looks(self.made, f"{_ROOT}/room/{name}", picture)
@@ -189,14 +177,3 @@ def _image(texture: TextureSlot) -> ImageArray:
     return (
         paint_outdoors(texture.seed) if texture.name == "outdoors" else procedural_texture(texture.name, texture.seed)
     )
-
-
-def _picture(folder: Path, image: ImageArray) -> str:
-    """Write a picture once, and return its file's name."""
-    from PIL import Image as PillowImage
-
-    name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
-    if not (folder / name).is_file():
-        with replacing(folder / name, durable=False, shared=True) as temporary:
-            PillowImage.fromarray(image).save(temporary, format="PNG")
-    return name

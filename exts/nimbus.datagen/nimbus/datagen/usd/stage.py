@@ -15,9 +15,11 @@ from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import least_size
-from nimbus.datagen.rooms.settings import RoomSettings, parse_reference
+from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, parse_file_reference, parse_reference
+from nimbus.datagen.usd.file_stage import check_scene_file, file_identity, file_stage
 from nimbus.datagen.usd.room_stage import room_file, room_identity
 
 _LEG = 0.75
@@ -71,6 +73,8 @@ class StageInfo:
     """All classes that furnishings of stages like this can have; semantic labels count in this order."""
     room: RoomSettings | None = None
     """Settings of a generated room."""
+    is_own: bool = False
+    """It was made of a scene file of one's own."""
     bench: str = ""
     """Stage that a room is built around, or this one itself, as :func:`read_stage` opens it."""
 
@@ -86,13 +90,14 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 
     if (settings := parse_reference(name_or_path)) is not None:
         return _read_room(settings, where=where)
+    if (own := parse_file_reference(name_or_path)) is not None:
+        return _read_own(own, name_or_path, where=where)
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
+    _check_references(path)
     try:
-        _check_references(path)
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        line = str(error).strip().splitlines()[-1].split(" : ")[-1].strip("'")
-        raise InputError(f"USD cannot open it: {line}", where=str(path)) from error
+        raise _unopened(path, error) from error
     return _read(stage, path.stem, path, bench=name_or_path)
 
 
@@ -136,14 +141,34 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
     return replace(made, room=settings, content_hash=room_identity(settings, base.content_hash))
 
 
+def _unopened(path: Path, error: Exception) -> InputError:
+    lines = str(error).strip().strip("'").strip().splitlines()
+    return InputError(f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}", where=str(path))
+
+
+def _read_own(own: StageFileSettings, reference: str, *, where: str) -> StageInfo:
+    """Read the stage that is made of a scene file."""
+    from pxr import Usd
+
+    source = Path(own.file)
+    check_scene_file(source, where=where)
+    identity = file_identity(own, _file_hash(source))
+    path = file_stage(own, identity=identity, where=where)
+    made = _read(Usd.Stage.Open(str(path)), source.stem, path, bench=reference)
+    return replace(made, is_own=True, content_hash=identity)
+
+
 def _floor_height(base: StageInfo) -> float:
     return base.surfaces["floor"].upper[2] if "floor" in base.surfaces else np.inf
 
 
 def _check_references(path: Path) -> None:
-    from pxr import UsdUtils
+    from pxr import Tf, UsdUtils
 
-    found: Any = UsdUtils.ComputeAllDependencies(str(path))
+    try:
+        found: Any = UsdUtils.ComputeAllDependencies(str(path))
+    except Tf.ErrorException as error:
+        raise _unopened(path, error) from error
     unresolved = found[2]
     if unresolved:
         raise InputError(
@@ -151,6 +176,15 @@ def _check_references(path: Path) -> None:
             where=str(path),
             instead="put the file there or correct the path in the stage",
         )
+
+
+def _file_hash(path: Path) -> str:
+    """Hash of a scene file and of what it refers to."""
+    if path.suffix.lower() not in USD_SUFFIXES:
+        beside = sorted(one for one in path.parent.iterdir() if one.is_file()) if path.suffix == ".gltf" else [path]
+        return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in beside)).hexdigest()[:16]
+    _check_references(path)
+    return _content_hash(path)
 
 
 def _content_hash(path: Path) -> str:
@@ -192,7 +226,7 @@ def _read(stage: Any, name: str, path: Path, *, bench: str) -> StageInfo:
             roles.setdefault(prim.GetName(), []).append(str(prim.GetPath()))
         else:
             roles.setdefault(role, []).append(str(prim.GetPath()))
-            if prim.GetName() == role:
+            if prim.GetName() == role or (role == "table" and role not in surfaces):
                 surfaces[role] = SupportSurface(name=role, lower=lower, upper=upper)
     if mount is None:
         raise InputError(

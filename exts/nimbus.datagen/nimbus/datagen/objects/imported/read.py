@@ -69,7 +69,27 @@ class OutsideLook:
     """sRGB from 0 to 1, where there is no texture."""
 
 
+def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
+    """Read the named meshes of a glTF file where its nodes put them [m, y up], each for itself.
+
+    Raises:
+        InputError: It is of another format, or refers to what lies outside its folder.
+    """
+    check_regular(path, limit=LARGEST_FILE)
+    meshes, _ = _load_meshes(path, None)
+    return [(str(mesh.metadata.get("node", "part")), _surface(mesh, None)) for mesh in meshes if len(mesh.faces)]
+
+
 def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
+    meshes, outside = _load_meshes(path, root)
+    parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
+    known = path.suffix.lower() in (".glb", ".gltf")  # the format says: metres, y up
+    notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
+    return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
+
+
+def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
+    """Meshes in the frame of the file, and what it refers to that was not found below the root."""
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -102,10 +122,7 @@ def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> Im
         raise InputError(what.replace("\n", " "), where=str(path), instead="export it again") from None
     if outside and root is None:
         raise InputError(f"refers to '{outside[0]}' outside its folder", where=str(path), instead="put it there")
-    parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
-    known = path.suffix.lower() in (".glb", ".gltf")  # the format says: metres, y up
-    notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
-    return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
+    return meshes, outside
 
 
 def _refuse_compression(path: Path) -> None:

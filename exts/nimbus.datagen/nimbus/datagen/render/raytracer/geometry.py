@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.render.baked_light.weighing import WeighedLight
 from nimbus.datagen.render.raytracer import tone_tables
 from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, DeviceScene, MaterialRow
 from nimbus.datagen.render.raytracer.mipmap import mipmap
@@ -56,7 +57,12 @@ class Geometry:
 
 
 def build_geometry(
-    parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLook], labels: Labels, *, device: wp.Device
+    parts: Sequence[RenderPart],
+    surfaces: Mapping[str, SurfaceLook],
+    labels: Labels,
+    *,
+    device: wp.Device,
+    baked: WeighedLight | None = None,
 ) -> Geometry:
     """Group parts by body, put their attributes in a row and upload them."""
     groups = _group(parts)
@@ -102,6 +108,7 @@ def build_geometry(
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
     scene.to_srgb = upload(tone_tables.BYTE_OF_LIGHT, wp.uint8)
+    _put_grids(scene, ordered, baked, upload)
     boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
     boxes.count, boxes.eight = len(every), 8
     mesh_of_box = np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces])
@@ -157,6 +164,22 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
     scene.vertex_mesh = upload(np.repeat(mesh_of_piece, point_counts), wp.int32)
 
 
+def _put_grids(
+    scene: Any, parts: Sequence[RenderPart], baked: WeighedLight | None, upload: Callable[[NDArray, Any], wp.array]
+) -> None:
+    """Set the grids of all faces and the light in them; the samples of all parts are those of one scene."""
+    scene.is_baked = baked is not None
+    if baked is None:
+        return
+    none = [np.zeros(len(part.triangles.faces), dtype=np.int32) for part in parts]
+    grids = [part.grid for part in parts]
+    scene.grid_steps = upload(np.concatenate([g.steps if g else n for g, n in zip(grids, none, strict=True)]), wp.int32)
+    scene.grid_start = upload(np.concatenate([g.start if g else n for g, n in zip(grids, none, strict=True)]), wp.int32)
+    scene.grid_samples = upload(next(grid.samples for grid in grids if grid), wp.int32)
+    scene.light_values = upload(baked.values, wp.vec4)
+    scene.key = wp.vec3(*baked.key)
+
+
 def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:
     found = [group.rectangle for group in groups if group.rectangle is not None]
     corner, one, other = np.moveaxis(np.array(found, dtype=np.float64).reshape(-1, 3, 3), 1, 0)
@@ -170,15 +193,16 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
     found: list[_Group] = []
     meshes: dict[tuple[str, bool], list[RenderPart]] = {}
     for part in parts:
-        casts = part.casts_shadow and part.instance not in _NO_SHADOW
+        casts = part.casts_shadow and part.instance not in _NO_SHADOW and part.grid is None
         flat = None if part.is_furnishing else _flat_pieces(part.triangles)
         if flat is None:
             meshes.setdefault((part.body, casts), []).append(part)
             continue
-        for piece in flat:
+        for place, piece in enumerate(flat):
             a, b, _, _, _, d = piece.vertices[piece.faces.ravel()]
             edges = np.stack([a, b - a, d - a])
-            parts_of_one = (replace(part, triangles=piece),)
+            grid = part.grid and part.grid.face_range(2 * place, 2 * place + 2)
+            parts_of_one = (replace(part, triangles=piece, grid=grid),)
             found.append(
                 _Group(body=part.body, parts=parts_of_one, triangles=piece, casts_shadow=casts, rectangle=edges)
             )

@@ -80,6 +80,16 @@ class DeviceScene:
     semantics: wp.array(dtype=wp.uint8)
     to_linear: wp.array(dtype=wp.float32)
     to_srgb: wp.array(dtype=wp.uint8)
+    is_baked: wp.bool
+    """Some faces have baked light, in the grids of :class:`FaceGrid`."""
+    grid_steps: wp.array(dtype=wp.int32)
+    """Steps of each face; 0 for those without."""
+    grid_start: wp.array(dtype=wp.int32)
+    grid_samples: wp.array(dtype=wp.int32)
+    light_values: wp.array(dtype=wp.vec4)
+    """Linear light at each sample, and the share of the key light in it."""
+    key: wp.vec3
+    """The key light where its share is 1."""
 
 
 @wp.struct

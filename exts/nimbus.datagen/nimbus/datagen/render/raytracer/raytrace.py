@@ -25,6 +25,7 @@ from nimbus.datagen.render.raytracer.shading import (
     Hit,
     Received,
     albedo,
+    baked_light,
     byte,
     caster,
     lowest,
@@ -168,12 +169,21 @@ def render_views(
             depth = hit.depth
             instance = look.instance
             point = origin + ray * depth
-            found = caster(scene, steps, light, step, hit, point, normal, received.facing, blocker)
-            light_on = received.shaded
+            facing = received.facing
+            shaded = received.shaded
+            lit = received.lit
+            if scene.is_baked:
+                kept = baked_light(scene, hit)
+                if kept[3] >= 0.0:
+                    facing = wp.where(kept[3] > 0.004, facing, 0.0)
+                    lit = wp.vec3(kept[0], kept[1], kept[2])
+                    shaded = wp.where(facing > 0.0, wp.max(lit - scene.key * kept[3], wp.vec3(0.0)), lit)
+            found = caster(scene, steps, light, step, hit, point, normal, facing, blocker)
+            light_on = shaded
             if found >= 0:
                 blocker = found
-            elif received.facing > 0.0:
-                light_on = received.lit
+            elif facing > 0.0:
+                light_on = lit
             color = wp.cw_mul(albedo(scene, look, hit, ray, normal, 1.0 / views.focal), light_on)
             if views.is_still:
                 across = wp.dot(point, light.across)

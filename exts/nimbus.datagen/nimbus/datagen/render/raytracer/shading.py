@@ -254,6 +254,31 @@ def surface_light(light: DeviceLight, normal: wp.vec3) -> Received:
 
 
 @wp.func
+def _baked_value(scene: DeviceScene, start: int, steps: int, i: int, j: int) -> wp.vec4:
+    return scene.light_values[scene.grid_samples[start + i * (steps + 1) - (i * (i - 1)) / 2 + j]]
+
+
+@wp.func
+def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
+    """Light between the places of a face's grid, and the share of the key light; -1 for faces without one."""
+    steps = scene.grid_steps[hit.face]
+    if steps == 0:
+        return wp.vec4(0.0, 0.0, 0.0, -1.0)
+    start = scene.grid_start[hit.face]
+    x = wp.clamp(hit.u, 0.0, 1.0) * float(steps)
+    y = wp.clamp(hit.v, 0.0, 1.0) * float(steps)
+    i = wp.min(wp.int32(x), steps - 1)
+    j = wp.min(wp.int32(y), steps - 1 - i)
+    a = wp.min(x - float(i), 1.0)
+    b = wp.min(y - float(j), 1.0)
+    up = _baked_value(scene, start, steps, i + 1, j)
+    side = _baked_value(scene, start, steps, i, j + 1)
+    if a + b <= 1.0 or i + j + 2 > steps:
+        return _baked_value(scene, start, steps, i, j) * wp.max(1.0 - a - b, 0.0) + up * a + side * b
+    return _baked_value(scene, start, steps, i + 1, j + 1) * (a + b - 1.0) + up * (1.0 - b) + side * (1.0 - a)
+
+
+@wp.func
 def albedo(scene: DeviceScene, look: MaterialRow, hit: Hit, ray: wp.vec3, normal: wp.vec3, pixel: float) -> wp.vec3:
     """Linear colour of a surface; ``pixel`` is its width at unit distance."""
     uv = (

@@ -1,0 +1,199 @@
+"""Light of a scene as a basis: what each lamp and each part of the sky gives to every place, once with strength 1."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import AnyArray, FloatArray
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.progress import allow
+from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
+from nimbus.datagen.render.baked_light.trace import RAYS, SKY_BINS, BakeTracer
+
+LIGHT_VERSION = 1
+"""Version of the bake: raise it when any light comes out otherwise."""
+PLACES = 4
+"""Lamps of a scene, one to each side of the workplace."""
+GROUPS = 5
+"""Groups of surfaces that reflect alike: see :func:`group_of`."""
+_AWAY = 1.1
+"""[m] From the workplace to a lamp, along x and along y; less where a wall is near."""
+_HEIGHT = 2.0
+"""[m] Height of lamps above the workplace, where no ceiling hangs lower."""
+_FREE, _HIGHEST = 0.8, 4.0
+"""[m] A ceiling is looked for from so far above the workplace on, and so far up."""
+_SIDE = 0.6
+"""[m] Side of a lamp."""
+_NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
+"""[m] Samples are finer up to a distance from the workplace."""
+_PROBE = 0.15
+"""[m] Above the workplace: where the light for what moves is taken."""
+_SLOW = 240.0
+"""[s] A bake takes less, compiling its kernels included."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StillScene:
+    """Faces that stand still, F of them with their groups."""
+
+    corners: FloatArray
+    """(F, 3, 3) [m]"""
+    normals: FloatArray
+    """(F, 3, 3) at the corners."""
+    groups: NDArray[np.uint8]
+    """(F,) below GROUPS."""
+    workplace: FloatArray
+    """(3,) middle of the work surface [m]"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LightBasis:
+    """Light at S samples from K sources of strength 1: PLACES lamps, then SKY_BINS parts of the sky.
+
+    A lamp of strength 1 lights the workplace like light 1 from above; a part of the sky of radiance 1 is as bright as
+    white under light 1. The last six samples float over the workplace and look along +x, -x, +y, -y, +z, -z. The one
+    before them shines itself.
+    """
+
+    steps: NDArray[np.int32]
+    start: NDArray[np.int32]
+    samples: NDArray[np.int32]
+    """A :class:`FaceGrid` of all faces."""
+    direct: NDArray[np.float16]
+    """(S, K) without reflections."""
+    bounce: NDArray[np.float16]
+    """(S, K, GROUPS) reflected once by each group, as if it were white."""
+    share: NDArray[np.float16]
+    """(S, GROUPS) of the surroundings that a group fills."""
+    weight: NDArray[np.float32]
+    """(S,) times that a sample was seen."""
+    group: NDArray[np.uint8]
+    """(S,) of each sample; GROUPS for those that are no surface."""
+    lamps: NDArray[np.float64]
+    """(PLACES, 3) middles [m]"""
+    workplace: NDArray[np.float64]
+    """(3,) [m]"""
+
+    @property
+    def grid(self) -> FaceGrid:
+        """Grids of all faces."""
+        return FaceGrid(steps=self.steps, start=self.start, samples=self.samples)
+
+
+def light_basis(scene: StillScene) -> LightBasis:
+    """Return the basis of a scene, made on first use and kept between runs."""
+    content = (scene.corners.astype(np.float32), scene.normals.astype(np.float32), scene.groups, scene.workplace)
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
+    path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
+    if not path.is_file():
+        with allow(_SLOW):
+            _save(path, bake(scene))
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
+        return LightBasis(**{field.name: kept[field.name] for field in fields(LightBasis)})
+
+
+def _save(path: Path, basis: LightBasis) -> None:
+    with writing(path.parent), replacing(path, durable=False, shared=True) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **{field.name: getattr(basis, field.name) for field in fields(basis)})
+
+
+def bake(scene: StillScene) -> LightBasis:
+    """Trace the light of a scene; equal scenes give equal bytes."""
+    from scipy.sparse import csr_array
+
+    corners, tracer = scene.corners, BakeTracer(scene.corners)
+    spacing = np.where(_distance(corners, scene.workplace) < _NEAR, _FINE, _COARSE)
+    grid, points, normals = place_grids(corners, scene.normals, spacing)
+    group, is_open = _sample_groups(grid, scene), _open_faces(scene)
+    shining = len(points)
+    samples = grid.samples.copy()
+    counts = (grid.steps + 1) * (grid.steps + 2) // 2
+    samples[np.repeat(is_open, counts)] = shining
+    probes = np.repeat(np.eye(3), 2, axis=0) * np.tile([[1.0], [-1.0]], (3, 1))
+    above = scene.workplace + (0.0, 0.0, _PROBE)
+    points = np.concatenate([points, np.tile(above, (7, 1))]).astype(np.float32)
+    normals = np.concatenate([normals, probes[4:5], probes]).astype(np.float32)
+    group = np.concatenate([group, np.full(7, GROUPS, dtype=np.uint8)])
+    lamps = _lamp_places(scene, tracer)
+    unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
+        scene.workplace[None].astype(np.float32), np.array([[0, 0, 1]], dtype=np.float32), lamps, _SIDE
+    )
+    lit = tracer.see_lamps(points, normals, lamps, _SIDE) / np.maximum(unblocked, 1e-6)
+    seen = tracer.look_around(points, normals, FaceGrid(steps=grid.steps, start=grid.start, samples=samples), is_open)
+    sky = np.stack([np.mean(seen == -1 - part, axis=1) for part in range(SKY_BINS)], axis=1)
+    direct = np.concatenate([lit, sky], axis=1).astype(np.float32)
+    surface = seen >= 0
+    rows = np.repeat(np.arange(len(seen)), surface.sum(axis=1))
+    values = np.full(len(rows), 1.0 / RAYS, dtype=np.float32)
+    gather = csr_array((values, (rows, seen[surface])), shape=(len(seen), len(seen)))
+    mask = (group[:, None] == np.arange(GROUPS)).astype(np.float32)
+    bounce = [gather @ (direct * mask[:, [one]]) for one in range(GROUPS)]
+    return LightBasis(
+        steps=grid.steps,
+        start=grid.start,
+        samples=samples,
+        direct=direct.astype(np.float16),
+        bounce=np.stack(bounce, axis=-1).astype(np.float16),
+        share=(gather @ mask).astype(np.float16),
+        weight=np.asarray(gather.sum(axis=0), dtype=np.float32),
+        group=group,
+        lamps=lamps,
+        workplace=np.asarray(scene.workplace, dtype=float),
+    )
+
+
+def group_of(instance: str) -> int:
+    """Group of surfaces of an instance: floor, walls, table, ceiling, or everything else."""
+    return {"floor": 0, "backdrop": 1, "table": 2}.get(instance, 3 if instance.startswith("ceiling") else 4)
+
+
+def join_faces(parts: Sequence[tuple[AnyArray, AnyArray, str]], workplace: FloatArray) -> StillScene:
+    """Join faces (f, 3, 3), normals at their corners (f, 3, 3), and the instance that they show."""
+    return StillScene(
+        corners=np.concatenate([corners for corners, _, _ in parts]).astype(float),
+        normals=np.concatenate([normals for _, normals, _ in parts]).astype(float),
+        groups=np.concatenate([np.full(len(c), group_of(name), dtype=np.uint8) for c, _, name in parts]),
+        workplace=np.asarray(workplace, dtype=float),
+    )
+
+
+def _distance(corners: FloatArray, place: FloatArray) -> FloatArray:
+    """(F,) from the boxes around faces to a place [m]."""
+    nearest = np.clip(place, corners.min(axis=1), corners.max(axis=1))
+    return np.linalg.norm(nearest - place, axis=1)
+
+
+def _sample_groups(grid: FaceGrid, scene: StillScene) -> NDArray[np.uint8]:
+    counts = (grid.steps + 1) * (grid.steps + 2) // 2
+    group = np.zeros(int(grid.samples.max()) + 1, dtype=np.uint8)
+    group[grid.samples] = np.repeat(scene.groups, counts)
+    return group
+
+
+def _open_faces(scene: StillScene) -> NDArray[np.bool_]:
+    """(F,) faces whose normals lie far off their plane: they shine themselves, as the day behind a window does."""
+    one, other = (scene.corners[:, place] - scene.corners[:, 0] for place in (1, 2))
+    normals = np.cross(one, other)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    across = np.abs(np.einsum("fd,fkd->fk", normals, scene.normals))
+    return np.all(across < 0.5, axis=1) & np.all(np.ptp(scene.normals, axis=1) < 1e-3, axis=1)
+
+
+def _lamp_places(scene: StillScene, tracer: BakeTracer) -> FloatArray:
+    """(PLACES, 3) under the ceiling and within the walls, around the workplace."""
+    place, to_walls = scene.workplace, np.array([_SIDE, _SIDE, 0.0])
+    low = np.minimum(scene.corners.min(axis=(0, 1)) + to_walls, place)
+    high = np.maximum(scene.corners.max(axis=(0, 1)) - to_walls, place)
+    sides = np.array([(x, y, 0.0) for x in (_AWAY, -_AWAY) for y in (_AWAY, -_AWAY)])
+    feet = np.clip(place + sides, low, high) * (1.0, 1.0, 0.0) + (0.0, 0.0, place[2] + _FREE)
+    rise = tracer.rise_above(feet).astype(float)
+    feet[:, 2] += np.where(rise < _HIGHEST, rise - 0.03, _HEIGHT - _FREE)
+    return feet

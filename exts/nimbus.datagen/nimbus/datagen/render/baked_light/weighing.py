@@ -1,0 +1,116 @@
+"""A look of a baked scene: sources weighed by the light that an episode drew, and colors of what reflects it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nimbus.datagen.arrays import Float32Array, FloatArray
+from nimbus.datagen.episode.layout import Light, Vector
+from nimbus.datagen.render.baked_light.basis import GROUPS, PLACES, LightBasis
+from nimbus.datagen.render.baked_light.trace import SKY_BINS, ZENITH
+
+_DIMMED = 0.3
+"""Share of the sky's light that each lamp gives which no direction chose: rooms are lit by several."""
+_WINDOWS = 8.0
+"""Windows shine at most so many times as bright as the sky of an open scene, so that they light a room."""
+_GLOW = 1.6
+"""Light of what shines itself, a little more than white."""
+_LEAST, _MOST = 0.4, 3.0
+"""Range of the exposure that gives the workplace the light it has without walls around."""
+_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeighedLight:
+    """Light of one look."""
+
+    values: Float32Array
+    """(S, 4) linear light on each sample, and the share of ``key`` in it."""
+    key: Vector
+    """Linear light from the lamp that casts the shadows of what moves, on a sample whose share is 1."""
+    light: Light
+    """For what moves: that lamp as a direction, and the rest of the light at the workplace from above and below."""
+
+
+def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray | None = None) -> WeighedLight:
+    """Sum up the basis for a look.
+
+    Args:
+        basis: Of the scene.
+        light: As drawn: its direction chooses a lamp, those of its further lamps others.
+        colors: (GROUPS, 3) linear albedo of each group of surfaces.
+        sky: (SKY_BINS, 3) radiance of the parts of the sky; that of the light, when not given.
+    """
+    towards = basis.lamps - basis.workplace
+    towards /= np.linalg.norm(towards, axis=1, keepdims=True)
+    ambient = np.asarray(light.sky, dtype=float)
+    weights = np.zeros((PLACES + SKY_BINS, 3))
+    weights[:PLACES] = _DIMMED * ambient
+    chosen = int(np.argmax(towards @ -np.asarray(light.direction)))
+    weights[chosen] = np.asarray(light.color) * max(-light.direction[2], 0.0)
+    for lamp in light.lamps:
+        weights[int(np.argmax(towards @ -np.asarray(lamp.direction)))] += np.asarray(lamp.color) * max(
+            -lamp.direction[2], 0.0
+        )
+    direct = basis.direct.astype(np.float32)
+    if sky is None:
+        sky = np.array([light.sky] * (SKY_BINS - 1) + [light.ground])
+    weights[PLACES:] = sky * min(_WINDOWS, 1.0 / max(float(direct[-2, PLACES:].sum()), 1e-3))
+    total = direct @ weights.astype(np.float32) + _reflected(basis, weights, colors)
+    goal = weights[chosen] + ambient
+    exposure = float(np.clip(_LUMINANCE @ goal / max(_LUMINANCE @ total[-2], 1e-6), _LEAST, _MOST))
+    total, key = total * exposure, weights[chosen] * exposure
+    share = direct[:, chosen]
+    total[-7], share[-7] = _GLOW, 0.0
+    above, below = (np.maximum(total[end] - share[end] * key, 0.0) for end in (-2, -1))
+    key_light = key * share[-2] / max(float(towards[chosen, 2]), 0.2)
+    moving = replace(
+        light,
+        direction=_vector(-towards[chosen]),
+        color=_vector(key_light),
+        sky=_vector(above),
+        ground=_vector(below),
+        lamps=(),
+    )
+    values = np.concatenate([total, share[:, None]], axis=1).astype(np.float32)
+    return WeighedLight(values=values, key=_vector(key), light=moving)
+
+
+def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArray:
+    """Radiance (SKY_BINS, 3) of the parts of the sky in a picture all around, by solid angle.
+
+    Args:
+        picture: (H, W, 3) linear light, latitude over longitude; its top row is straight up, its left edge lies at +x
+            and its columns run clockwise as seen from above.
+        turn: About the vertical [rad].
+        intensity: Factor.
+    """
+    height, width = picture.shape[:2]
+    rise = np.pi * (0.5 - (np.arange(height) + 0.5) / height)
+    around = turn - 2 * np.pi * (np.arange(width) + 0.5) / width
+    quarter = 2 * (np.cos(around) < 0) + (np.sin(around) < 0)
+    part = np.where(rise[:, None] < 0, 5, np.where(np.sin(rise)[:, None] > ZENITH, 4, quarter[None]))
+    weight = np.broadcast_to(np.cos(rise)[:, None], part.shape).ravel()
+    area = np.maximum(np.bincount(part.ravel(), weight, SKY_BINS), 1e-9)
+    light = [np.bincount(part.ravel(), weight * channel, SKY_BINS) for channel in picture.reshape(-1, 3).T]
+    return intensity * np.stack(light, axis=1) / area[:, None]
+
+
+def _reflected(basis: LightBasis, weights: FloatArray, colors: FloatArray) -> FloatArray:
+    """(S, 3) light that came by way of surfaces: once exactly, further times with groups of one brightness each."""
+    once = np.einsum("skg,kc,gc->sc", basis.bounce.astype(np.float32), weights, colors, optimize=True)
+    share = basis.share.astype(np.float32)
+    parts = [basis.weight * (basis.group == group) for group in range(GROUPS)]
+    mean = np.stack([part / max(float(part.sum()), 1e-9) for part in parts])
+    first, between = mean @ once, mean @ share
+    rest = np.empty((GROUPS, 3))
+    for channel in range(3):
+        rest[:, channel] = np.linalg.solve(np.eye(GROUPS) - between * colors[:, channel], first[:, channel])
+    return once + share @ (colors * rest)
+
+
+def _vector(values: FloatArray) -> Vector:
+    x, y, z = (float(value) for value in values)
+    return x, y, z

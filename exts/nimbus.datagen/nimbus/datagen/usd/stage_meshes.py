@@ -1,0 +1,56 @@
+"""Meshes, boxes that are touched, and pictures of stages that are written to the cache."""
+# The stubs of pxr say that every Define and Apply returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import AnyArray, FloatArray, ImageArray
+from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.version import versioned_hash
+
+
+def add_mesh(
+    stage: Any, path: str, *, points: AnyArray, faces: AnyArray, normals: AnyArray, uvs: AnyArray, material: Any
+) -> None:
+    """Add a mesh: points (n, 3) [m], faces (m, 3), unit normals (n, 3) and texture coordinates (n, 2)."""
+    from pxr import Sdf, UsdGeom, UsdShade, Vt
+
+    mesh = UsdGeom.Mesh.Define(stage, path)
+    mesh.CreatePointsAttr(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)))
+    mesh.CreateFaceVertexCountsAttr(Vt.IntArray.FromNumpy(np.full(len(faces), 3, dtype=np.int32)))
+    mesh.CreateFaceVertexIndicesAttr(Vt.IntArray.FromNumpy(faces.astype(np.int32).ravel()))
+    mesh.CreateNormalsAttr(Vt.Vec3fArray.FromNumpy(normals.astype(np.float32)))
+    mesh.SetNormalsInterpolation(UsdGeom.Tokens.vertex)
+    mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)
+    mesh.CreateDoubleSidedAttr(True)
+    st = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray, UsdGeom.Tokens.vertex)
+    st.Set(Vt.Vec2fArray.FromNumpy(uvs.astype(np.float32)))
+    UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim()).Bind(material)
+
+
+def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -> None:
+    """Add a box that is touched and not seen: its middle and its sides [m]."""
+    from pxr import UsdGeom, UsdPhysics
+
+    cube = UsdGeom.Cube.Define(stage, path)
+    cube.CreateSizeAttr(1.0)
+    UsdGeom.XformCommonAPI(cube).SetTranslate(tuple(map(float, middle)))
+    UsdGeom.XformCommonAPI(cube).SetScale(tuple(map(float, extent)))
+    cube.CreateVisibilityAttr(UsdGeom.Tokens.invisible)
+    UsdPhysics.CollisionAPI.Apply(cube.GetPrim())
+
+
+def keep_picture(folder: Path, image: ImageArray) -> str:
+    """Write a picture once, and return its file's name."""
+    from PIL import Image as PillowImage
+
+    name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
+    if not (folder / name).is_file():
+        with replacing(folder / name, durable=False, shared=True) as temporary:
+            PillowImage.fromarray(image).save(temporary, format="PNG")
+    return name
