@@ -72,10 +72,11 @@ def prepare_asset(
             raise InputError(job.asset.refused, instead="")
         made = job.make()
         known = replace(known, **job.entry_fields(made))
-        trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
-        made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
-        held = sum(one.holds for one in trials.grasps)
-        known = replace(known, grasps=held, not_graspable=trials.not_graspable)
+        if not made.parts:  # what has parts is fixed where it stands
+            trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
+            made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
+            held = sum(one.holds for one in trials.grasps)
+            known = replace(known, grasps=held, not_graspable=trials.not_graspable)
         words = describe(known)
         known = replace(known, caption=words.caption, synonyms=words.synonyms)
         job.found["caption"] = words.caption
