@@ -73,7 +73,11 @@ def test_mjcf_gives_scale_texture_and_place(tmp_path: Path) -> None:
     assert (part.mesh, part.texture) == ("objects/meshes/can.stl", "textures/soda.png")
     expected = [[0, -0.1, 0, 0.5], [0.1, 0, 0, 0], [0, 0, 0.1, 1], [0, 0, 0, 1]]
     assert np.allclose(part.matrix(), expected)
-    assert assets["mjcf door"].refused == "has 1 moving part: articulated assets are not imported yet"
+    (joint,) = assets["mjcf door"].joints
+    assert (joint.kind, joint.flaw) == ("hinge", "") and [part.link for part in assets["mjcf door"].parts] == [
+        "",
+        joint.link,
+    ]
 
 
 def test_articulated_urdf_claims_its_meshes(tmp_path: Path) -> None:
@@ -83,4 +87,4 @@ def test_articulated_urdf_claims_its_meshes(tmp_path: Path) -> None:
       <joint name="j" type="revolute"><parent link="a"/><child link="b"/></joint></robot>""")
     assets = found(tmp_path, "45780/textured_objs/original-1.obj")
     assert list(assets) == ["partnet 45780"]
-    assert "moving part" in assets["partnet 45780"].refused
+    assert assets["partnet 45780"].joints[0].flaw == "all of it would move"

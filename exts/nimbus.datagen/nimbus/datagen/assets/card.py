@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,22 @@ EDITABLE: dict[str, tuple[str, ...] | type] = {
     "symmetry": ("none", "revolution", "box"),
     "pieces": float,
     "license": str,
+    "front": ("-x", "x", "-y", "y"),
 }
 """Decisions by name, with the values or the type that each takes."""
+OF_PARTS: dict[str, tuple[str, ...] | type] = {
+    "moves": ("hinge", "slide", "fixed"),
+    "lower": float,
+    "upper": float,
+    "closed": ("lower", "upper"),
+    "damping": float,
+    "friction": float,
+    "stiffness": float,
+    "handle": str,
+}
+"""Decisions about a moving part, after its name and a dot."""
+_ANY_SIGN = ("lower", "upper")
+"""Those that may be below 0."""
 
 
 class OtherValue(StrictModel):
@@ -101,14 +116,26 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
     card = load(path, AssetCard)
     given: dict[str, Value] = {}
     for name, decision in card.decisions.items():
-        if name not in EDITABLE:
-            raise InputError(f"no decision '{name}'", where=str(path), instead=suggest(name, EDITABLE))
-        value, wanted = decision.value, EDITABLE[name]
-        if wanted is float and (isinstance(value, str) or value <= 0):
-            what = f"decisions.{name}: {value!r} is no number above 0"
+        value, wanted = decision.value, _wanted(path, name, automatic)
+        own = name.partition(".")[2]
+        least = -math.inf if own in _ANY_SIGN else 0.0
+        if wanted is float and (isinstance(value, str) or value < least or (value == 0 and own not in OF_PARTS)):
+            what = f"decisions.{name}: {value!r} is no number{'' if own in _ANY_SIGN else ' above 0'}"
             raise InputError(what, where=str(path), instead=f"write {automatic.get(name, 1.0)}")
         if isinstance(wanted, tuple) and value not in wanted:
             raise InputError(f"decisions.{name}: {value!r}", where=str(path), instead=suggest(str(value), wanted))
         if automatic.get(name) != value:
             given[name] = value
     return given, card.add
+
+
+def _wanted(path: Path, name: str, automatic: dict[str, Value]) -> tuple[str, ...] | type:
+    """Values or type of a decision; those of parts are known by what the import decided."""
+    part, _, own = name.rpartition(".")
+    if part and f"{part}.moves" in automatic and own in OF_PARTS:
+        return OF_PARTS[own]
+    if name in EDITABLE:
+        return EDITABLE[name]
+    parts = [known.removesuffix(".moves") for known in automatic if known.endswith(".moves")]
+    known = [*EDITABLE, *(f"{one}.{field}" for one in parts for field in OF_PARTS)]
+    raise InputError(f"no decision '{name}'", where=str(path), instead=suggest(name, known))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,10 +29,42 @@ class FoundPart:
     """Path below the source, in place of what the mesh names."""
     color: tuple[float, float, float] | None = None
     """sRGB from 0 to 1, where the mesh has no texture."""
+    link: str = ""
+    """Moving part that it belongs to; empty of the base."""
+    is_touched: bool = False
+    """It is there for contact alone, and convex; the others are seen."""
+    name: str = ""
+    """As the source names it, for example ``handle``."""
 
     def matrix(self) -> FloatArray:
         """Return asset_T_mesh, (4, 4)."""
         return np.vstack([np.array(self.place).reshape(3, 4), [0, 0, 0, 1]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundJoint:
+    """A joint as a source states it; the asset's frame and unit, at joint position 0."""
+
+    link: str
+    """Name of the part that it moves."""
+    on: str = ""
+    """Part that carries it; empty: the base."""
+    kind: Literal["hinge", "slide"]
+    axis: tuple[float, float, float]
+    """Unit."""
+    origin: tuple[float, float, float]
+    lower: float
+    """[rad or the file's unit]"""
+    upper: float
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    words: tuple[str, ...] = ()
+    """Names of the joint, its link and their semantics."""
+    holds: tuple[tuple[float, float, float], ...] = ()
+    """Places that the source marks as a handle."""
+    flaw: str = ""
+    """Reason why it is held still."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +77,7 @@ class FoundAsset:
     """Main file below the source."""
     layout: str
     parts: tuple[FoundPart, ...] = ()
+    joints: tuple[FoundJoint, ...] = ()
     words: tuple[str, ...] = ()
     """Names that may state its category, the likeliest first."""
     metres: float | None = None

@@ -109,13 +109,14 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
         try:
             assets = reader(root, name)
         except InputError as error:
-            if name.lower().endswith(".urdf"):
-                lines.append(FoundAsset(name=PurePosixPath(name).stem, path=name, layout="urdf", refused=error.what))
+            if name.lower().endswith(".urdf") or _is_mjcf(root / name):
+                layout = "urdf" if name.lower().endswith(".urdf") else "mjcf"
+                lines.append(FoundAsset(name=PurePosixPath(name).stem, path=name, layout=layout, refused=error.what))
             continue
         for asset in assets:
             if not asset.refused and not any(part.mesh for part in asset.parts) and not _is_own(asset):
                 continue
-            shown = tuple((part.mesh, part.solid, part.size, part.place) for part in asset.parts)
+            shown = tuple((part.mesh, part.solid, part.size, part.place, part.link) for part in asset.parts)
             if not shown or seen.setdefault(shown, asset) is asset:
                 found.append(asset)
     rigid = {mesh for asset in found if not asset.refused for part in asset.parts if (mesh := part.mesh)}
@@ -124,6 +125,14 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
         replace(asset, claims=tuple(mesh for mesh in asset.claims if mesh not in rigid)) if asset.refused else asset
         for asset in found
     ], lines
+
+
+def _is_mjcf(path: Path) -> bool:
+    """Check whether a file that cannot be read was meant as MJCF."""
+    try:
+        return "<mujoco" in read_text(path, limit=16 << 20)
+    except InputError:
+        return False
 
 
 def _is_own(asset: FoundAsset) -> bool:

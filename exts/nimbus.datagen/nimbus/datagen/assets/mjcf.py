@@ -1,49 +1,36 @@
-"""MJCF: the visual geoms of a body, with scale, textures and colors from outside the meshes."""
+"""MJCF: links, joints and geoms of a body, with scale, textures and colors from outside the meshes."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.articulated.chains import RawJoint, RawLink, attach_links
 from nimbus.datagen.assets.found import FoundAsset, FoundPart
-from nimbus.datagen.assets.xml_files import numbers, parse_xml, place_of, turned, upper_rows
+from nimbus.datagen.assets.mjcf_file import MjcfFile, default_of, load_mjcf
+from nimbus.datagen.assets.xml_files import numbers, place_of, turned, upper_rows
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import quat_to_matrix
-from nimbus.datagen.objects.imported.roots import below
 
 _DEEPEST = 50
-"""Includes and bodies below each other."""
+"""Bodies below each other."""
 _SCENERY = ("scene", "arena", "floor", "basic")
 """Words in the names of included files that bring a room and its table."""
 _SOLIDS = ("box", "sphere", "cylinder", "capsule")
 _COLLISION_GROUP = 3
 """MuJoCo's viewer hides groups from this number on."""
+_ROBOCASA_SITES = {"bottom_site", "top_site", "horizontal_radius_site"}
+"""Sites by which robosuite and RoboCasa place an object."""
 
 
-@dataclass
-class _Model:
-    """A file with all that it includes."""
-
-    root: Path
-    file: Path
-    meshes: dict[str, tuple[str, FloatArray]] = field(default_factory=dict)
-    """Path below the root, and the scale, by name."""
-    textures: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    """Path below the root, and whether it follows the map of the mesh."""
-    materials: dict[str, Element] = field(default_factory=dict)
-    classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
-    """Attributes by element, by class."""
-    bodies: list[tuple[Element, str]] = field(default_factory=list)
-    """Top bodies, and the file that brings each."""
-    missing: list[str] = field(default_factory=list)
-    is_radian: bool = False
-    order: str = "xyz"
+_Geom = tuple[str, dict[str, str], FloatArray]
+"""A geom: its link, its attributes, its place (4, 4)."""
+_IN_RADIANS = ("robosuite", "robocasa")
+"""Layouts whose files are put into a world that counts in radians."""
 
 
 def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
@@ -52,158 +39,120 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
     Raises:
         InputError: It is no XML, or includes a file that cannot be read.
     """
-    file = root / path
-    top = parse_xml(file)
-    if top.tag != "mujoco":
+    loaded = load_mjcf(root, path)
+    if loaded is None:
         return []
-    model = _Model(root, file)
-    top = _included(top, root, file, 0)
-    _collect(model, top)
+    model, top = loaded
+    file = model.file
     claims = tuple(sorted({mesh for mesh, _ in model.meshes.values() if mesh}))
     name = file.parent.name if file.name == "model.xml" else file.stem
-    layout = "robocasa" if file.name == "model.xml" else "mjcf"
+    layout = _layout(model, top)
+    if layout in _IN_RADIANS and not any(one.get("angle") for one in top.findall("compiler")):
+        model.is_radian = True
     bodies = [body for body, source in model.bodies if not any(word in Path(source).stem for word in _SCENERY)]
-    free = [body for body in bodies if body.find("freejoint") is not None]
-    bodies = free or bodies
-    count = sum(map(_moving, bodies))
-    if count or top.find("actuator") is not None:
-        moved = f"{count} moving part{'s' * (count > 1)}" if count else "motors"
-        what = f"has {moved}: articulated assets are not imported yet"
+    bodies = [body for body in bodies if body.find("freejoint") is not None] or bodies
+    if top.find("actuator") is not None:
+        what = "has motors: it is a robot, or a scene with one"
         return [FoundAsset(name=name, path=path, layout=layout, refused=what, claims=claims)]
     found = []
     for number, body in enumerate(bodies):
-        parts = _Parts(model).of(body)
-        if parts:
-            own = name if len(bodies) == 1 else f"{name}_{body.get('name') or number}"
-            words = (own, body.get("name") or "", *(parent.name for parent in file.parents[:2]))
-            common: dict[str, Any] = {
-                "words": words,
-                "metres": 1.0,
-                "is_unit_certain": True,
-                "up": "z",
-                "claims": claims,
-            }
-            notes = tuple(model.missing)
-            weights = (item.get("mass") for tag in ("inertial", "geom") for item in body.iter(tag))
-            common["mass"] = sum(float(numbers(weight, (0.0,))[0]) for weight in weights if weight) or None
-            found.append(FoundAsset(name=own, path=path, layout=layout, parts=parts, notes=notes, **common))
+        links = MjcfLinks(model).of(body)
+        if not any(link.parts for link in links):
+            continue
+        own = name if len(bodies) == 1 else f"{name}_{body.get('name') or number}"
+        words = (own, body.get("name") or "", *(parent.name for parent in file.parents[:2]))
+        weights = [numbers(weight, (0.0,))[0] for weight in _weights(body)]
+        weightless = ["a mass of 0: left out"] if 0 in weights else []
+        notes = tuple(dict.fromkeys(model.missing + weightless))
+        common: dict[str, Any] = {"name": own, "path": path, "layout": layout, "claims": claims, "words": words}
+        common |= {"metres": 1.0, "is_unit_certain": True, "up": "z", "mass": float(sum(weights)) or None}
+        try:
+            found.append(attach_links(links, FoundAsset(**common, notes=notes)))
+        except InputError as error:
+            found.append(FoundAsset(name=own, path=path, layout=layout, refused=error.what, claims=claims))
     return found
 
 
-def _included(element: Element, root: Path, file: Path, depth: int) -> Element:
-    """Put included files in place; each element learns the file that brings it."""
-    if depth > _DEEPEST:
-        raise InputError("includes itself", where=str(file), instead="export it as one file")
-    children: list[Element] = []
-    for child in list(element):
-        if child.tag == "include":
-            name = below(root, file.parent, child.get("file") or "")
-            if name:
-                inner = _included(parse_xml(root / name), root, root / name, depth + 1)
-                children += list(inner)
-            continue
-        grown = _included(child, root, file, depth + 1)
-        grown.attrib.setdefault("_file", str(file))
-        children.append(grown)
-    element[:] = children
-    return element
+def _layout(model: MjcfFile, top: Element) -> str:
+    """Name the data set whose conventions a file follows."""
+    sites = {site.get("name") for site in top.iter("site")}
+    if model.file.name == "model.xml":
+        return "robocasa"
+    if sites >= _ROBOCASA_SITES:
+        return "robosuite"
+    brought = {Path(item.get("_file") or "").stem for item in top.iter()}
+    return "metaworld" if any(stem.endswith("_dependencies") for stem in brought) else "mjcf"
 
 
-def _collect(model: _Model, top: Element) -> None:
-    compiler: dict[str, str] = {}
-    for one in top.findall("compiler"):
-        compiler |= one.attrib
-    model.is_radian, model.order = compiler.get("angle") == "radian", compiler.get("eulerseq", "xyz")
-    for default in top.findall("default"):
-        _defaults(model, default, default.get("class") or "main", {})
-    folders = {sort: compiler.get(sort) or compiler.get("assetdir") or "" for sort in ("meshdir", "texturedir")}
-    for asset in top.findall("asset"):
-        for item in asset:
-            name, given = item.get("name") or Path(item.get("file") or "").stem, item.get("file") or ""
-            folder = "meshdir" if item.tag == "mesh" else "texturedir"
-            found = given and _file(model, item, folders[folder], given)
-            if item.tag == "mesh":
-                scale = numbers(item.get("scale") or _default(model, "main", "mesh").get("scale"), (1.0, 1.0, 1.0))
-                model.meshes[name] = (found, np.diag([*scale[:3], 1.0]))
-                if given and not found:
-                    model.missing.append(f"no mesh '{given}': left out")
-            elif item.tag == "texture" and given:
-                model.textures[name] = (found, item.get("type") == "2d")
-                if not found:
-                    model.missing.append(f"no texture '{given}': its color is used")
-            elif item.tag == "material":
-                model.materials[name] = item
-    for world in top.findall("worldbody"):
-        loose = Element("body", {"_file": str(model.file)})
-        for child in world:
-            if child.tag == "body":
-                model.bodies.append((child, child.get("_file") or ""))
-            elif child.tag == "geom" and child.get("_file") == str(model.file) and child.get("type") != "plane":
-                loose.append(child)
-        if len(loose):
-            model.bodies.append((loose, str(model.file)))
+def _weights(body: Element) -> list[str]:
+    return [weight for tag in ("inertial", "geom") for item in body.iter(tag) if (weight := item.get("mass"))]
 
 
-def _file(model: _Model, item: Element, folder: str, given: str) -> str:
-    here = Path(item.get("_file") or model.file).parent
-    for base in dict.fromkeys((model.file.parent, here)):
-        if found := below(model.root, (base / folder).resolve(), given) or below(model.root, base, given):
-            return found
-    return ""
-
-
-def _defaults(model: _Model, element: Element, name: str, above: dict[str, dict[str, str]]) -> None:
-    own = deepcopy(above)
-    for child in element:
-        if child.tag != "default":
-            own[child.tag] = own.get(child.tag, {}) | child.attrib
-    merged = model.classes.get(name, {})
-    model.classes[name] = {tag: merged.get(tag, {}) | own.get(tag, {}) for tag in {*merged, *own}}
-    for child in element:
-        if child.tag == "default":
-            _defaults(model, child, child.get("class") or "main", own)
-
-
-def _default(model: _Model, name: str, tag: str) -> dict[str, str]:
-    return model.classes.get(name, model.classes["main"]).get(tag, {})
-
-
-def _moving(body: Element) -> int:
-    """Count joints within a body; those of the first body with geoms move it as a whole."""
-    while body.find("geom") is None and len(body.findall("body")) == 1:
-        body = body.findall("body")[0]
-    return sum(len(inner.findall("joint")) for child in body.findall("body") for inner in child.iter("body"))
-
-
-class _Parts:
-    """The visual parts of a body and of those fixed to it.
+class MjcfLinks:
+    """The links of a body: itself and the bodies below it, with their joints and geoms.
 
     Args:
         model: Its file.
     """
 
-    def __init__(self, model: _Model) -> None:
+    def __init__(self, model: MjcfFile) -> None:
         self._model = model
-        self._geoms: list[tuple[dict[str, str], FloatArray]] = []
+        self._geoms: list[_Geom] = []
+        self._links: list[RawLink] = []
 
-    def of(self, body: Element) -> tuple[FoundPart, ...]:
-        """List the parts in the body's frame: its visual geoms, else its meshes, else all of its geoms."""
-        self._walk(body, np.eye(4), body.get("childclass") or "main", 0)
-        shown = [geom for geom in self._geoms if self._is_shown(geom[0])]
-        seen = [geom for geom in shown if _is_visual(geom[0])]
-        chosen = seen or [geom for geom in shown if "mesh" in geom[0]] or shown
-        parts = (self._part(given, place) for given, place in chosen)
-        return tuple(part for part in parts if part)
+    def of(self, body: Element) -> list[RawLink]:
+        """List the links in the body's frame: visual geoms are seen, else meshes, else all; solids are touched."""
+        self._walk(body, "", np.eye(4), body.get("childclass") or "main", 0)
+        shown = [geom for geom in self._geoms if self._is_shown(geom[1])]
+        seen = [geom for geom in shown if _is_visual(geom[1])]
+        chosen = seen or [geom for geom in shown if "mesh" in geom[1]] or shown
+        touched = [geom for geom in self._geoms if not _is_visual(geom[1]) and not _is_among(geom, chosen)]
+        links = {link.name: link for link in self._links}
+        for geoms, is_touched in ((chosen, False), (touched, True)):
+            for name, given, place in geoms:
+                if part := self._part(given, place, name=name, is_touched=is_touched):
+                    links[name].parts.append(part)
+        return self._links
 
-    def _walk(self, body: Element, place: FloatArray, childclass: str, depth: int) -> None:
+    def _walk(self, body: Element, parent: str, place: FloatArray, childclass: str, depth: int) -> None:
         if depth > _DEEPEST:
             return
+        name = body.get("name") or f"body_{len(self._links)}"
+        name = f"{name}_{len(self._links)}" if name in {link.name for link in self._links} else name
+        link = RawLink(name=name, parent=parent)
+        self._links.append(link)
+        for joint in body.findall("joint"):
+            given = default_of(self._model, joint.get("class") or childclass, "joint") | joint.attrib
+            if given.get("type") != "free":
+                link.joints.append(self._joint(given, place, name))
+        for site in body.findall("site"):
+            if "handle" in (site.get("name") or "").lower():
+                at = place @ [*numbers(site.get("pos"), (0.0,) * 3)[:3], 1.0]
+                link.holds.append((float(at[0]), float(at[1]), float(at[2])))
         for geom in body.findall("geom"):
-            given = _default(self._model, geom.get("class") or childclass, "geom") | geom.attrib
-            self._geoms.append((given, place @ self._place(given)))
+            given = default_of(self._model, geom.get("class") or childclass, "geom") | geom.attrib
+            self._geoms.append((name, given, place @ self._place(given)))
         for child in body.findall("body"):
             inner = child.get("childclass") or childclass
-            self._walk(child, place @ self._place(dict(child.attrib)), inner, depth + 1)
+            self._walk(child, name, place @ self._place(dict(child.attrib)), inner, depth + 1)
+
+    def _joint(self, given: dict[str, str], place: FloatArray, link: str) -> RawJoint:
+        kind = given.get("type", "hinge")
+        unit = 1.0 if self._model.is_radian or kind == "slide" else np.pi / 180
+        limits = numbers(given["range"], (0.0, 0.0))[:2] * unit if "range" in given else None
+        if given.get("limited") == "false":
+            limits = None
+        first = {name: float(numbers(given.get(name), (0.0,))[0]) for name in ("damping", "frictionloss", "stiffness")}
+        return RawJoint(
+            name=given.get("name") or f"of {link}",
+            kind=cast("Literal['hinge', 'slide']", kind),
+            axis=place[:3, :3] @ numbers(given.get("axis"), (0.0, 0.0, 1.0))[:3],
+            origin=(place @ [*numbers(given.get("pos"), (0.0,) * 3)[:3], 1.0])[:3],
+            limits=None if limits is None else (float(limits[0]), float(limits[1])),
+            damping=first["damping"],
+            friction=first["frictionloss"],
+            stiffness=first["stiffness"],
+        )
 
     def _is_shown(self, geom: dict[str, str]) -> bool:
         if geom.get("type") == "plane" or float(numbers(geom.get("group"), (0.0,))[0]) >= _COLLISION_GROUP:
@@ -238,8 +187,9 @@ class _Parts:
             position, turn = ends.mean(axis=0), _turn_to(ends[0] - ends[1])
         return place_of(position, turn)
 
-    def _part(self, geom: dict[str, str], place: FloatArray) -> FoundPart | None:
-        look = self._look(geom)
+    def _part(self, geom: dict[str, str], place: FloatArray, *, name: str, is_touched: bool) -> FoundPart | None:
+        look = self._look(geom) | {"link": name, "is_touched": is_touched}
+        look["name"] = " ".join((geom.get("name") or "", geom.get("mesh") or "")).strip()
         if "mesh" in geom:
             mesh, scale = self._model.meshes.get(geom["mesh"], ("", np.eye(4)))
             return FoundPart(mesh=mesh, place=upper_rows(place @ scale), **look) if mesh else None
@@ -268,6 +218,12 @@ class _Parts:
 
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def _is_among(
+    geom: tuple[str, dict[str, str], FloatArray], others: list[tuple[str, dict[str, str], FloatArray]]
+) -> bool:
+    return any(geom is other for other in others)
 
 
 def _is_visual(geom: dict[str, str]) -> bool:

@@ -20,6 +20,8 @@ from nimbus.datagen.objects.portrait import portrait
 PAGE_NAME, SHEET_NAME = "page.html", "sheet.png"
 _TEMPLATE = Path(__file__).parent / "templates" / "asset.html.j2"
 _PIXELS = 140
+_RED, _BLUE = (220, 40, 30), (40, 90, 220)
+"""sRGB of handles and of places to press on."""
 _SIDES = {"front": 0.0, "right": np.pi / 2, "back": np.pi, "left": -np.pi / 2}
 """Turns about z that bring a side to the eye [rad]."""
 
@@ -48,6 +50,8 @@ def write_page(
 
 def _sheet(model: ObjectModel) -> Image.Image:
     """Draw the sides in one row, and the rest poses in the next."""
+    if model.parts:
+        return draw_contact_sheet(_rows_of_parts(model), tile_height=_PIXELS)
     sides = [_turned(model, quat_to_matrix(quat_from_axis_angle((0, 0, 1), turn))) for turn in _SIDES.values()]
     rests = [_turned(model, quat_to_matrix(pose.wxyz)) for pose in model.rest_poses]
     margins = [(pose.name, f"tips at {np.rad2deg(pose.tilt_margin):.0f}°") for pose in model.rest_poses]
@@ -56,6 +60,22 @@ def _sheet(model: ObjectModel) -> Image.Image:
         SheetRow(pictures=rests, labels=margins),
     ]
     return draw_contact_sheet(rows, tile_height=_PIXELS)
+
+
+def _rows_of_parts(model: ObjectModel) -> list[SheetRow]:
+    """Draw it closed, half open and open, and the contact pieces of each part with its handles."""
+    shares = {"closed": 0.0, "half open": 0.5, "open": 1.0}
+    pictures = [portrait(model, pixels=_PIXELS, opening=share) for share in shares.values()]
+    side = portrait(model, pixels=_PIXELS, opening=0.5, turn=np.pi / 2 + np.deg2rad(55), rise=np.deg2rad(20))
+    labels = [(name,) for name in (*shares, "from behind")]
+    rows = [SheetRow(pictures=[*pictures, side], caption=model.kind, note=model.category, labels=labels)]
+    marked = []
+    for part in model.parts:
+        red = [(part.joint.origin + handle.position, _RED) for handle in part.handles]
+        blue = [(part.joint.origin + place.position, _BLUE) for place in part.pressings]
+        marked.append(portrait(model, pixels=_PIXELS, opening=0.0, marks=[*blue, *red]))
+    names = [(part.name, "handles red, pressing blue") for part in model.parts]
+    return [*rows, SheetRow(pictures=marked, labels=names)]
 
 
 def _turned(model: ObjectModel, turn: FloatArray) -> ImageArray:

@@ -13,6 +13,8 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.assets import stages
 from nimbus.datagen.assets.annotate import describe
+from nimbus.datagen.assets.articulated.links import Notebook
+from nimbus.datagen.assets.articulated.prepare import make_articulated
 from nimbus.datagen.assets.card import Additions, card_text
 from nimbus.datagen.assets.color_names import measure_colors
 from nimbus.datagen.assets.decisions import (
@@ -24,12 +26,13 @@ from nimbus.datagen.assets.decisions import (
     decide_scale,
     flat,
 )
-from nimbus.datagen.assets.found import FoundAsset, FoundPart, found_from_plain
+from nimbus.datagen.assets.found import FoundAsset, found_from_plain
 from nimbus.datagen.assets.grasp_trials import try_grasps
 from nimbus.datagen.assets.pages import write_page
+from nimbus.datagen.assets.read_parts import read_part
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.objects.imported.read import OutsideLook, join_surfaces, read_surface
-from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
+from nimbus.datagen.objects.imported.read import join_surfaces
+from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.prepared.index import CARD_NAME, SHAPE_NAME, AssetEntry
 from nimbus.datagen.objects.prepared.library import build_model
@@ -69,10 +72,11 @@ def prepare_asset(
             raise InputError(job.asset.refused, instead="")
         made = job.make()
         known = replace(known, **job.entry_fields(made))
-        trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
-        made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
-        held = sum(one.holds for one in trials.grasps)
-        known = replace(known, grasps=held, not_graspable=trials.not_graspable)
+        if not made.parts:  # what has parts is fixed where it stands
+            trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
+            made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
+            held = sum(one.holds for one in trials.grasps)
+            known = replace(known, grasps=held, not_graspable=trials.not_graspable)
         words = describe(known)
         known = replace(known, caption=words.caption, synonyms=words.synonyms)
         job.found["caption"] = words.caption
@@ -142,6 +146,11 @@ class _Job:
         """
         asset, given = self.asset, self.given
         path = self.root / asset.path
+        if asset.joints:
+            book = Notebook(given, self.decisions, self.found, self.notes)
+            if shape := make_articulated(self.root, asset, book):
+                added = {name: np.array([box.lower, box.upper]) for name, box in self.add.cavities.items()}
+                return replace(shape, cavities=shape.cavities | added)
         surface = self._read()
         self.notes += [note for note in surface.notes if note not in self.notes]
         named, category = decide_category(asset, given)
@@ -210,6 +219,8 @@ class _Job:
             "symmetry": str(values["symmetry"]),
             "rests": tuple(pose.name for pose in shape.rest_poses),
             "rooms": tuple(shape.cavities),
+            "joints": tuple(part.name for part in shape.parts),
+            "anchored": bool(shape.parts),
         }
 
     def license(self, name: str) -> Decision:
@@ -228,44 +239,12 @@ class _Job:
 
     def _read(self) -> ImportedSurface:
         """Read all parts into one surface, in the unit and with the up axis of the asset."""
-        parts = [self._part(part) for part in self.asset.parts]
+        parts = [read_part(self.root, part) for part in self.asset.parts if not part.is_touched]
         if len(parts) == 1:
             return parts[0]
         first = parts[0]
         joined = join_surfaces(parts, metres=first.metres, unit_is_known=first.unit_is_known, up=first.up)
         return replace(joined, notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)))
-
-    def _part(self, part: FoundPart) -> ImportedSurface:
-        if part.mesh:
-            texture = self.root / part.texture if part.texture else None
-            surface = read_surface(
-                self.root / part.mesh, root=self.root, look=OutsideLook(texture=texture, color=part.color)
-            )
-        else:
-            surface = _solid_surface(part)
-        matrix = part.matrix()
-        if np.array_equal(matrix, np.eye(4)):
-            return surface
-        corners: FloatArray = surface.corners @ matrix[:3, :3].T + matrix[:3, 3]
-        if np.linalg.det(matrix[:3, :3]) < 0:
-            return replace(surface, corners=corners[:, ::-1], uvs=surface.uvs[:, ::-1])
-        return replace(surface, corners=corners)
-
-
-def _solid_surface(part: FoundPart) -> ImportedSurface:
-    """Triangles of a box, sphere, cylinder or capsule."""
-    from trimesh import creation
-
-    size = part.size
-    mesh = {
-        "box": lambda: creation.box(size),
-        "sphere": lambda: creation.icosphere(subdivisions=3, radius=size[0]),
-        "cylinder": lambda: creation.cylinder(size[0], size[1], sections=32),
-        "capsule": lambda: creation.capsule(height=size[1], radius=size[0]),
-    }[part.solid]()
-    corners = np.asarray(mesh.vertices, dtype=np.float64)[mesh.faces]
-    color = (255 * np.array(part.color or (0.67, 0.67, 0.67)) + 0.5).astype(np.uint8)
-    return color_surface(corners, np.tile(color, (len(corners), 1)))
 
 
 def _sides(extent: FloatArray) -> str:

@@ -1,69 +1,153 @@
-"""URDF: the visuals of all links that are fixed to each other, with scale and colors from outside the meshes."""
+"""URDF: links with their visuals and collisions, joints, and scale and colors from outside the meshes."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.articulated.chains import RawJoint, RawLink, attach_links
 from nimbus.datagen.assets.found import FoundAsset, FoundPart
 from nimbus.datagen.assets.xml_files import numbers, parse_xml, place_of, turned, upper_rows
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.objects.imported.roots import below
 
 _LONGEST = 200
 """Links below each other; a cycle ends there."""
+_KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
+_PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
+"""Files of PartNet-Mobility."""
+_MOST_TEXT = 1 << 20
+"""[bytes] Of a file beside a URDF."""
 
 
 def read_urdf(root: Path, path: str) -> list[FoundAsset]:
-    """Read a file as one asset; one with moving parts is refused, with its meshes claimed.
+    """Read a file as one asset.
 
     Raises:
-        InputError: It is no XML.
+        InputError: It is no XML, or its links are fixed to each other in a circle.
     """
     file = root / path
     robot = parse_xml(file)
     if robot.tag != "robot":
         return []
+    meshes = [below(root, file.parent, mesh.get("filename") or "") for mesh in robot.iter("mesh")]
+    claims = tuple(sorted(set(filter(None, meshes))))
+    is_partnet = file.name == _PARTNET
+    name = file.parent.name if is_partnet else file.stem
+    common: dict[str, Any] = {"name": name, "path": path, "layout": "partnet" if is_partnet else "urdf"}
+    common["claims"] = claims
+    links, notes = _links(root, file, robot)
+    if not any(not part.is_touched for link in links for part in link.parts):
+        return (
+            [] if not claims and not notes else [FoundAsset(**common, refused=notes[0] if notes else "has no visual")]
+        )
+    masses = [float(numbers(mass.get("value"), (0.0,))[0]) for mass in robot.iter("mass")]
+    if 0 in masses:
+        notes.append("a mass of 0: left out")
+    category = _category(file.parent / _META) if is_partnet else ""
+    words = (category, file.stem, robot.get("name") or "", file.parent.name)
+    asset = FoundAsset(
+        **common,
+        words=tuple(filter(None, words)),
+        metres=0.0 if is_partnet else 1.0,
+        is_unit_certain=not is_partnet,
+        up="z",
+        mass=sum(masses) or None,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    if is_partnet and category:
+        asset = replace(asset, name=f"{category}_{name}")
+    try:
+        return [attach_links(links, asset)]
+    except InputError as error:
+        return [FoundAsset(**common, refused=error.what)]
+
+
+def _links(root: Path, file: Path, robot: Element) -> tuple[list[RawLink], list[str]]:
+    """List the links with their parts, and notes about those that are left out."""
+    places, semantics = _places(robot), _semantics(file.parent / _SEMANTICS)
     colors = {
         material.get("name"): color.get("rgba")
         for material in robot.iter("material")
         if (color := material.find("color")) is not None
     }
-    meshes = [below(root, file.parent, mesh.get("filename") or "") for mesh in robot.iter("mesh")]
-    claims = tuple(sorted(set(filter(None, meshes))))
-    moving = [joint for joint in robot.findall("joint") if joint.get("type") != "fixed"]
-    is_partnet = file.name == "mobility.urdf"
-    name = file.parent.name if is_partnet else file.stem
-    common = {"name": name, "path": path, "layout": "partnet" if is_partnet else "urdf", "claims": claims}
-    if moving:
-        what = f"has {len(moving)} moving part{'s' * (len(moving) > 1)}: articulated assets are not imported yet"
-        return [FoundAsset(**common, refused=what)]
-    places, notes = _places(robot), []
-    parts = []
+    links: dict[str, RawLink] = {}
+    notes: list[str] = []
     for link in robot.findall("link"):
-        for visual in link.findall("visual"):
-            part, note = _part(root, file, visual, places.get(link.get("name") or "", np.eye(4)), colors)
-            parts += [part] if part else []
-            notes += [note] if note else []
-    if not parts:
-        return [] if not claims else [FoundAsset(**common, refused=notes[0] if notes else "has no visual")]
-    masses = [float(numbers(mass.get("value"), (0.0,))[0]) for mass in robot.iter("mass")]
-    words = (file.stem, robot.get("name") or "", file.parent.name)
-    return [
-        FoundAsset(
-            **common,
-            parts=tuple(parts),
-            words=words,
-            metres=1.0,
-            is_unit_certain=True,
-            up="z",
-            mass=sum(masses) or None,
-            notes=tuple(notes),
-        )
-    ]
+        name = link.get("name") or ""
+        links[name] = raw = RawLink(name=name, words=semantics.get(name, ()))
+        for tag in ("visual", "collision"):
+            for visual in link.findall(tag):
+                part, note = _part(root, file, visual, places.get(name, np.eye(4)), colors)
+                notes += [note] if note else []
+                if part:
+                    called = visual.get("name") or ""
+                    raw.parts.append(replace(part, link=name, is_touched=tag == "collision", name=called))
+    for joint in robot.findall("joint"):
+        child, parent = joint.find("child"), joint.find("parent")
+        link = links.get(child.get("link") or "") if child is not None else None
+        if link is None or parent is None:
+            continue
+        link.parent = parent.get("link") or ""
+        if joint.get("type") != "fixed":
+            link.joints.append(_joint(joint, places[link.name]))
+    return list(links.values()), notes
+
+
+def _joint(joint: Element, place: FloatArray) -> RawJoint:
+    kind, axis, limit = joint.get("type") or "none", joint.find("axis"), joint.find("limit")
+    dynamics, mimic = joint.find("dynamics"), joint.find("mimic")
+    limits = None
+    if kind != "continuous" and limit is not None and limit.get("upper") is not None:
+        lower, upper = (_number(limit.get(side)) for side in ("lower", "upper"))
+        limits = (lower, upper)
+    return RawJoint(
+        name=joint.get("name") or "?",
+        kind=_KINDS.get(kind, kind),
+        axis=place[:3, :3] @ numbers(axis.get("xyz") if axis is not None else None, (1.0, 0.0, 0.0))[:3],
+        origin=place[:3, 3],
+        limits=limits,
+        damping=_number(dynamics.get("damping")) if dynamics is not None else 0.0,
+        friction=_number(dynamics.get("friction")) if dynamics is not None else 0.0,
+        leader=(mimic.get("joint") or "another") if mimic is not None else "",
+    )
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or 0.0)
+    except ValueError:
+        return float("nan")
+
+
+def _semantics(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read ``semantics.txt`` of PartNet-Mobility: a line of link, sort of joint and meaning for each link."""
+    rows = (line.split() for line in _optional(path).splitlines())
+    return {row[0]: (" ".join(row[2:]),) for row in rows if len(row) > 2}
+
+
+def _category(path: Path) -> str:
+    """Category of PartNet-Mobility, from its ``meta.json``."""
+    try:
+        found = json.loads(_optional(path) or "{}")
+    except ValueError:
+        return ""
+    name = found.get("model_cat", "") if isinstance(found, dict) else ""
+    return name[:60] if isinstance(name, str) else ""
+
+
+def _optional(path: Path) -> str:
+    try:
+        return read_text(path, limit=_MOST_TEXT)
+    except InputError:
+        return ""
 
 
 def _places(robot: Element) -> dict[str, FloatArray]:
@@ -117,6 +201,7 @@ def _part(
     sizes = {
         "box": tuple(numbers(shape.get("size"), (0.0,) * 3)[:3].tolist()),
         "sphere": tuple(numbers(shape.get("radius"), (0.0,)).tolist()),
+        "capsule": (*numbers(shape.get("radius"), (0.0,)).tolist(), *numbers(shape.get("length"), (0.0,)).tolist()),
         "cylinder": (*numbers(shape.get("radius"), (0.0,)).tolist(), *numbers(shape.get("length"), (0.0,)).tolist()),
     }
     size = sizes.get(shape.tag, ())

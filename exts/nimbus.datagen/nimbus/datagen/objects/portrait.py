@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from PIL import Image as PillowImage
+from PIL import ImageDraw
 
-from nimbus.datagen.arrays import ImageArray
+from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.geometry.drawing import PaintedMesh, draw, view_axes
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
@@ -15,12 +18,21 @@ _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""
 _OPEN = 0.3
 """Of the way of each part."""
+_DOT = 2.5
+"""[px] Radius of a mark."""
 _SAMPLES = 2
 """Along each side of a pixel."""
 
 
 def portrait(
-    model: ObjectModel, *, pixels: int = 160, span: float | None = None, turn: float = _TURN, rise: float = _RISE
+    model: ObjectModel,
+    *,
+    pixels: int = 160,
+    span: float | None = None,
+    turn: float = _TURN,
+    rise: float = _RISE,
+    opening: float = _OPEN,
+    marks: Sequence[tuple[FloatArray, tuple[int, int, int]]] = (),
 ) -> ImageArray:
     """(pixels, pixels, 3) of an object, front to the lower left, in parallel projection.
 
@@ -30,26 +42,38 @@ def portrait(
         span: Width of the picture [m]; the object fills it when left out.
         turn: Direction to the eye, from the front towards the right [rad].
         rise: The same upwards [rad].
+        opening: Share of its way that each part is open.
+        marks: Places (3,) in its frame [m] that get a dot, with its color (sRGB).
     """
-    mesh, axes = _whole(model), view_axes(turn, rise)
+    mesh, axes = _whole(model, opening), view_axes(turn, rise)
     points = mesh.vertices @ axes.T
     low, high = points.min(axis=0), points.max(axis=0)
     span = span or 1.12 * float((high - low)[:2].max())
     image, _ = draw(mesh, axes, center=(low + high) / 2, span=span, size=pixels * _SAMPLES)
     small = image.reshape(pixels, _SAMPLES, pixels, _SAMPLES, 3).mean(axis=(1, 3))
-    return np.asarray(PillowImage.fromarray((small + 0.5).astype(np.uint8)))
+    picture = PillowImage.fromarray((small + 0.5).astype(np.uint8))
+    for place, color in marks:
+        x, y = ((place @ _front(model) @ axes.T - (low + high) / 2)[:2] / span * pixels).tolist()
+        dot = [pixels / 2 + x - _DOT, pixels / 2 - y - _DOT, pixels / 2 + x + _DOT, pixels / 2 - y + _DOT]
+        ImageDraw.Draw(picture).ellipse(dot, fill=color)
+    return np.asarray(picture)
 
 
-def _whole(model: ObjectModel) -> PaintedMesh:
-    """The object; of what has parts, with these a little open and its front to the eye."""
+def _front(model: ObjectModel) -> FloatArray:
+    """Rotation (3, 3), from the right, that brings the front of what has parts to the eye."""
+    return quat_to_matrix(quat_from_axis_angle((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
+
+
+def _whole(model: ObjectModel, opening: float) -> PaintedMesh:
+    """The object; of what has parts, with these open by a share and its front to the eye."""
     pieces = [(model.vertices, model.normals, model.uvs, model.faces)]
     for part in model.parts:
         low, high = part.joint.range
-        place = object_T_part(part, low + _OPEN * (high - low))
+        place = object_T_part(part, low + opening * (high - low))
         turn = place[:3, :3].T
         pieces.append((part.vertices @ turn + place[:3, 3], part.normals @ turn, part.uvs, part.faces))
     starts = np.cumsum([0, *(len(piece[0]) for piece in pieces)])
     vertices, normals, uvs = (np.concatenate(arrays) for arrays in zip(*(piece[:3] for piece in pieces), strict=True))
     faces = np.concatenate([piece[3] + start for piece, start in zip(pieces, starts, strict=False)])
-    front = quat_to_matrix(quat_from_axis_angle((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
+    front = _front(model)
     return PaintedMesh(vertices=vertices @ front, normals=normals @ front, uvs=uvs, faces=faces, texture=model.texture)

@@ -208,7 +208,7 @@ def join_surfaces(
         if not any(part.texture is known or np.array_equal(part.texture, known) for known in textures):
             textures.append(part.texture)
     layers = tuple(layer for part in parts for layer in part.layers or ((part.texture, part.uvs),))
-    sheet, windows = _side_by_side(textures)
+    sheet, windows = lay_side_by_side(textures)
     uvs = []
     for part in parts:
         place = next(index for index, known in enumerate(textures) if np.array_equal(part.texture, known))
@@ -225,7 +225,7 @@ def join_surfaces(
     )
 
 
-def _side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
+def lay_side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
     """One picture, and of each texture the window of u and the least v."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]

@@ -51,6 +51,8 @@ class AssetEntry:
     """Grasps that held when they were lifted and shaken."""
     not_graspable: str = ""
     """Reason why none did, else empty."""
+    joints: tuple[str, ...] = ()
+    """Names of its moving parts."""
     source: str
     """File or folder that was imported."""
     path: str

@@ -92,7 +92,7 @@ def build_model(library: str, entry: AssetEntry, shape: AssetShape) -> ObjectMod
         convex_pieces=shape.pieces,
         mass=entry.mass,
         center_of_mass=shape.center_of_mass,
-        inertia=shape.inertia * entry.mass,
+        inertia=shape.inertia * (entry.mass - sum(part.mass for part in shape.parts)),
         friction=entry.friction,
         symmetry=entry.symmetry,
         keypoints=shape.keypoints,
@@ -105,6 +105,7 @@ def build_model(library: str, entry: AssetEntry, shape: AssetShape) -> ObjectMod
         anchored=entry.anchored,
         tried_grasps=shape.grasps,
         not_graspable=entry.not_graspable,
+        parts=shape.parts,
     )
 
 

@@ -14,12 +14,14 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
-from nimbus.datagen.objects.model import RestPose, TriedGrasp
+from nimbus.datagen.objects.model import Handle, Joint, MovingPart, Pressing, RestPose, TriedGrasp
 from nimbus.datagen.objects.prepared.index import AGAIN
 from nimbus.datagen.objects.shapes.contact import Piece
 
 _LARGEST = 256 << 20
 """[bytes]"""
+_PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
+"""Arrays of a part that are stored as they are."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
 
 
@@ -47,24 +49,50 @@ class AssetShape:
     cavities: dict[str, FloatArray]
     """(2, 3) [m]"""
     grasps: tuple[TriedGrasp, ...] = ()
+    parts: tuple[MovingPart, ...] = ()
+    """Moving parts; all else is of the rest."""
 
 
 def shape_bytes(shape: AssetShape) -> bytes:
     """Write a shape; the same arrays give the same bytes."""
-    arrays = {name: getattr(shape, name) for name in _PLAIN}
-    for index, (vertices, faces) in enumerate(shape.pieces):
-        arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
+    arrays = {name: getattr(shape, name) for name in _PLAIN} | _piece_arrays(shape.pieces)
     poses = shape.rest_poses
     arrays["rest_names"] = np.array([pose.name for pose in poses], dtype="U16")
     arrays["rests"] = np.array([(*pose.wxyz, pose.height, pose.tilt_margin) for pose in poses])
     arrays["grasps"] = np.array([(*one.object_T_tool[:3].ravel(), one.width, one.holds) for one in shape.grasps])
     for sort in ("keypoints", "frames", "cavities"):
-        named: dict[str, FloatArray] = getattr(shape, sort)
-        arrays[f"{sort}_names"] = np.array(list(named), dtype="U80")
-        arrays |= {f"{sort}_{index}": value for index, value in enumerate(named.values())}
+        arrays |= _named_arrays(sort, getattr(shape, sort))
+    for index, part in enumerate(shape.parts):
+        arrays |= {f"part_{index}/{name}": value for name, value in _part_arrays(part).items()}
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **arrays)
     return content.getvalue()
+
+
+def _piece_arrays(pieces: tuple[Piece, ...]) -> dict[str, Any]:
+    return {
+        f"piece_{index}_{what}": array
+        for index, piece in enumerate(pieces)
+        for what, array in zip(("vertices", "faces"), piece, strict=True)
+    }
+
+
+def _named_arrays(sort: str, named: dict[str, FloatArray]) -> dict[str, Any]:
+    arrays = {f"{sort}_{index}": value for index, value in enumerate(named.values())}
+    return {f"{sort}_names": np.array(list(named), dtype="U80"), **arrays}
+
+
+def _part_arrays(part: MovingPart) -> dict[str, Any]:
+    joint = part.joint
+    arrays: dict[str, Any] = {name: getattr(part, name) for name in _PART} | _piece_arrays(part.convex_pieces)
+    arrays["words"] = np.array([part.name, joint.kind], dtype="U80")
+    arrays["joint"] = np.array(
+        [*joint.axis, *joint.origin, *joint.range, joint.damping, joint.friction, joint.stiffness, part.mass]
+    )
+    rows = [(*h.position, *h.along, *h.approach, h.width, h.length, *h.turns, h.round) for h in part.handles]
+    arrays["handles"] = np.array(rows, dtype=float).reshape(-1, 14)
+    arrays["pressings"] = np.array([(*p.position, *p.normal) for p in part.pressings], dtype=float).reshape(-1, 6)
+    return arrays | _named_arrays("frames", part.frames) | _named_arrays("cavities", part.cavities)
 
 
 def read_shape(path: Path, sha256: str) -> AssetShape:
@@ -84,15 +112,12 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
 
 
 def _shape(arrays: dict[str, Any]) -> AssetShape:
-    count = sum(name.startswith("piece_") and name.endswith("_vertices") for name in arrays)
-    named: dict[str, Any] = {
-        sort: {str(name): arrays[f"{sort}_{index}"] for index, name in enumerate(arrays[f"{sort}_names"])}
-        for sort in ("keypoints", "frames", "cavities")
-    }
+    named: dict[str, Any] = {sort: _named(arrays, sort) for sort in ("keypoints", "frames", "cavities")}
+    count = len({name.partition("/")[0] for name in arrays if name.startswith("part_")})
     rows = zip(arrays["rest_names"], arrays["rests"].reshape(-1, 6).tolist(), strict=True)
     return AssetShape(
         **{name: arrays[name] for name in _PLAIN},
-        pieces=tuple((arrays[f"piece_{i}_vertices"], arrays[f"piece_{i}_faces"]) for i in range(count)),
+        pieces=_pieces(arrays),
         rest_poses=tuple(
             RestPose(name=str(name), wxyz=(w, x, y, z), height=height, tilt_margin=margin)
             for name, (w, x, y, z, height, margin) in rows
@@ -103,5 +128,56 @@ def _shape(arrays: dict[str, Any]) -> AssetShape:
             )
             for row in arrays.get("grasps", np.zeros(0)).reshape(-1, 14)
         ),
+        parts=tuple(_part(_below(arrays, f"part_{index}/")) for index in range(count)),
         **named,
+    )
+
+
+def _below(arrays: dict[str, Any], start: str) -> dict[str, Any]:
+    return {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+
+
+def _named(arrays: dict[str, Any], sort: str) -> dict[str, FloatArray]:
+    return {str(name): arrays[f"{sort}_{index}"] for index, name in enumerate(arrays[f"{sort}_names"])}
+
+
+def _pieces(arrays: dict[str, Any]) -> tuple[Piece, ...]:
+    count = sum(name.startswith("piece_") and name.endswith("_vertices") for name in arrays)
+    return tuple((arrays[f"piece_{index}_vertices"], arrays[f"piece_{index}_faces"]) for index in range(count))
+
+
+def _part(arrays: dict[str, Any]) -> MovingPart:
+    name, kind = (str(word) for word in arrays["words"])
+    low, high, damping, friction, stiffness, mass = arrays["joint"][6:].tolist()
+    joint = Joint(
+        kind="slide" if kind == "slide" else "hinge",
+        axis=arrays["joint"][:3],
+        origin=arrays["joint"][3:6],
+        range=(low, high),
+        damping=damping,
+        friction=friction,
+        stiffness=stiffness,
+    )
+    handles = [
+        Handle(
+            position=row[:3],
+            along=row[3:6],
+            approach=row[6:9],
+            width=float(row[9]),
+            length=float(row[10]),
+            turns=(float(row[11]), float(row[12])),
+            round=bool(row[13]),
+        )
+        for row in arrays["handles"]
+    ]
+    return MovingPart(
+        **{name: arrays[name] for name in _PART},
+        name=name,
+        convex_pieces=_pieces(arrays),
+        mass=mass,
+        joint=joint,
+        handles=tuple(handles),
+        pressings=tuple(Pressing(position=row[:3], normal=row[3:]) for row in arrays["pressings"]),
+        frames=_named(arrays, "frames"),
+        cavities=_named(arrays, "cavities"),
     )

@@ -1,0 +1,1 @@
+"""Articulated assets: links and joints of URDF and MJCF become parts with limits, handles and contact."""

@@ -1,0 +1,221 @@
+"""Links and joints of a source become parts on one base: the rules that URDF and MJCF share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.found import FoundAsset, FoundJoint, FoundPart
+from nimbus.datagen.errors import InputError
+
+MOST_JOINTS = 24
+"""Moving parts of one asset."""
+_DEEPEST = 2
+"""Moving parts below each other; what has more is a robot."""
+_LONGEST = 200
+"""Links below each other; a circle ends there."""
+_HALF_TURN = np.pi
+"""[rad] Range of a hinge without limits, and the largest that a hinge gets times 1.5."""
+_LEAST = 1e-3
+"""[rad or units of the file] A joint with a smaller range does not move."""
+_ROBOT_FOLDERS = re.compile(r"(^|[/_])(robots?|grippers?|hands?|\w*_description)/", re.IGNORECASE)
+_EMPTY_WORDS = re.compile(r"(^|_)(link|joint|body|hinge|slider|slide|j|of)_?\d*(?=_|$)|(?<=[a-z])_?(link|joint)\d*$")
+"""Words in the names of links that state nothing."""
+
+
+@dataclass(kw_only=True)
+class RawJoint:
+    """A joint as a file has it, in the asset's frame."""
+
+    name: str
+    kind: str
+    """``hinge``, ``slide``, or any other that is held still."""
+    axis: FloatArray
+    """(3,) of any length."""
+    origin: FloatArray
+    """(3,)"""
+    limits: tuple[float, float] | None
+    damping: float = 0.0
+    friction: float = 0.0
+    stiffness: float = 0.0
+    leader: str = ""
+    """Joint that it copies (mimic)."""
+
+
+@dataclass(kw_only=True)
+class RawLink:
+    """A link as a file has it."""
+
+    name: str
+    parent: str = ""
+    words: tuple[str, ...] = ()
+    joints: list[RawJoint] = field(default_factory=list)
+    parts: list[FoundPart] = field(default_factory=list)
+    holds: list[tuple[float, float, float]] = field(default_factory=list)
+
+
+def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
+    """Make the links the parts and joints of an asset.
+
+    Args:
+        links: In any order, each with the name of its parent.
+        asset: All else that is known about it.
+
+    Raises:
+        InputError: They move on each other like those of a robot, in a circle, or are too many.
+    """
+    order = _in_order(links)
+    carriers: dict[str, str] = {"": ""}
+    depths: dict[str, int] = {"": 0}
+    names: dict[str, str] = {}
+    joints: list[FoundJoint] = []
+    parts: list[FoundPart] = []
+    for link in order:
+        on, depth = carriers.get(link.parent, ""), depths.get(link.parent, 0)
+        moving = [joint for joint in link.joints if not _flaw(joint)]
+        depths[link.name] = depth + bool(moving)
+        is_robot = bool(moving and _ROBOT_FOLDERS.search(asset.path))
+        if depths[link.name] > _DEEPEST or is_robot:
+            why = "lies in a folder of robots" if is_robot else "and others move on each other as in a robot"
+            what = f"joint '{(moving or link.joints)[0].name}' {why}"
+            raise InputError(what, instead="give furniture, appliances or controls")
+        carriers[link.name] = on
+        if link.joints and _has_geometry(link, links):
+            name = _free_name(link, names)
+            joints.append(_found(link, name, on, [*moving, *link.joints][0], len(moving)))
+            carriers[link.name] = name
+        parts += [replace(part, link=carriers[link.name]) for part in link.parts]
+    if len(joints) > MOST_JOINTS:
+        what = f"has {len(joints)} joints, {MOST_JOINTS} are possible"
+        raise InputError(what, instead="make the small parts fixed joints")
+    if not joints:
+        return replace(asset, parts=tuple(part for part in parts if not part.is_touched))
+    joints = _with_base(joints, parts)
+    flaws = [f"{joint.link}: {joint.flaw}: held still" for joint in joints if joint.flaw]
+    return replace(asset, parts=tuple(parts), joints=tuple(joints), notes=(*asset.notes, *flaws))
+
+
+def merge_still(parts: Iterable[FoundPart], carriers: dict[str, str]) -> tuple[FoundPart, ...]:
+    """Give the parts of joints that are held still to what carries them.
+
+    Args:
+        parts: With the links that they were found on.
+        carriers: What carries each link that is held still; empty: the base.
+    """
+
+    def carrier(link: str) -> str:
+        """Follow carriers to a part that moves, or the base."""
+        while link in carriers:
+            link = carriers[link]
+        return link
+
+    return tuple(replace(part, link=carrier(part.link)) for part in parts)
+
+
+def _in_order(links: list[RawLink]) -> list[RawLink]:
+    """Sort links so that parents come first."""
+    known = {link.name: link for link in links}
+
+    def depth(link: RawLink) -> int:
+        """Count the links above one."""
+        for count in range(_LONGEST):
+            if link.parent not in known:
+                return count
+            link = known[link.parent]
+        raise InputError("links are fixed to each other in a circle", instead="export it again")
+
+    return sorted(links, key=depth)
+
+
+def _flaw(joint: RawJoint) -> str:
+    """Explain why a joint does not move; empty: it does."""
+    if joint.kind not in ("hinge", "slide"):
+        return f"joint '{joint.name}' is of type {joint.kind}"
+    if joint.leader:
+        return f"joint '{joint.name}' follows '{joint.leader}' (mimic)"
+    if not np.isfinite([*joint.axis, *joint.origin]).all() or np.linalg.norm(joint.axis) < 1e-9:
+        return f"joint '{joint.name}' has no axis"
+    if joint.limits is None:
+        return "" if joint.kind == "hinge" else f"joint '{joint.name}' slides without limits"
+    lower, upper = joint.limits
+    if not np.isfinite([lower, upper]).all():
+        return f"joint '{joint.name}' has limits that are no numbers"
+    if lower > upper:
+        return f"joint '{joint.name}' has limits upside down, {lower:g} to {upper:g}"
+    return f"joint '{joint.name}' has no way to go" if upper - lower < _LEAST else ""
+
+
+def _found(link: RawLink, name: str, on: str, joint: RawJoint, count: int) -> FoundJoint:
+    flaw = _flaw(joint)
+    if not flaw and on:
+        flaw = f"joint '{joint.name}' moves on {on}, which moves itself"
+    if not flaw and count > 1:
+        flaw = f"moves in {count} ways at once"
+    lower, upper = sorted(joint.limits or (0.0, _HALF_TURN))
+    if not np.isfinite([lower, upper]).all():
+        lower, upper = 0.0, _HALF_TURN
+    is_hinge = joint.kind != "slide"
+    if is_hinge and upper - lower > 1.5 * _HALF_TURN:
+        lower, upper = 0.0, _HALF_TURN
+    length = float(np.linalg.norm(joint.axis))
+    x, y, z = (joint.axis / length if length > 1e-9 else np.array((0.0, 0.0, 1.0))).tolist()
+    a, b, c = np.nan_to_num(joint.origin).tolist()
+    return FoundJoint(
+        link=name,
+        on=on,
+        kind="hinge" if is_hinge else "slide",
+        axis=(x, y, z),
+        origin=(a, b, c),
+        lower=lower,
+        upper=upper,
+        damping=max(joint.damping, 0.0),
+        friction=max(joint.friction, 0.0),
+        stiffness=max(joint.stiffness, 0.0),
+        words=tuple(filter(None, (*link.words, link.name, joint.name))),
+        holds=tuple(link.holds),
+        flaw=flaw,
+    )
+
+
+def _has_geometry(link: RawLink, links: list[RawLink]) -> bool:
+    """Check for geometry of a link, or of one that is fixed to it."""
+    return bool(link.parts) or any(
+        _has_geometry(child, links) for child in links if child.parent == link.name and not child.joints
+    )
+
+
+def _with_base(joints: list[FoundJoint], parts: list[FoundPart]) -> list[FoundJoint]:
+    """Hold the first joint still where otherwise nothing stands."""
+    if any(not part.link for part in parts):
+        return joints
+    first = next((joint for joint in joints if not joint.on), None)
+    if first is None:
+        return joints
+    flaw = first.flaw or "all of it would move"
+    freed = [
+        replace(one, on="", flaw="" if "moves itself" in one.flaw else one.flaw)
+        for one in joints
+        if one.on == first.link
+    ]
+    return [replace(first, flaw=flaw) if one is first else one for one in joints if one.on != first.link] + freed
+
+
+def _free_name(link: RawLink, names: dict[str, str]) -> str:
+    """Name a part after its semantics, else its link, without words that mean nothing."""
+    for word in (*link.words, link.name, *(joint.name for joint in link.joints)):
+        plain = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower())
+        plain = _EMPTY_WORDS.sub("_", plain)
+        plain = re.sub(r"__+", "_", plain).strip("_")[:40].strip("_")
+        if re.match(r"[a-z]", plain):
+            break
+    else:
+        plain = "part"
+    name, number = plain, 2
+    while name in names:
+        name, number = f"{plain}_{number}", number + 1
+    names[name] = link.name
+    return name

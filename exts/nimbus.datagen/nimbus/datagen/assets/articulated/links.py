@@ -1,0 +1,90 @@
+"""Geometry of the base and of the moving parts of an asset, as its files have it, and notes about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.articulated.chains import merge_still
+from nimbus.datagen.assets.articulated.handles import NAMED
+from nimbus.datagen.assets.decisions import Decision, Value
+from nimbus.datagen.assets.found import FoundAsset
+from nimbus.datagen.assets.read_parts import read_part
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.surface import ImportedSurface
+from nimbus.datagen.objects.shapes.contact import Piece
+
+
+@dataclass
+class Notebook:
+    """Decisions, facts and notes about an asset, filled while it is prepared."""
+
+    given: Mapping[str, Value]
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    found: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LinkGeometry:
+    """Geometry of a moving part, or of the base."""
+
+    seen: list[ImportedSurface] = field(default_factory=list)
+    touched: list[ImportedSurface] = field(default_factory=list)
+    named: list[int] = field(default_factory=list)
+    """Places in ``seen`` of what is named a handle."""
+    pieces: list[Piece] = field(default_factory=list)
+
+    def points(self) -> FloatArray:
+        """Corners (n, 3) of all of it."""
+        return np.vstack([one.corners.reshape(-1, 3) for one in (*self.seen, *self.touched)])
+
+    def move(self, place: FloatArray) -> LinkGeometry:
+        """Move it by a transform (4, 4), whose scale may differ from 1."""
+        turn, shift = place[:3, :3].T, place[:3, 3]
+
+        def moved(surfaces: list[ImportedSurface]) -> list[ImportedSurface]:
+            """Move surfaces."""
+            return [replace(one, corners=one.corners @ turn + shift) for one in surfaces]
+
+        pieces = [(points @ turn + shift, faces) for points, faces in self.pieces]
+        return LinkGeometry(moved(self.seen), moved(self.touched), self.named, pieces)
+
+
+def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str]) -> dict[str, LinkGeometry]:
+    """Read the base, named by an empty text, and each part that moves; what cannot be read costs a note.
+
+    Args:
+        root: Of the source.
+        asset: As recognized.
+        book: Where notes go.
+        moving: Names of the parts that move.
+
+    Raises:
+        InputError: Nothing of one of them can be read.
+    """
+    still = {joint.link: joint.on for joint in asset.joints if joint.link not in moving}
+    links = {name: LinkGeometry() for name in ("", *moving)}
+    for part in merge_still(asset.parts, still):
+        try:
+            surface = read_part(root, part)
+        except InputError as error:
+            line = f"{part.mesh or part.solid}: {error.what}: left out"
+            book.notes += [] if line in book.notes else [line]
+            continue
+        link = links[part.link]
+        (link.touched if part.is_touched else link.seen).append(surface)
+        if not part.is_touched and NAMED.search(part.name):
+            link.named.append(len(link.seen) - 1)
+        book.notes += [note for note in surface.notes if note not in book.notes]
+    for link in links.values():
+        link.seen = link.seen or link.touched
+    if empty := [name for name, link in links.items() if not link.seen]:
+        what = f"nothing of {empty[0] or 'its base'} can be read"
+        fixed = f", or write decisions.{empty[0]}.moves.value: fixed" if empty[0] else ""
+        raise InputError(what, instead=f"give its meshes{fixed}")
+    return links
