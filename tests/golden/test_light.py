@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nimbus.datagen.render.baked_light.basis import GROUPS, LIGHT_VERSION, bake
+from nimbus.datagen.render.baked_light.basis import LIGHT_VERSION, bake
+from nimbus.datagen.render.baked_light.light_basis import GROUPS
 from nimbus.datagen.render.baked_light.weighing import weigh
 from tests.golden.values import GoldenFile
 from tests.support.baked_scene import LIGHT, still_scene

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects import library as library_module
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.robots.robot import load_robot
 from tests.support.refusals import refusal
 
 SMALL = """\
@@ -122,6 +124,16 @@ def test_a_library_of_ones_own_is_known_by_its_name_once_it_is_open(tmp_path: Pa
         open_library("fence")
     fence = open_library(tmp_path / "fence.yaml")
     assert open_library("fence") is fence
+
+
+def test_a_name_means_the_library_opened_last(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    library(tmp_path / "a", SMALL)
+    gripper = load_robot("panda").gripper.shape
+    first = model_axes("posts", "post", 0, gripper)
+    library(tmp_path / "b", SMALL.replace("[30 mm, 40 mm]", "[50 mm, 52 mm]"))
+    assert model_axes("posts", "post", 0, gripper).widths.mean() > first.widths.mean() + 0.005
 
 
 def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ FIELDS: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "objects.items.scale": ("[90 %, 110 %]", ("objects", "items", "scale"), ("90 %", "110 %")),
     "objects.items.distinct": ("true", ("objects", "items", "distinct"), True),
     "objects.items.anchored": ("true", ("objects", "items", "anchored"), True),
+    "objects.items.classes": ("{any: residual}", ("objects", "items", "classes"), {"any": "residual"}),
     "objects.items.joints": ("{door: 30 %}", ("objects", "items", "joints"), {"door": "30 %"}),
     "randomize": ("small", ("randomize",), "small"),
     "randomize.light.intensity": ([50.0, 90.0], ("randomize", "light", "intensity"), ("50 %", "90 %")),

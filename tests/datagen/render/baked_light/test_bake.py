@@ -9,7 +9,8 @@ import pytest
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.render.baked_light import basis as bases
-from nimbus.datagen.render.baked_light.basis import GROUPS, PLACES, LightBasis, bake, join_faces, light_basis
+from nimbus.datagen.render.baked_light.basis import bake, join_faces, light_basis
+from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, LightBasis
 from nimbus.datagen.render.baked_light.weighing import sky_parts, weigh
 from tests.support.baked_scene import LIGHT, box, still_scene
 

@@ -39,7 +39,7 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
             raise InputError(what, where=where or str(path), instead="give yours another name")
     library = _open(path)
     if is_path(name_or_path):
-        _opened.setdefault(library.name, path)
+        _opened[library.name] = path  # of two libraries of one name, the name means the one opened last
     return library
 
 

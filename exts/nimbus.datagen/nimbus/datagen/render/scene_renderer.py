@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import warp as wp
 
 from nimbus.datagen.episode.layout import Layout, Modality, Vector
-from nimbus.datagen.render.baked_light.basis import LightBasis
+from nimbus.datagen.render.baked_light.light_basis import LightBasis
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts

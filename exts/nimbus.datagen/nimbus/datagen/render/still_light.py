@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Dome, SurfaceLook, Vector, VisualLayout
-from nimbus.datagen.render.baked_light.basis import GROUPS, LightBasis, group_of, join_faces, light_basis
+from nimbus.datagen.render.baked_light.basis import group_of, join_faces, light_basis
+from nimbus.datagen.render.baked_light.light_basis import GROUPS, LightBasis
 from nimbus.datagen.render.baked_light.weighing import WeighedLight, sky_parts, weigh
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.color import linear

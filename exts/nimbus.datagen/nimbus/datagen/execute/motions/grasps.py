@@ -9,6 +9,7 @@ import numpy as np
 
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape, find_axes
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.random_streams import generator
@@ -51,10 +52,16 @@ def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
     return model_axes(item.library, item.kind, item.variant, gripper, item.scale)
 
 
-@lru_cache(maxsize=512)
 def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
     """The same, of a variant of a library that is open."""
-    return find_model_axes(open_library(library).model(kind, variant, scale), gripper)
+    return _library_axes(open_library(library), kind, variant, gripper, scale)
+
+
+@lru_cache(maxsize=512)
+def _library_axes(
+    library: ObjectLibrary, kind: str, variant: int, gripper: GripperShape, scale: float
+) -> GraspAxes:  # by library and not by its name, which another one can have later
+    return find_model_axes(library.model(kind, variant, scale), gripper)
 
 
 def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:

@@ -8,20 +8,18 @@ import warp as wp
 
 from nimbus.datagen.arrays import Float32Array, FloatArray
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid
+from nimbus.datagen.render.baked_light.light_basis import ZENITH
 
 wp.set_module_options({"enable_backward": False})
 
 RAYS = 100
 """Rays around each sample; with 64 steps in the shade of furniture can be seen on walls."""
-SKY_BINS = 6
-"""Parts of the surroundings: four quarters about the vertical up to 60 degrees, the zenith, and all below."""
 _LAMP_RAYS = wp.constant(4)
 """Along each side of a lamp."""
 _OFF = wp.constant(1.0e-3)
 """[m] Rays start so far off the face."""
 _FAR = wp.constant(1.0e3)
-ZENITH = wp.constant(0.866)
-"""Sine of the elevation from which on the sky is the zenith."""
+_ZENITH = wp.constant(ZENITH)
 
 
 @wp.kernel
@@ -55,7 +53,7 @@ def _see_lamps(
 def _sky_bin(ray: wp.vec3) -> int:
     if ray[2] < 0.0:
         return 5
-    if ray[2] > ZENITH:
+    if ray[2] > _ZENITH:
         return 4
     return wp.where(ray[0] < 0.0, 2, 0) + wp.where(ray[1] < 0.0, 1, 0)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import Float32Array, FloatArray
 from nimbus.datagen.episode.layout import Light, Vector
-from nimbus.datagen.render.baked_light.basis import GROUPS, PLACES, LightBasis
-from nimbus.datagen.render.baked_light.trace import SKY_BINS, ZENITH
+from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, ZENITH, LightBasis
 
 _DIMMED = 0.3
 """Share of the sky's light that each lamp gives which no direction chose: rooms are lit by several."""
