@@ -12,6 +12,7 @@ from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.cell.commit_queue import CommitQueue
+from nimbus.runner.cell.feed import Feed
 from nimbus.runner.cell.plan_slots import PlanSlots, spill_path
 from nimbus.runner.cell.queue.deadlines import Deadlines
 from nimbus.runner.cell.queue.lease import Lease, Role, Settled
@@ -76,7 +77,10 @@ class Dispatcher:
         self.spec, self.dataset, self.pool = spec, dataset, pool
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
         self.has_planner = has_planner
-        self.work = WorkQueue(missing_work(dataset.ledger, spec), total=missing, has_planner=has_planner)
+        self._feed = Feed(dataset.ledger, spec) if spec.feed else None
+        requests = self._feed or missing_work(dataset.ledger, spec)
+        self.work = WorkQueue(requests, total=missing, has_planner=has_planner)
+        self._expect_fed()
         self.throughput = Throughput()
         self._run, self._merger = run, SpanMerger(started=time.time())
         self.plan_slots = PlanSlots(dataset.folder, slots)
@@ -128,6 +132,20 @@ class Dispatcher:
         Called at each change that matters at once; the run loop's tick calls it for all others.
         """
         self._changes += 1
+
+    def look_at_feed(self) -> None:
+        """Take in indices that have come since the last look.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        if self._feed and self._feed.look():
+            self._expect_fed()
+
+    def _expect_fed(self) -> None:
+        if self._feed:
+            self.work.expect(self._feed.total)
+            self.progress.update(target=self._feed.total * self.spec.variants)
 
     def stop_worker(self, handle: WorkerHandle) -> None:
         """Order an idle worker to exit."""

@@ -136,6 +136,8 @@ class RunLoop:
                     self.disk.worked()
         if is_tick:
             self.pool.flush()
+            with self.disk.guard(now):
+                self.dispatcher.look_at_feed()
             self.dispatcher.reconsider()  # a change without a message is seen here: no worker waits longer than a tick
             self.watchdog.look(now)
             status = self.progress.status
@@ -211,7 +213,8 @@ class RunLoop:
             line = f"{self.circuit.reason}; the last fault is in {self.dataset.folder / self.fault_handler.incident}"
             return Ended(code=1, state="failed", line=line)
         if self.dispatcher.is_done:
-            done = self.progress.status.already_stored + self.progress.status.stored == self.spec.target
+            stored = self.progress.status.already_stored + self.progress.status.stored
+            done = self.spec.feed or stored == self.spec.target
             return Ended(code=0, state="done") if done else Ended(code=1, state="short")
         if self._drained_at is not None:
             is_busy = any(handle.is_working for handle in self.pool if not handle.stopped)

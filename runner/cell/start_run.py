@@ -43,6 +43,8 @@ def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
     Raises:
         InputError: The folder holds episodes of other parts.
     """
+    if spec.feed:
+        return CompletedWork(settled=0, stored=0, missing=0)
     variants, (number, parts) = tuple(range(spec.variants)), spec.part
     touched = ledger.touched(episodes=spec.episodes)
     if others := [index for index in touched if index % parts != number - 1]:
@@ -67,17 +69,24 @@ def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
             continue
         if not is_known:
             yield Missing(index=index, variants=variants)
-            continue
-        finished = ledger.finished(index, variants)
-        if left := tuple(variant for variant in variants if variant not in finished):
-            shown = next(iter(ledger.stored(index)), None) if finished else None
-            yield Missing(
-                index=index,
-                variants=left,
-                stored_plan=shown.path if shown else "",
-                stored_attempt=shown.attempt if shown else 0,
-                leases=max((state.lease for item in variants if (state := ledger.episode(index, item))), default=0),
-            )
+        elif missing := missing_of(ledger, spec, index):
+            yield missing
+
+
+def missing_of(ledger: Ledger, spec: CellSpec, index: int) -> Missing | None:
+    """Missing work of an index; None when all of its variants are settled."""
+    variants = tuple(range(spec.variants))
+    finished = ledger.finished(index, variants)
+    if not (left := tuple(variant for variant in variants if variant not in finished)):
+        return None
+    shown = next(iter(ledger.stored(index)), None) if finished else None
+    return Missing(
+        index=index,
+        variants=left,
+        stored_plan=shown.path if shown else "",
+        stored_attempt=shown.attempt if shown else 0,
+        leases=max((state.lease for item in variants if (state := ledger.episode(index, item))), default=0),
+    )
 
 
 def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:

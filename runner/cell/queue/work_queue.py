@@ -62,13 +62,14 @@ class WorkQueue:
     """The queue. Only indices under way are held: millions may be to come.
 
     Args:
-        requests: What is to be made, with growing indices; read lazily.
+        requests: What is to be made, read lazily, each index once: with growing indices, or, where more may follow
+            later, in any order, with None for "nothing now".
         total: How many requests there are, for the counts; exact once all are read.
         has_planner: Episodes are planned first. Otherwise :meth:`next_render` hands out what is pending.
     """
 
-    def __init__(self, requests: Iterable[Missing], *, total: int = 0, has_planner: bool = True) -> None:
-        self._requests: Iterator[Missing] = iter(requests)
+    def __init__(self, requests: Iterable[Missing | None], *, total: int = 0, has_planner: bool = True) -> None:
+        self._requests: Iterator[Missing | None] = iter(requests)
         self._total, self._has_planner = total, has_planner
         self._held: dict[int, _QueuedEpisode] = {}
         self._by_worker: dict[int, set[int]] = {}
@@ -78,6 +79,8 @@ class WorkQueue:
         self._results: Counter[Settled] = Counter()
         self._settled = self._quarantined = self._drawn = self._plans = 0
         self._last = -1
+        self._is_ordered = True
+        """No request was missing yet when one was asked for: indices grow."""
         self._next: Missing | None = None
         self._exhausted = False
 
@@ -155,7 +158,11 @@ class WorkQueue:
         """Nothing of this index is to be made any more."""
         if index in self._held or (self._next is not None and self._next.index == index):
             return False
-        return index <= self._last or self._exhausted
+        return index <= self._last or self._exhausted or not self._is_ordered
+
+    def expect(self, total: int) -> None:
+        """Set how many requests there are, which grows where they follow later."""
+        self._total = total
 
     def lost(self, worker: int, *, index: int | None = None) -> tuple[Lease, ...]:
         """Take back what a worker had, or one index of it: a plan in its place waits again, another is made again.
@@ -219,7 +226,7 @@ class WorkQueue:
     @property
     def finished(self) -> bool:
         """Everything asked for is settled or quarantined."""
-        return not self._held and self._peek() is None
+        return not self._held and self._peek() is None and self._exhausted
 
     @property
     def has_plan(self) -> bool:
@@ -264,14 +271,18 @@ class WorkQueue:
 
     def _peek(self) -> Missing | None:
         while self._next is None and not self._exhausted:
-            request = next(self._requests, None)
-            if request is None:
+            try:
+                request = next(self._requests)
+            except StopIteration:
                 self._exhausted = True
-            elif request.index <= self._last:
+                break
+            if request is None:
+                self._is_ordered = False
+                break
+            if self._is_ordered and request.index <= self._last:
                 raise ValueError(f"index {request.index} after {self._last}: indices must grow")
-            else:
-                self._last = request.index
-                self._next = request if request.variants else None
+            self._last = request.index
+            self._next = request if request.variants else None
         return self._next
 
     def _first_pending(self) -> _QueuedEpisode | None:

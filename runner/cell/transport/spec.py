@@ -88,6 +88,9 @@ class CellSpec:
     """Indices of the episodes, in order; the first ``episodes`` when empty."""
     part: tuple[int, int] = (1, 1)
     """Number of the part, from 1, and how many parts share the first ``episodes``: of n parts, k makes every n-th."""
+    feed: str = ""
+    """Path of a file that says which indices are to be made, and is replaced while the cell runs; ``episodes``,
+    ``indices`` and ``part`` then say nothing."""
     variants: int = 1
     simulator: str = "newton"
     planner: str = "ompl"
@@ -98,7 +101,9 @@ class CellSpec:
 
     @property
     def target(self) -> int:
-        """Episodes asked for, variants counted."""
+        """Episodes asked for, variants counted; 0 where a feed says which."""
+        if self.feed:
+            return 0
         number, parts = self.part
         return (len(self.indices) or len(range(number - 1, self.episodes, parts))) * self.variants
 

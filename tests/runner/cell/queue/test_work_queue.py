@@ -65,6 +65,29 @@ def test_a_plan_under_an_old_lease_is_refused():
     assert rendering and rendering.place == 4
 
 
+def test_requests_that_follow_later_keep_the_queue_open():
+    waiting: list[int | None] = [4]
+
+    def requests() -> Iterator[Missing | None]:
+        while waiting != [None]:
+            yield Missing(index=waiting.pop(), variants=(0,)) if waiting else None
+
+    work = WorkQueue(requests(), total=1)
+    first = work.next_plan(1)
+    assert first and first.index == 4 and work.next_plan(1) is None
+    assert not work.finished and work.counts.pending == 0
+    waiting.append(1)
+    work.expect(2)
+    assert work.counts.pending == 1
+    assert (second := work.next_plan(1)) and second.index == 1
+    for index in (4, 1):
+        work.settled(index, 0, Settled.STORED)
+        assert work.is_complete(index)
+    assert not work.finished
+    waiting.append(None)
+    assert work.finished
+
+
 def test_an_index_is_complete_when_its_last_missing_variant_is_settled():
     work = WorkQueue([Missing(index=4, variants=(1, 3), stored_plan="episodes/a.hdf5", leases=6)])
     lease = work.next_plan(1)
