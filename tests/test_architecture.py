@@ -35,7 +35,7 @@ FLOORS = (
     "datagen.propose datagen.ui runner.cell.worker runner.report",
     "datagen.kit runner.checks runner.isaac",
     "runner.cell",
-    "runner.evaluation",
+    "runner.cluster runner.evaluation",
     "runner.improvement",
     "runner.commands gym train",
     "runner.cli",

@@ -1,4 +1,4 @@
-"""Feed of a cell: a file with the indices to be made, replaced while the cell runs, instead of all from the first on."""
+"""Feed of a cell: a file with the indices to be made, replaced while the cell runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Feed:
     """Indices of a feed file as they come, each once; None where there is none now and more may follow.
 
     Args:
-        ledger: Says what of an index is done.
+        ledger: Of the cell's dataset.
         spec: Of the cell.
     """
 

@@ -89,8 +89,8 @@ class CellSpec:
     part: tuple[int, int] = (1, 1)
     """Number of the part, from 1, and how many parts share the first ``episodes``: of n parts, k makes every n-th."""
     feed: str = ""
-    """Path of a file that says which indices are to be made, and is replaced while the cell runs; ``episodes``,
-    ``indices`` and ``part`` then say nothing."""
+    """Path of a file with the indices to be made, which is replaced while the cell runs; used in place of ``episodes``,
+    ``indices`` and ``part``."""
     variants: int = 1
     simulator: str = "newton"
     planner: str = "ompl"
@@ -101,7 +101,7 @@ class CellSpec:
 
     @property
     def target(self) -> int:
-        """Episodes asked for, variants counted; 0 where a feed says which."""
+        """Episodes asked for, variants counted; 0 where a feed has the indices."""
         if self.feed:
             return 0
         number, parts = self.part

@@ -1,0 +1,372 @@
+"""Balance of a job over nodes: fenced leases, recall, copies, and what nodes report. Pure: time is an argument.
+
+Nodes pull. A lease holds as many episodes as the node's slots do in a share of what is left, at most 30 s, the longest
+first, from the context that the node has loaded. At the end, what no node has begun is recalled, and what is late is
+copied to an idle node: the first result counts, and equal inputs make equal results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from nimbus.runner.cluster.node_health import NodeHealth
+from nimbus.runner.cluster.node_record import EPOCH_BITS, HeldItem, Item, NodeLease, NodeRecord
+from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
+from nimbus.runner.cluster.poison_votes import PoisonVotes
+
+_LEASE_SECONDS = 30.0
+"""[s] of work a slot, at most: what a node that dies holds is made again, and what a slow one holds is waited for."""
+_SHARE = 2.0
+"""A lease holds this fraction of the node's share of what is left: guided self-scheduling."""
+_SILENCE = 30.0
+"""[s] After which the leases of a node without a message go back."""
+_LATE = 1.3
+"""Times the expected seconds, after which an episode is copied to an idle node."""
+_COPIES = 2
+"""Nodes that have an episode at once, at most."""
+
+
+class Balance:
+    """Shares of a job's episodes over nodes that join, leave, die and lag.
+
+    Args:
+        groups: Tasks of the job.
+        states: State of each episode by group, for what earlier runs have settled; all pending when left out.
+        cost_classes: Cost class of an episode by group; one class when left out.
+        epoch: Number of the start of the head.
+        lease_seconds: [s] of work a slot that a lease holds at most.
+        has_recall: Recall what is not begun when a node is idle.
+        has_copies: Copy what is late to idle nodes.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[WorkGroup],
+        *,
+        states: Mapping[str, bytearray] | None = None,
+        cost_classes: Mapping[str, Callable[[int], int]] | None = None,
+        epoch: int = 1,
+        lease_seconds: float = _LEASE_SECONDS,
+        has_recall: bool = True,
+        has_copies: bool = True,
+    ) -> None:
+        classes = {
+            group.name: {"cost_class": given} for group in groups if (given := (cost_classes or {}).get(group.name))
+        }
+        self._states = {group.name: (states or {}).get(group.name) or bytearray(group.count) for group in groups}
+        self.work = {
+            group.name: PendingWork(group, self._states[group.name], **classes.get(group.name, {})) for group in groups
+        }
+        self.nodes: dict[str, NodeRecord] = {}
+        self.health = NodeHealth()
+        self.given_up: dict[Item, tuple[str, ...]] = {}
+        """Evidence of nodes by episode that was given up."""
+        self._number = epoch << EPOCH_BITS
+        self._holders: dict[Item, list[str]] = {}
+        self._votes = PoisonVotes()
+        self._lease_seconds, self._has_recall, self._has_copies = lease_seconds, has_recall, has_copies
+        self._late: list[Item] = []
+        self._late_until = -1.0
+        self._left = sum(work.open for work in self.work.values())
+
+    # Nodes
+
+    def join(self, cell: str, slots: int, now: float, *, groups: Iterable[str] | None = None) -> None:
+        """Take in a node, or one that restarts: what it had before goes back unless its next beat names it."""
+        known = self.nodes.get(cell)
+        record = NodeRecord(cell, slots, None if groups is None else frozenset(groups), last_beat=now)
+        if known:
+            record.holdings, record.settled_count, record.is_draining = (
+                known.holdings,
+                known.settled_count,
+                known.is_draining,
+            )
+            record.speed = known.speed
+        self.nodes[cell] = record
+
+    def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
+        """Take a sign of life; with all that the node holds, what it does not hold goes back."""
+        node = self.nodes[cell]
+        node.last_beat, node.is_silent = now, False
+        if held is None:
+            return
+        named = set(held)
+        for item in [item for item in node.holdings if item not in named]:
+            self._release(node, item, is_lost=False)
+        for item in named - node.holdings.keys():
+            if self._is_open(item):
+                self.work[item[0]].claim(item[1])
+                self._hold(node, item, HeldItem(0, now))
+
+    def leave(self, cell: str, *, is_lost: bool = False) -> None:
+        """Forget a node; what it holds goes back."""
+        if node := self.nodes.pop(cell, None):
+            for item in list(node.holdings):
+                self._release(node, item, is_lost=is_lost)
+
+    def drain(self, cell: str) -> None:
+        """Hand a node out nothing more."""
+        self.nodes[cell].is_draining = True
+
+    def look(self, now: float) -> list[str]:
+        """Take back what silent nodes hold; return those that fell silent since the last look."""
+        silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > _SILENCE]
+        for node in silent:
+            node.is_silent = True
+            for item in list(node.holdings):
+                self._release(node, item, is_lost=True)
+        return [node.name for node in silent]
+
+    # Work
+
+    def pull(self, cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
+        """Hand out a lease.
+
+        Args:
+            cell: The node.
+            idle: Slots of it that have nothing to do.
+            now: [s]
+            ahead: Further slots that have nothing to do after what they do now; they wait while others are idle.
+        """
+        node = self.nodes[cell]
+        node.last_beat, node.is_silent = now, False
+        if node.is_draining:
+            return None
+        if not (group := self._choose(node)):
+            return self._idle_lease(node, idle, now)
+        work = self.work[group]
+        slots = self._slot_count
+        wanted = idle + ahead if self.waiting > slots else idle
+        if not wanted:
+            return None
+        if node.loaded != group:
+            node.loaded = group
+        each = min(self._lease_seconds, self._left_seconds / (_SHARE * slots))
+        budget = wanted * each * node.speed
+        indices: list[int] = []
+        refused = self._votes.by(cell, group)
+        while len(indices) < wanted or budget > 0:
+            if (index := work.take(without=refused)) is None:
+                break
+            indices.append(index)
+            budget -= work.seconds(index)
+            if len(indices) >= wanted and budget < work.seconds(index) / 2:
+                break
+        return self._lease(node, group, indices, now) if indices else self._idle_lease(node, idle, now)
+
+    def settled(self, cell: str, number: int, group: str, index: int, now: float, *, seconds: float = 0.0) -> bool:
+        """Settle an episode by the first valid result, from any node; False when it was settled before.
+
+        Args:
+            cell: The node that made it.
+            number: Of the lease under which it did; an old one is as good.
+            group: Its group.
+            index: Its index.
+            now: [s]
+            seconds: [s] of one slot that it took; 0 when that is not known.
+        """
+        item, node = (group, index), self.nodes.get(cell)
+        work = self.work[group]
+        if node:
+            node.last_beat = now
+        if not self._is_open(item):
+            if node:
+                node.holdings.pop(item, None)
+            return False
+        if seconds:
+            expected = work.seconds(index)
+            work.costs.record(work.cost_class(index), seconds)
+            if node:
+                node.speed += 0.1 * (min(4.0, max(0.1, expected / seconds)) - node.speed)
+        if node:
+            node.settled_count += 1
+            self.health.record_result(cell)
+        self._close(item, ItemState.SETTLED)
+        return True
+
+    def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
+        """Take back what a node has not begun."""
+        node = self.nodes[cell]
+        node.last_beat = now
+        for item in items:
+            if item in node.holdings:
+                node.recall = max(0, node.recall - 1)
+                self._release(node, item, is_lost=False)
+
+    def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
+        """Take a node's evidence that an episode ends workers; True when the episode is given up.
+
+        An episode is given up on evidence from two nodes, or from every node where there is only one that can take it.
+        """
+        item = (group, index)
+        if not self._is_open(item):
+            return False
+        self.health.record_vote(cell)
+        self._votes.record(item, cell, evidence)
+        for holder in list(self._holders.get(item, ())):
+            if holder == cell:
+                self._release(self.nodes[holder], item, is_lost=True)
+        return self._try_giving_up(item)
+
+    def withdraw_votes(self, cell: str) -> None:
+        """Drop the evidence of a node that fails everything."""
+        self._votes.withdraw(cell)
+
+    def try_giving_up(self) -> list[Item]:
+        """Give up what only nodes that are there could make, and all of these gave up; return it."""
+        return [item for item in self._votes.items if self._try_giving_up(item)]
+
+    def recall_for(self, count: int, *, by: str = "") -> dict[str, int]:
+        """Choose nodes that give back up to ``count`` episodes that they have not begun, from the fullest ones."""
+        chosen: dict[str, int] = {}
+        full = [node for node in self.nodes.values() if node.name != by and not node.is_silent]
+        while count > 0:
+            spare = {node.name: len(node.holdings) - node.slots - node.recall for node in full}
+            name = max(spare, key=lambda name: spare[name] / self.nodes[name].slots, default="")
+            if not name or spare[name] <= 0:
+                break
+            self.nodes[name].recall += 1
+            chosen[name] = chosen.get(name, 0) + 1
+            count -= 1
+        return chosen
+
+    def take_recall(self, cell: str) -> int:
+        """Return how many episodes a node is to give back, and expect them."""
+        node = self.nodes[cell]
+        wanted, node.recall = node.recall, 0
+        return wanted
+
+    def others(self, group: str, index: int, *, than: str = "") -> list[str]:
+        """Nodes that hold an episode."""
+        return [name for name in self._holders.get((group, index), ()) if name != than]
+
+    def is_settled(self, group: str, index: int) -> bool:
+        """Check whether an episode needs no more work."""
+        return not self._is_open((group, index))
+
+    @property
+    def waiting(self) -> int:
+        """Episodes that no node has."""
+        return sum(work.left for work in self.work.values())
+
+    @property
+    def held(self) -> int:
+        """Episodes that nodes have."""
+        return len(self._holders)
+
+    @property
+    def done(self) -> bool:
+        """All episodes are settled or given up."""
+        return not self._left
+
+    # Choices
+
+    def _choose(self, node: NodeRecord) -> str:
+        """Group for a node: of the highest priority, the one it has loaded, else the one with most work for a node."""
+        fit = [work for name, work in self.work.items() if work.left and node.can_take(name)]
+        fit = [work for work in fit if self._has_work_for(node.name, work)]
+        if not fit:
+            return ""
+        best = max(work.group.priority for work in fit)
+        fit = [work for work in fit if work.group.priority == best]
+        if any(work.group.name == node.loaded for work in fit):
+            return node.loaded
+        crowd: dict[str, int] = {}
+        for other in self.nodes.values():
+            if not other.is_silent and other.name != node.name:
+                crowd[other.loaded] = crowd.get(other.loaded, 0) + other.slots
+        return max(fit, key=lambda work: work.left_seconds / (1 + crowd.get(work.group.name, 0))).group.name
+
+    def _has_work_for(self, cell: str, work: PendingWork) -> bool:
+        states = self._states[work.group.name]
+        refused = sum(states[index] == ItemState.PENDING for index in self._votes.by(cell, work.group.name))
+        return work.left > refused
+
+    def _idle_lease(self, node: NodeRecord, idle: int, now: float) -> NodeLease | None:
+        """Recall or copy for a node that nothing is left for."""
+        if not idle or self.done:
+            return None
+        if self._has_recall and self.recall_for(idle, by=node.name):
+            return None
+        if not self._has_copies:
+            return None
+        copies: list[Item] = []
+        for item in self._late_items(now):
+            if len(copies) == idle or (copies and copies[0][0] != item[0]):
+                break
+            group, index = item
+            holders = self._holders.get(item, ())
+            is_fit = node.can_take(group) and index not in self._votes.by(node.name, group)
+            if is_fit and node.name not in holders and 0 < len(holders) < _COPIES:
+                copies.append(item)
+        if not copies:
+            return None
+        return self._lease(node, copies[0][0], [index for _, index in copies], now, is_copy=True)
+
+    def _late_items(self, now: float) -> Iterator[Item]:
+        """Held episodes that are late, the latest first."""
+        if now > self._late_until:
+            late: list[tuple[float, Item]] = []
+            for item, holders in self._holders.items():
+                if len(holders) == 1 and (holding := self.nodes[holders[0]].holdings.get(item)):
+                    ratio = (now - holding.since) / max(1e-3, self.work[item[0]].seconds(item[1]))
+                    if ratio > _LATE:
+                        late.append((ratio, item))
+            self._late = [item for _, item in sorted(late, reverse=True)]
+            self._late_until = now + 0.5
+        return iter(self._late)
+
+    # State
+
+    def _lease(
+        self, node: NodeRecord, group: str, indices: Sequence[int], now: float, *, is_copy: bool = False
+    ) -> NodeLease:
+        self._number += 1
+        for index in indices:
+            self._hold(node, (group, index), HeldItem(self._number, now))
+        return NodeLease(number=self._number, group=group, indices=tuple(indices), is_copy=is_copy)
+
+    def _hold(self, node: NodeRecord, item: Item, holding: HeldItem) -> None:
+        node.holdings[item] = holding
+        holders = self._holders.setdefault(item, [])
+        if node.name not in holders:
+            holders.append(node.name)
+
+    def _release(self, node: NodeRecord, item: Item, *, is_lost: bool) -> None:
+        node.holdings.pop(item, None)
+        holders = self._holders.get(item, [])
+        if node.name in holders:
+            holders.remove(node.name)
+        if not holders:
+            self._holders.pop(item, None)
+            if self._is_open(item):
+                self.work[item[0]].put_back(item[1], is_lost=is_lost)
+
+    def _close(self, item: Item, state: ItemState) -> None:
+        self.work[item[0]].settle(item[1], state)
+        self._left -= 1
+        self._votes.forget(item)
+        for name in self._holders.pop(item, ()):
+            self.nodes[name].holdings.pop(item, None)
+
+    def _try_giving_up(self, item: Item) -> bool:
+        able = [node.name for node in self.nodes.values() if node.can_take(item[0]) and not node.is_draining]
+        is_last = self._left <= len(self._votes.items) and not self._holders.get(item)
+        if not self._votes.condemn(item, able=able, is_last=is_last):
+            return False
+        self.given_up[item] = self._votes.evidence(item)
+        self._close(item, ItemState.GIVEN_UP)
+        return True
+
+    def _is_open(self, item: Item) -> bool:
+        group, index = item
+        states = self._states.get(group)
+        return states is not None and index < len(states) and states[index] in (ItemState.PENDING, ItemState.HELD)
+
+    @property
+    def _slot_count(self) -> int:
+        return max(1, sum(node.slots for node in self.nodes.values() if not node.is_silent and not node.is_draining))
+
+    @property
+    def _left_seconds(self) -> float:
+        return sum(work.left_seconds for work in self.work.values())

@@ -1,0 +1,60 @@
+"""Expected seconds of episodes by class, as measured so far. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FIRST_SECONDS = 10.0
+"""[s] of an episode before any was measured: a lease then has one or two for each slot."""
+_PRIOR_WEIGHT = 2.0
+"""Episodes that the mean of the whole group counts for in the mean of a class that has few of its own."""
+
+
+@dataclass(slots=True)
+class _Mean:
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, seconds: float) -> None:
+        self.total += seconds
+        self.count += 1
+
+
+class CostModel:
+    """Means by cost class, which lean on the mean of all classes while a class has few episodes.
+
+    Args:
+        weights: Expected ratio of the classes' costs before anything is measured, by class.
+    """
+
+    def __init__(self, weights: tuple[float, ...] = (1.0,)) -> None:
+        self._weights = weights
+        self._all = _Mean()
+        self._scaled = _Mean()
+        """Seconds over the weight of the class."""
+        self._by_class: dict[int, _Mean] = {}
+
+    def record(self, cost_class: int, seconds: float) -> None:
+        """Count an episode that took ``seconds`` [s] of one slot."""
+        self._all.add(seconds)
+        self._scaled.add(seconds / self._weights[cost_class])
+        self._by_class.setdefault(cost_class, _Mean()).add(seconds)
+
+    def seconds(self, cost_class: int) -> float:
+        """Expected time of an episode of a class on one slot [s]."""
+        base = self._scaled.total / self._scaled.count if self._scaled.count else _FIRST_SECONDS
+        prior = base * self._weights[cost_class]
+        own = self._by_class.get(cost_class)
+        if own is None:
+            return prior
+        return (own.total + _PRIOR_WEIGHT * prior) / (own.count + _PRIOR_WEIGHT)
+
+    @property
+    def mean_seconds(self) -> float:
+        """Mean of all episodes so far [s]."""
+        return self._all.total / self._all.count if self._all.count else _FIRST_SECONDS
+
+    @property
+    def is_measured(self) -> bool:
+        """An episode was measured."""
+        return self._all.count > 0

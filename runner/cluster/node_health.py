@@ -1,0 +1,56 @@
+"""Health of nodes: one that fails everything is drained, and none of its episodes is charged. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+_LEAST_FAULTS = 6
+_CHANCE = 1e-6
+"""Probability that a node as healthy as the others has so many faults."""
+_LEAST_RATE = 0.5
+"""Share of a node's leases that end in faults, below which it works, if badly."""
+
+
+class NodeHealth:
+    """Counts of faults and results by node, and whose rate of faults is far from the others'."""
+
+    def __init__(self) -> None:
+        self.faults: Counter[str] = Counter()
+        """Workers that ended unasked, and episodes that were given up, by node."""
+        self.results: Counter[str] = Counter()
+        self.votes: Counter[str] = Counter()
+
+    def record_fault(self, node: str, count: int = 1) -> None:
+        """Count faults of a node."""
+        self.faults[node] += count
+
+    def record_result(self, node: str) -> None:
+        """Count an episode that a node settled."""
+        self.results[node] += 1
+
+    def record_vote(self, node: str) -> None:
+        """Count an episode that a node holds to be poison."""
+        self.votes[node] += 1
+
+    def judge(self, node: str) -> str:
+        """Return the evidence against a node in one line; empty where there is not enough, or nothing to compare."""
+        faults, results = self.faults[node], self.results[node]
+        other_faults = self.faults.total() - faults
+        other_results = self.results.total() - results
+        if not other_results or faults < _LEAST_FAULTS or faults < _LEAST_RATE * (faults + results):
+            return ""
+        background = (other_faults + 1) / (other_faults + other_results + 2)
+        if _tail(faults, faults + results, background) > _CHANCE:
+            return ""
+        return f"{faults} faults and {results} results; elsewhere {background:.0%} of leases end in faults"
+
+
+def _tail(least: int, count: int, probability: float) -> float:
+    """Probability of at least ``least`` events among ``count``: binomial."""
+    log_p, log_q = math.log(probability), math.log1p(-probability)
+    terms = (
+        math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * log_p + (count - k) * log_q
+        for k in range(least, count + 1)
+    )
+    return min(1.0, sum(map(math.exp, terms)))

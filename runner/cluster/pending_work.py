@@ -1,0 +1,155 @@
+"""Episodes of a task that no node has, by cost class: the longest first, drawn in windows. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from nimbus.runner.cluster.cost_model import CostModel
+
+_WINDOW = 16_384
+"""Episodes that are classed at once: of a million only the last ones have to be in order, and 0.3 s of drawing are not
+noticed."""
+_FEW_LOSSES = 2
+"""An episode lost so often by nodes waits behind all others: it may be what ends them."""
+
+
+class ItemState(IntEnum):
+    """State of an item."""
+
+    PENDING = 0
+    HELD = 1
+    SETTLED = 2
+    GIVEN_UP = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkGroup:
+    """Episodes of one task of a job, whose context a node loads once."""
+
+    name: str
+    count: int
+    """Episodes, by index from 0."""
+    priority: int = 0
+    """A group of a higher number is handed out first."""
+    load_seconds: float = 0.0
+    """[s] A node takes to load the context; 0 while it is not measured."""
+    weights: tuple[float, ...] = (1.0,)
+    """Expected ratio of the costs of its cost classes."""
+
+
+def one_class(index: int) -> int:
+    """Return the only cost class of a task without a known one."""
+    return 0
+
+
+class PendingWork:
+    """Pending episodes of one group.
+
+    Args:
+        group: The group.
+        states: State of each episode, by index; shared with the balance, which changes them.
+        cost_class: Class of an episode by index: by what is drawn.
+    """
+
+    def __init__(self, group: WorkGroup, states: bytearray, *, cost_class: Callable[[int], int] = one_class) -> None:
+        self.group, self.costs = group, CostModel(group.weights)
+        self.left = states.count(ItemState.PENDING)
+        """Episodes pending."""
+        self.open = group.count - states.count(ItemState.SETTLED) - states.count(ItemState.GIVEN_UP)
+        """Episodes pending or held."""
+        self._states, self._class_of = states, cost_class
+        self._classes: dict[int, int] = {}
+        """Class of each episode drawn and not settled."""
+        self._queues: dict[int, deque[int]] = {}
+        self._returned: deque[int] = deque()
+        self._last: deque[int] = deque()
+        self._losses: dict[int, int] = {}
+        self._drawn = 0
+
+    def take(self, *, without: Container[int] = ()) -> int | None:
+        """Take the episode that is expected to take longest; None where nothing is left.
+
+        Args:
+            without: Episodes that are not to be taken.
+        """
+        if not self.left:
+            return None
+        self._draw()
+        order = sorted(self._queues, key=self.costs.seconds, reverse=True)
+        for queue in (self._returned, *(self._queues[number] for number in order), self._last):
+            if (index := self._first(queue, without)) is not None:
+                self._states[index] = ItemState.HELD
+                self.left -= 1
+                return index
+        return None
+
+    def put_back(self, index: int, *, is_lost: bool) -> None:
+        """Put an episode back: before the others when it was given back, behind them when it was lost repeatedly."""
+        if self._states[index] != ItemState.HELD:
+            return
+        self._states[index] = ItemState.PENDING
+        self.left += 1
+        if is_lost:
+            self._losses[index] = self._losses.get(index, 0) + 1
+        (self._last if self._losses.get(index, 0) >= _FEW_LOSSES else self._returned).append(index)
+
+    def claim(self, index: int) -> None:
+        """Take a pending episode that a node turned out to have."""
+        if self._states[index] == ItemState.PENDING:
+            self._states[index] = ItemState.HELD
+            self.left -= 1
+
+    def settle(self, index: int, state: ItemState) -> None:
+        """Settle an episode, or give it up."""
+        if self._states[index] == ItemState.PENDING:
+            self.left -= 1
+        self._states[index] = state
+        self.open -= 1
+        self._classes.pop(index, None)
+        self._losses.pop(index, None)
+
+    def cost_class(self, index: int) -> int:
+        """Class of an episode."""
+        known = self._classes.get(index)
+        return self._class_of(index) if known is None else known
+
+    def seconds(self, index: int) -> float:
+        """Expected time of an episode on one slot [s]."""
+        return self.costs.seconds(self.cost_class(index))
+
+    @property
+    def left_seconds(self) -> float:
+        """Expected work of what is pending [s] of one slot."""
+        return self.left * self.costs.mean_seconds
+
+    def _draw(self) -> None:
+        """Class the next window, once nothing is left of the one before."""
+        while self._drawn < self.group.count and not any(self._live(queue) for queue in self._queues.values()):
+            end = min(self._drawn + _WINDOW, self.group.count)
+            for index in range(self._drawn, end):
+                if self._states[index] == ItemState.PENDING:
+                    number = self._class_of(index)
+                    self._classes[index] = number
+                    self._queues.setdefault(number, deque()).append(index)
+            self._drawn = end
+
+    def _live(self, queue: deque[int]) -> bool:
+        while queue and self._states[queue[0]] != ItemState.PENDING:
+            queue.popleft()
+        return bool(queue)
+
+    def _first(self, queue: deque[int], without: Container[int]) -> int | None:
+        if not self._live(queue):
+            return None
+        if queue[0] not in without:
+            return queue.popleft()
+        found = next(self._others(queue, without), None)
+        if found is not None:
+            queue.remove(found)
+        return found
+
+    def _others(self, queue: deque[int], without: Container[int]) -> Iterator[int]:
+        return (index for index in queue if self._states[index] == ItemState.PENDING and index not in without)
