@@ -72,6 +72,56 @@ class Event:
     """[s since 1970]"""
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeStatus:
+    """One node of a cluster, as it is now."""
+
+    name: str
+    host: str = ""
+    pid: int = 0
+    """Process of its agent."""
+    state: str = "starting"
+    """``starting``, ``working``, ``idle``, ``draining``, ``silent``, ``gone`` or ``failed``."""
+    slots: int = 0
+    """Episodes that it makes at once."""
+    workers: int = 0
+    held: int = 0
+    """Episodes leased to it."""
+    stored: int = 0
+    """Episodes settled by it."""
+    rate: float = 0.0
+    """[1/s] Episodes settled since it joined."""
+    resident: int = 0
+    """[bytes] of memory"""
+    disk_free: int = 0
+    """[bytes]"""
+    outbox: int = 0
+    """[bytes] of episodes that are made and not acknowledged"""
+    since_beat: float = 0.0
+    """[s] since its last message"""
+    group: str = ""
+    """Task whose context it has loaded."""
+    price_class: str = ""
+    why: str = ""
+    """Reason of its state, where it drains, left or failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterStatus:
+    """Nodes and leases of a cluster run."""
+
+    leases: int = 0
+    """Leases handed out so far."""
+    waiting: int = 0
+    """Episodes that no node has."""
+    held: int = 0
+    """Episodes that nodes have."""
+    node_hours: float = 0.0
+    cost: float = 0.0
+    """Of the node hours, where prices are known."""
+    nodes: tuple[NodeStatus, ...] = ()
+
+
 @dataclass(kw_only=True)
 class Status:
     """What ``status.json`` says."""
@@ -81,7 +131,7 @@ class Status:
     """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``; read back
     also ``killed``, of a run whose process is gone."""
     mode: str = ""
-    """``cell``, ``serial`` or ``coupled``"""
+    """``cell``, ``serial``, ``coupled`` or ``cluster``"""
     activity: str = ""
     """What the run is doing now, in a few words; empty once results come."""
     pid: int = 0
@@ -135,6 +185,8 @@ class Status:
     """Changes of role."""
     workers: tuple[WorkerStatus, ...] = ()
     ring: RingStatus = field(default_factory=RingStatus)
+    cluster: ClusterStatus | None = None
+    """Nodes and leases, of a run on several machines."""
     events: tuple[Event, ...] = ()
     """The last things that happened."""
 

@@ -1,0 +1,41 @@
+"""Process of a node's cell: the launcher of any run, bound to the agent that started it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.runner.cell.launcher import run_cell
+from nimbus.runner.cell.transport.messages import Ended
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.monitor.status import read_status
+from nimbus.runner.system.processes import die_with_parent
+
+
+def main(words: list[str]) -> int:
+    """Run the spec on standard input: ``cell_process PARENT_PID``; the last line of standard output is how it ended."""
+    die_with_parent(int(words[0]))
+    spec = CellSpec.from_text(sys.stdin.read())
+    folder = Path(spec.folder)
+
+    def watch() -> int:
+        try:
+            status = read_status(folder)
+        except InputError:
+            return -1
+        return status.settled if status else -1
+
+    ended = run_cell(spec, watch=watch)
+    sys.stdout.write(to_json(structure(ended)) + "\n")
+    return ended.code
+
+
+def structure(ended: Ended) -> dict[str, object]:
+    """Return the end of a cell as plain values."""
+    return {"code": ended.code, "state": ended.state, "line": ended.line}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,177 @@
+"""Entry of results into a task's dataset: compare-and-set by index, rows and files in one commit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.records import Fault, Run
+from nimbus.runner.cell.start_run import missing_of
+from nimbus.runner.cluster.balance import Balance
+from nimbus.runner.cluster.delivery import EpisodeEntry, FolderEntry, UploadedEpisode, info_of
+from nimbus.runner.cluster.job import JobTask
+from nimbus.runner.cluster.messages import EpisodeReport
+from nimbus.runner.cluster.pending_work import ItemState
+from nimbus.runner.monitor.progress import Progress, stored_of
+
+
+class DatasetEntry:
+    """Dataset of one task, as the head has it.
+
+    Args:
+        task: The task.
+        slots: Of the cluster, for the row of the run.
+        progress: Statuses that count the attempts.
+
+    Raises:
+        InputError: The folder is not a fit place, or another run writes into it.
+    """
+
+    def __init__(self, task: JobTask, *, slots: int) -> None:
+        self.task = task
+        self.missing: set[tuple[str, int]] = set()
+        """Episodes of the last commit whose files were not in their places."""
+        self.doubled = 0
+        """Results that came second."""
+        self.progress: tuple[Progress, ...] = ()
+        self.dataset: Dataset = task.origin.open(task.spec.folder)
+        self.run: Run = self.dataset.ledger.start_run(
+            mode="cluster", cores=slots, settings={"seed": task.spec.seed, "reach": task.origin.reach}
+        )
+        self._started = time.monotonic()
+        self._entry: EpisodeEntry = FolderEntry(self.dataset)
+        self._hashes: dict[int, str] = {}
+
+    @property
+    def upload_place(self) -> str:
+        """Place of the nodes' uploads."""
+        return str(self.dataset.folder)
+
+    def states(self) -> bytearray:
+        """State of each episode after earlier runs, by index."""
+        spec, ledger = self.task.spec, self.dataset.ledger
+        states = bytearray(spec.episodes)
+        for index in ledger.touched(episodes=spec.episodes):
+            if missing_of(ledger, spec, index) is None:
+                states[index] = ItemState.SETTLED
+        return states
+
+    def enter(
+        self,
+        reports: Sequence[tuple[str, EpisodeReport]],
+        infos: dict[str, str],
+        balance: Balance,
+        now: float,
+    ) -> None:
+        """Enter reports of nodes, those of settled episodes left out; all of them durable, or none.
+
+        Args:
+            reports: Node and report.
+            infos: ``dataset.json`` of nodes, by name.
+            balance: Is told of what is settled.
+            now: [s] of the monotonic clock.
+
+        Raises:
+            StorageError: The disk is full; the same reports may come again.
+        """
+        learned = self._learned(infos)
+        fresh: dict[int, tuple[str, EpisodeReport]] = {}
+        for node, report in reports:
+            if balance.is_settled(self.task.name, report.index) or report.index in fresh:
+                self._note_double(node, report)
+                balance.settled(node, report.lease, self.task.name, report.index, now)
+            elif report.is_partial:
+                self._enter_rows(node, report, learned)
+            else:
+                fresh[report.index] = (node, report)
+        rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
+        stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
+        with self.dataset.ledger.batch():
+            if rows:
+                self.dataset.record(rows)
+        taken = self._entry.enter(stored) if stored else set()
+        for index, (node, report) in fresh.items():
+            wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
+            if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
+                self.missing.add((self.task.name, index))
+                continue
+            self._count(report.attempts)
+            balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
+
+    def record_faults(self, node: str, rows: Sequence[Fault]) -> None:
+        """Note faults of a node's cell."""
+        self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in rows))
+
+    def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
+        """Give an episode up."""
+        self.dataset.quarantine(index, range(self.task.spec.variants), evidence=evidence)
+
+    def flush(self) -> None:
+        """Write what was deferred, unless the disk is full."""
+        try:
+            self.dataset.flush()
+        except StorageError:
+            return  # the next commit meets it, and says so
+
+    def close(self, state: str, startup_seconds: float) -> None:
+        """Enter how the run ended, and close the dataset."""
+        wall = time.monotonic() - self._started
+        try:
+            self.dataset.ledger.end_run(self.run, state=state, wall_seconds=wall, startup_seconds=startup_seconds)
+        finally:
+            self.dataset.close()
+
+    def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
+        """Enter rows of an episode of which more follow."""
+        self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
+        taken = self._entry.enter(_uploaded(report, learned))
+        if {attempt.episode_id for attempt in report.attempts if attempt.path} - taken:
+            known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
+            if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:
+                self.missing.add((self.task.name, report.index))
+
+    def _note_double(self, node: str, report: EpisodeReport) -> None:
+        """Compare a second result with the first: equal inputs make equal content."""
+        self.doubled += 1
+        first = {attempt.episode_id: attempt.sha256 for attempt in self.dataset.ledger.stored(report.index)}
+        for attempt in report.attempts:
+            if attempt.path and first.get(attempt.episode_id, attempt.sha256) != attempt.sha256:
+                what = f"{attempt.episode_id} of node {node} differs from the stored one: not deterministic"
+                fault = Fault(
+                    time=time.time(), run=self.run.id, worker=node, kind="differs", idx=report.index, detail=what
+                )
+                self.dataset.fault(fault)
+                for progress in self.progress:
+                    progress.tell(what, kind="fault")
+
+    def _learned(self, infos: dict[str, str]) -> DatasetInfo | None:
+        for node, text in infos.items():
+            try:
+                if info := info_of(text):
+                    return info
+            except (ValueError, InputError) as error:
+                for progress in self.progress:
+                    progress.tell(f"node {node}: {Path('dataset.json')}: {error}", kind="files")
+        return None
+
+    def _count(self, attempts: Sequence[Attempt]) -> None:
+        for progress in self.progress:
+            for attempt in attempts:
+                progress.add(stored_of(attempt))
+
+
+def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[UploadedEpisode]:
+    return [
+        UploadedEpisode(
+            attempt=attempt, staged=report.staged.get(attempt.episode_id, ""), lease=report.lease, learned=learned
+        )
+        for attempt in report.attempts
+        if attempt.path
+    ]

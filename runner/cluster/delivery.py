@@ -1,0 +1,172 @@
+"""Delivery of episodes from a node to the dataset: the seam at which a shared folder or an object store plugs in.
+
+The node uploads files and reports the rows; the head enters the rows. Uploads are safe to repeat and never overwrite;
+rows are entered by compare-and-set, and what is entered is durable.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.own_files import link_file, make_subfolder, move, remove_file
+from nimbus.datagen.store.commit import StagedEpisode
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.episode_file.videos import staged_video_path
+from nimbus.datagen.store.failures import FOLDER as FAILURES
+from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.publish import disk
+
+_STAGE = "stage"
+
+
+class EpisodeUploader(Protocol):
+    """Node's side of the delivery."""
+
+    def upload(self, attempt: Attempt, folder: Path) -> str:
+        """Upload the files of a stored attempt.
+
+        Args:
+            attempt: Its row.
+            folder: Dataset of the node's cell.
+
+        Returns:
+            The place of the files, for the report; empty where their names say it.
+
+        Raises:
+            StorageError: The place cannot be written now; the same call may be tried again.
+        """
+        ...
+
+    def upload_incident(self, folder: Path, name: str) -> str:
+        """Upload the folder of an incident; its path in the dataset.
+
+        Args:
+            folder: The incident's folder.
+            name: Name that no other node gives one.
+
+        Raises:
+            StorageError: The place cannot be written now.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadedEpisode:
+    """A stored attempt whose files were uploaded."""
+
+    attempt: Attempt
+    staged: str
+    """Place that the uploader named."""
+    lease: int = 0
+    learned: DatasetInfo | None = None
+
+
+class EpisodeEntry(Protocol):
+    """Head's side of the delivery."""
+
+    def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Enter episodes, durable when this returns; the ids of those whose files are in their places.
+
+        Raises:
+            StorageError: The disk is full; nothing of the group is entered.
+        """
+        ...
+
+
+class FolderUploader:
+    """Uploads into a folder that the nodes share with the head: a link where it is one disk, else a copy.
+
+    Args:
+        dataset: Folder of the head's dataset.
+        node: Name of this node.
+    """
+
+    def __init__(self, dataset: Path, node: str) -> None:
+        self._dataset, self._node = dataset, node
+
+    def upload(self, attempt: Attempt, folder: Path) -> str:
+        """Put the files under names of this node into ``stage/``; see :class:`EpisodeUploader`."""
+        staged = self._dataset / _STAGE / f"{attempt.episode_id}.{self._node}.tmp"
+        with disk(staged):
+            for path, byte_count in attempt.files.items():
+                target = staged_video_path(staged, attempt.episode_id, path)
+                if not has_size(target, byte_count):
+                    _place(folder / path, target)
+            if attempt.failure:
+                self._keep_failure(folder, attempt.failure.path)
+        return staged.name
+
+    def upload_incident(self, folder: Path, name: str) -> str:
+        """Copy the folder into ``incidents/``; see :class:`EpisodeUploader`."""
+        target = self._dataset / "incidents" / name
+        with disk(target):
+            make_subfolder(target.parent)
+            if not target.exists():
+                part = target.with_name(f".{name}.tmp")
+                shutil.rmtree(part, ignore_errors=True)
+                shutil.copytree(folder, part)
+                move(part, target)
+        return f"incidents/{name}"
+
+    def _keep_failure(self, folder: Path, path: str) -> None:
+        make_subfolder(self._dataset / FAILURES)
+        with suppress(FileExistsError):
+            _place(folder / path, self._dataset / path)
+
+
+def _place(source: Path, target: Path) -> None:
+    """Link or copy a file; what an earlier try left is replaced."""
+    remove_file(target)
+    try:
+        link_file(source, target)
+        return
+    except OSError:
+        if not source.exists():
+            raise
+    part = target.with_name(f"{target.name}.part")
+    remove_file(part)
+    with source.open("rb") as read, part.open("xb") as write:
+        shutil.copyfileobj(read, write, 1 << 20)
+        write.flush()
+        os.fsync(write.fileno())
+    move(part, target)
+    sync_folder(target.parent)
+
+
+class FolderEntry:
+    """Enters what nodes have staged in the dataset's own folder.
+
+    Args:
+        dataset: Opened by this process, which alone writes it.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Commit the staged files; see :class:`EpisodeEntry`."""
+        taken = self._dataset.commit([self._staged(episode) for episode in episodes])
+        return {attempt.episode_id for attempt in taken}
+
+    def _staged(self, episode: UploadedEpisode) -> StagedEpisode:
+        info, learned = self._dataset.info, episode.learned
+        named = learned and replace(
+            learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs
+        )
+        path = self._dataset.stage / Path(episode.staged).name
+        return StagedEpisode(attempt=episode.attempt, path=path, lease=episode.lease, learned=named)
+
+
+def info_of(text: str) -> DatasetInfo | None:
+    """Parse a node's ``dataset.json``; None where it knows nothing of the episodes yet."""
+    info = from_json(DatasetInfo, text)
+    return info if info.features and info.rate else None

@@ -1,0 +1,236 @@
+"""The head: the balance and the one ledger. Messages in, answers out; time is an argument, processes are elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.balance import Balance
+from nimbus.runner.cluster.dataset_entry import DatasetEntry
+from nimbus.runner.cluster.head_status import HeadStatus
+from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.messages import (
+    Answer,
+    Beat,
+    Beaten,
+    CellTask,
+    Done,
+    Faults,
+    Finished,
+    GiveBack,
+    Join,
+    Joined,
+    Leased,
+    Leave,
+    Pull,
+    Refused,
+    Report,
+    Reported,
+    Request,
+    Unknown,
+    Vote,
+    Wait,
+)
+
+_POLL = 1.0
+"""[s] A node without work waits before it pulls again."""
+_GROUP = 64
+_GROUP_WAIT = 0.1
+"""So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
+_CLOCK = 60.0
+"""[s] by which a node's clock may differ without a word about it: times in the ledger are the nodes'."""
+
+Reply = Callable[[Answer], None]
+
+
+@dataclass
+class _Waiting:
+    """Reports that wait for the next commit."""
+
+    reports: list[tuple[Report, Reply]] = field(default_factory=list)
+    since: float = 0.0
+
+    @property
+    def count(self) -> int:
+        return sum(len(report.episodes) for report, _ in self.reports)
+
+
+class Head:
+    """Hands out leases and enters results.
+
+    Args:
+        job: The work.
+        entries: Opened dataset of each task, by name.
+        balance: Knows what earlier runs have settled.
+        status: Status of the run.
+        epoch: Number of the start of the head.
+    """
+
+    def __init__(
+        self, job: ClusterJob, entries: dict[str, DatasetEntry], balance: Balance, status: HeadStatus, *, epoch: int
+    ) -> None:
+        self.job, self.balance, self.epoch = job, balance, epoch
+        self.status = status
+        self.failure = ""
+        """Reason of the last node that left because it can do nothing; empty once another joins."""
+        self._entries = entries
+        self._tasks = {task.name: task for task in job.tasks}
+        self._waiting = _Waiting()
+        self._drained: dict[str, str] = {}
+        """Why a node is to leave, by name."""
+        self._is_stopping = ""
+
+    def take(self, request: Request, reply: Reply, now: float) -> None:
+        """Take a request; a report is answered by :meth:`commit`, any other at once.
+
+        Args:
+            request: The request.
+            reply: Sends the answer.
+            now: [s] of the monotonic clock.
+        """
+        if isinstance(request, Join):
+            reply(self._join(request, now))
+        elif request.node not in self.balance.nodes:
+            reply(Unknown())
+        elif isinstance(request, Report):
+            if not self._waiting.reports:
+                self._waiting.since = now
+            self._waiting.reports.append((request, reply))
+            self.status.heard(request.node, now)
+        else:
+            self.status.heard(request.node, now)
+            reply(self._answer(request, now))
+
+    def commit_due(self, now: float) -> bool:
+        """Check whether the reports that wait are to be entered."""
+        if not self._waiting.reports:
+            return False
+        return self._waiting.count >= _GROUP or now >= self._waiting.since + _GROUP_WAIT
+
+    def commit(self, now: float) -> None:
+        """Enter all reports that wait, durable when they are answered."""
+        reports, self._waiting = self._waiting.reports, _Waiting()
+        for name, entry in self._entries.items():
+            infos = {report.node: report.info for report, _ in reports if report.info}
+            mine = [(report.node, each) for report, _ in reports for each in report.episodes if each.group == name]
+            if mine:
+                try:
+                    entry.enter(mine, infos, self.balance, now)
+                except StorageError as error:
+                    self.status.tell(str(error), kind="disk")
+                    for _, reply in reports:
+                        reply(Reported(is_full=True))
+                    return
+        for report, reply in reports:
+            names = {(each.group, each.index) for each in report.episodes}
+            missing = tuple(item for item in names if item in self._entries[item[0]].missing)
+            reply(Reported(missing=missing))
+        for entry in self._entries.values():
+            entry.missing.clear()
+
+    def look(self, now: float) -> None:
+        """Do what is due now and then: silent nodes, nodes that fail everything, episodes to be given up."""
+        for name in self.balance.look(now):
+            self.status.tell(f"node {name}: silent; what it holds goes to others", kind="fault")
+        for name in list(self.balance.nodes):
+            if name not in self._drained and (evidence := self.balance.health.judge(name)):
+                self._drained[name] = evidence
+                self.balance.drain(name)
+                self.balance.withdraw_votes(name)
+                self.status.tell(f"node {name}: drained: {evidence}", kind="fault")
+        for group, index in self.balance.try_giving_up():
+            self._give_up(group, index)
+        self.status.update(self.balance, self._drained, now)
+
+    def stop(self, why: str) -> None:
+        """Hand out nothing more; nodes leave with their next message."""
+        self._is_stopping = why
+        for name in self.balance.nodes:
+            self.balance.drain(name)
+
+    @property
+    def is_done(self) -> bool:
+        """Every episode is settled, and the rows are durable."""
+        return self.balance.done and not self._waiting.reports
+
+    def _join(self, request: Join, now: float) -> Answer:
+        if line := self._misfit(request):
+            self.failure = f"node {request.node}: {line}"
+            self.status.tell(f"node {request.node}: refused: {line}", kind="fault")
+            return Refused(line=line)
+        fits = [name for name, task in self._tasks.items() if not task.needs.lacking(request.capabilities)]
+        if not fits:
+            lacks = "; ".join(
+                f"{name}: {task.needs.lacking(request.capabilities)}" for name, task in self._tasks.items()
+            )
+            self.failure = f"node {request.node} lacks {lacks}"
+            self.status.tell(self.failure, kind="fault")
+            return Refused(line=f"lacks {lacks}")
+        if self._drained.pop(request.node, None) and request.node in self.balance.nodes:
+            self.balance.leave(request.node)
+        self.balance.join(request.node, request.slots, now, groups=fits)
+        self.failure = ""
+        self.status.join(request, now)
+        tasks = (self._tasks[name] for name in fits)
+        return Joined(
+            epoch=self.epoch,
+            tasks=tuple(
+                CellTask(
+                    group=task.name,
+                    spec=replace(task.spec, folder="", indices=(), part=(1, 1)).to_text(),
+                    task_hash=task.origin.task_hash,
+                    inputs=task.origin.inputs,
+                    upload=self._entries[task.name].upload_place,
+                )
+                for task in tasks
+            ),
+        )
+
+    def _misfit(self, request: Join) -> str:
+        if request.version != nimbus_version():
+            return f"Nimbus {request.version}, the head has {nimbus_version()}: install the same one"
+        if request.platform != platform_name():
+            return f"platform {request.platform}, the head has {platform_name()}: results would differ"
+        return ""
+
+    def _answer(self, request: Request, now: float) -> Answer:
+        balance, node = self.balance, request.node
+        match request:
+            case Pull(idle=idle, ahead=ahead):
+                if self._is_stopping or node in self._drained or balance.done:
+                    return Finished(why=self._is_stopping or self._drained.get(node, ""))
+                lease = balance.pull(node, idle, now, ahead=ahead)
+                if lease is None:
+                    return Wait(seconds=_POLL)
+                self.status.leased(lease)
+                return Leased(number=lease.number, group=lease.group, indices=lease.indices)
+            case Beat(held=held, reading=reading):
+                balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
+                self.status.read(node, reading)
+                why = self._is_stopping or self._drained.get(node, "")
+                return Beaten(recall=balance.take_recall(node), drain=why or ("done" if balance.done else ""))
+            case GiveBack(group=group, indices=indices):
+                balance.gave_back(node, ((group, index) for index in indices), now)
+            case Vote(group=group, index=index, evidence=evidence):
+                balance.health.record_fault(node)
+                if balance.vote(node, group, index, evidence):
+                    self._give_up(group, index)
+            case Faults(group=group, rows=rows):
+                balance.health.record_fault(node, len(rows))
+                self._entries[group].record_faults(node, rows)
+                self.status.count_faults(node, rows)
+            case Leave(why=why, has_failed=has_failed):
+                balance.leave(node)
+                if has_failed:
+                    self.failure = f"node {node}: {why}"
+                self.status.leave(node, why, has_failed=has_failed)
+        return Done()
+
+    def _give_up(self, group: str, index: int) -> None:
+        evidence = self.balance.given_up[group, index]
+        self._entries[group].quarantine(index, {"evidence": to_json(evidence)})
+        self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)

@@ -1,0 +1,185 @@
+"""Process of the head: opens the datasets, serves agents over a socket, writes the status, and ends with the job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.files.codec import to_json
+from nimbus.runner.cell.start_run import completed_before
+from nimbus.runner.cluster.balance import Balance
+from nimbus.runner.cluster.dataset_entry import DatasetEntry
+from nimbus.runner.cluster.head import Head
+from nimbus.runner.cluster.head_status import HeadStatus
+from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.line_socket import LineConnection, LineServer
+from nimbus.runner.cluster.messages import request_of, to_line
+from nimbus.runner.cluster.pending_work import WorkGroup
+from nimbus.runner.monitor.progress import Progress
+from nimbus.runner.system.processes import die_with_parent
+
+_TICK = 0.5
+"""[s] Between two looks at nodes and status."""
+_WAIT = 0.02
+"""[s] for messages, while reports wait for their commit."""
+_FAREWELL = 15.0
+"""[s] Nodes may take to leave once everything is settled."""
+_STOPPING = 60.0
+"""[s] Nodes may take to leave when the head is asked to stop: what is under way ends, and is delivered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadEnd:
+    """Last line on the head's standard output."""
+
+    state: str
+    """``done``, ``short``, ``interrupted`` or ``failed``."""
+    line: str = ""
+
+
+class HeadServer:
+    """Runs a head on a socket.
+
+    Args:
+        job: The work.
+        socket: Path of the socket.
+        slots: Slots that the cluster is expected to have.
+
+    Raises:
+        InputError: A folder is not a fit place for this run.
+    """
+
+    def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
+        self._closing = ExitStack()
+        started = time.time()
+        self._entries: dict[str, DatasetEntry] = {}
+        self._stop_asked = False
+        for task in job.tasks:
+            self._entries[task.name] = DatasetEntry(task, slots=slots)
+        before = [completed_before(entry.dataset.ledger, entry.task.spec) for entry in self._entries.values()]
+        self.progress = Progress(
+            Path(job.folder),
+            task=", ".join(self._entries),
+            target=sum(task.spec.target for task in job.tasks),
+            already=sum(each.settled for each in before),
+            already_stored=sum(each.stored for each in before),
+            started=started,
+            mode="cluster",
+            launcher=os.getppid(),
+        )
+        for entry, each in zip(self._entries.values(), before, strict=True):
+            entry.progress = (self.progress, *self._own_progress(job, entry, each.settled, each.stored))
+        epoch = max(entry.run.id for entry in self._entries.values())
+        groups = [
+            WorkGroup(name=task.name, count=task.spec.episodes, priority=task.priority, weights=task.weights)
+            for task in job.tasks
+        ]
+        balance = Balance(
+            groups,
+            states={name: entry.states() for name, entry in self._entries.items()},
+            cost_classes={task.name: task.cost_class for task in job.tasks},
+            epoch=epoch,
+        )
+        status = HeadStatus(self.progress, price_per_hour=job.price_per_hour)
+        self.head = Head(job, self._entries, balance, status, epoch=epoch)
+        self.progress.end_phase("load")
+        self.progress.activity("waiting for nodes")
+        self._server = LineServer(socket)
+
+    def ask_to_stop(self) -> None:
+        """Let the nodes drain, and end."""
+        self._stop_asked = True
+
+    def run(self) -> HeadEnd:
+        """Serve until everything is settled, or the head is asked to stop."""
+        next_tick, leaving_since = 0.0, 0.0
+        state = "failed"
+        try:
+            while True:
+                has_waiting = self.head.commit_due(float("inf"))
+                self._server.serve(_WAIT if has_waiting else _TICK / 5, self._take)
+                now = time.monotonic()
+                if self.head.commit_due(now):
+                    self.head.commit(now)
+                if now >= next_tick:
+                    next_tick = now + _TICK
+                    self.head.look(now)
+                    for entry in self._entries.values():
+                        entry.flush()
+                if self._stop_asked:
+                    self.head.stop("stopping")
+                if self.head.is_done or self._stop_asked:
+                    leaving_since = leaving_since or now
+                    patience = _STOPPING if self._stop_asked else _FAREWELL
+                    if not self.head.balance.nodes or now - leaving_since > patience:
+                        state = self._end_state()
+                        return HeadEnd(state=state, line=self.head.failure if state == "failed" else "")
+        finally:
+            self._close(state)
+
+    def _end_state(self) -> str:
+        if not self.head.is_done:
+            return "failed" if self.head.failure and not self.head.balance.nodes else "interrupted"
+        status = self.progress.status
+        return "done" if status.already_stored + status.stored == status.target else "short"
+
+    def _take(self, connection: LineConnection, line: bytes) -> None:
+        try:
+            request = request_of(line)
+        except ValueError as error:
+            self.head.status.tell(f"a message that is none: {error}"[:200], kind="fault")
+            connection.socket.close()
+            return
+        self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
+
+    def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:
+        """Status of a task's dataset, where it is not that of the job."""
+        if len(job.tasks) == 1:
+            return ()
+        own = Progress(
+            entry.dataset.folder,
+            task=entry.task.name,
+            target=entry.task.spec.target,
+            already=settled,
+            already_stored=stored,
+            mode="cluster",
+        )
+        return (own,)
+
+    def _close(self, state: str) -> None:
+        self.head.look(time.monotonic())
+        for entry in self._entries.values():
+            for progress in entry.progress[1:]:
+                progress.finish(state)
+            entry.close(state, self.progress.status.startup_seconds)
+        self.progress.finish(state)
+        self._server.close()
+
+
+def main(words: list[str]) -> int:
+    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``, the job as JSON on standard input.
+
+    The last line of standard output is a :class:`HeadEnd`.
+    """
+    socket, slots, parent = Path(words[0]), int(words[1]), int(words[2])
+    die_with_parent(parent)
+    job = ClusterJob.from_text(sys.stdin.read())
+    try:
+        server = HeadServer(job, socket, slots=slots)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.ask_to_stop())
+        end, code = server.run(), 0
+    except InputError as error:
+        end, code = HeadEnd(state="failed", line=single_line(str(error))), error.exit_code
+    sys.stdout.write(to_json(end) + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

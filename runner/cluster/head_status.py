@@ -1,0 +1,146 @@
+"""Status of a cluster run: nodes, leases and costs beside what the status of any run has."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.cluster.balance import Balance
+from nimbus.runner.cluster.messages import Join, NodeReading
+from nimbus.runner.cluster.node_record import NodeLease
+from nimbus.runner.monitor.progress import Progress
+from nimbus.runner.monitor.status import ClusterStatus, NodeStatus
+
+_MOST_GONE = 50
+"""Nodes that have left and are still listed."""
+
+
+@dataclass
+class _Node:
+    status: NodeStatus
+    joined: float
+    """[s] of the monotonic clock"""
+    last_beat: float
+    left: float = 0.0
+
+
+class HeadStatus:
+    """Keeps the status of a cluster run.
+
+    Args:
+        progress: Status of the run, which is written.
+        price_per_hour: Price of a node hour by price class.
+    """
+
+    def __init__(self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None) -> None:
+        self.progress = progress
+        self._prices = dict(price_per_hour or {})
+        self._nodes: dict[str, _Node] = {}
+        self._leases = self._lost = 0
+        self._faults: Counter[str] = Counter()
+
+    def join(self, request: Join, now: float) -> None:
+        """List a node that joined."""
+        known = self._nodes.get(request.node)
+        status = NodeStatus(
+            name=request.node,
+            host=request.host,
+            pid=request.pid,
+            slots=request.slots,
+            price_class=request.price_class,
+            stored=known.status.stored if known else 0,
+        )
+        self._nodes[request.node] = _Node(status, known.joined if known and not known.left else now, now)
+        self.tell(f"node {request.node} on {request.host}: {request.slots} slots", kind="workers")
+        if abs(request.clock - time.time()) > 60.0:
+            by = request.clock - time.time()
+            self.tell(
+                f"node {request.node}: its clock differs by {by:.0f} s; times in the ledger are its own", kind="fault"
+            )
+
+    def heard(self, name: str, now: float) -> None:
+        """Note that a message of a node came."""
+        if node := self._nodes.get(name):
+            node.last_beat = now
+
+    def read(self, name: str, reading: NodeReading) -> None:
+        """Note what a node said of itself."""
+        if node := self._nodes.get(name):
+            node.status = replace(
+                node.status,
+                state=reading.state,
+                resident=reading.resident_bytes,
+                disk_free=reading.disk_free_bytes,
+                outbox=reading.outbox_bytes,
+                workers=reading.workers,
+                group=reading.group,
+            )
+
+    def leave(self, name: str, why: str, *, has_failed: bool) -> None:
+        """Note that a node left."""
+        if node := self._nodes.get(name):
+            node.left = time.monotonic()
+            node.status = replace(node.status, state="failed" if has_failed else "gone", why=why)
+        self.tell(f"node {name} left: {why}", kind="fault" if has_failed else "workers")
+
+    def leased(self, lease: NodeLease) -> None:
+        """Count a lease, and end the start-up with the first."""
+        self._leases += 1
+        self.progress.ready()
+        if self.progress.status.activity:
+            self.progress.activity("")
+
+    def count_faults(self, node: str, rows: Sequence[Fault]) -> None:
+        """Count faults of a node's cell."""
+        self._faults.update(row.kind for row in rows)
+        for row in rows:
+            where = f" in {row.phase}" + (f" of episode {row.idx}" if row.idx >= 0 else "")
+            self.tell(f"node {node}: worker {row.worker}: {row.kind}{where}: {row.detail}"[:300], kind="fault")
+
+    def give_up(self, group: str, index: int, evidence: Sequence[str], *, variants: int) -> None:
+        """Note that an episode was given up."""
+        self.progress.update(quarantined=self.progress.status.quarantined + variants)
+        self.tell(f"episode {index} of {group} given up: {'; '.join(evidence)}"[:300], kind="quarantine")
+
+    def tell(self, text: str, *, kind: str) -> None:
+        """Note an event in one line."""
+        self.progress.tell(text, kind=kind)
+
+    def update(self, balance: Balance, drained: Mapping[str, str], now: float) -> None:
+        """Bring the status up to date."""
+        nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
+        gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
+        shown = tuple(node for node in nodes if node.state not in ("gone", "failed") or node in gone)
+        hours = Counter[str]()
+        for node in self._nodes.values():
+            hours[node.status.price_class] += ((node.left or now) - node.joined) / 3600
+        cost = sum(self._prices.get(name, self._prices.get("", 0.0)) * spent for name, spent in hours.items())
+        status = ClusterStatus(
+            leases=self._leases,
+            waiting=balance.waiting,
+            held=balance.held,
+            node_hours=round(hours.total(), 4),
+            cost=round(cost, 4),
+            nodes=shown,
+        )
+        slots = sum(node.slots for node in nodes if node.state not in ("gone", "failed"))
+        self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
+
+    def _current(self, node: _Node, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:
+        record = balance.nodes.get(node.status.name)
+        if record is None:
+            return node.status
+        state = "silent" if record.is_silent else "draining" if node.status.name in drained else node.status.state
+        elapsed = max(1e-3, now - node.joined)
+        return replace(
+            node.status,
+            state=state,
+            held=len(record.holdings),
+            stored=record.settled_count,
+            rate=round(record.settled_count / elapsed, 4),
+            since_beat=round(now - node.last_beat, 1),
+            why=drained.get(node.status.name, ""),
+        )

@@ -1,0 +1,107 @@
+"""Job of a cluster: tasks with their cells, counts, priorities and needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.random_streams import episode_generator
+from nimbus.runner.cell.transport.spec import CellSpec, Origin
+from nimbus.runner.cluster.messages import Capabilities
+
+_MOST_CLASSES = 64
+"""Cost classes of a task; more objects than that are one class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """Resources that a task needs free on a node."""
+
+    simulator: str = "newton"
+    engine: str = "ompl"
+    """Motion planner."""
+    cuda: bool = False
+    rt: bool = False
+    """A GPU with ray-tracing cores."""
+    gpu_bytes: int = 0
+    memory_bytes: int = 0
+
+    def lacking(self, node: Capabilities) -> str:
+        """Return what a node lacks, in a few words; empty where it has all."""
+        if self.simulator not in node.simulators:
+            return f"simulator {self.simulator}"
+        if self.engine not in node.engines:
+            return f"planner {self.engine}"
+        if self.cuda and not node.cuda:
+            return "CUDA"
+        if self.rt and not node.rt:
+            return "a GPU with ray-tracing cores"
+        if self.gpu_bytes > node.gpu_bytes:
+            return f"{self.gpu_bytes / 1e9:.1f} GB of free GPU memory (it has {node.gpu_bytes / 1e9:.1f})"
+        if self.memory_bytes > node.memory_bytes:
+            return f"{self.memory_bytes / 1e9:.1f} GB of free memory (it has {node.memory_bytes / 1e9:.1f})"
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountDraw:
+    """Draw of how many objects of a group an episode has, which explains most of its cost."""
+
+    address: tuple[str, ...]
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobTask:
+    """One task of a job."""
+
+    name: str
+    spec: CellSpec
+    """Cell of the task; its folder is that of the dataset."""
+    origin: Origin
+    priority: int = 0
+    needs: Needs = field(default_factory=Needs)
+    count_draws: tuple[CountDraw, ...] = ()
+
+    @property
+    def cost_class(self) -> Callable[[int], int]:
+        """Function that gives the cost class of an episode: how many objects it has beyond the fewest."""
+        return partial(_objects_beyond, self.spec.seed, self.spec.split, self.count_draws)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Expected ratio of the costs of the classes: by the number of objects."""
+        fewest = sum(draw.low for draw in self.count_draws)
+        most = sum(draw.high for draw in self.count_draws)
+        return tuple(max(1.0, fewest + beyond) for beyond in range(min(most - fewest + 1, _MOST_CLASSES)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterJob:
+    """Work of one cluster run."""
+
+    folder: str
+    """Folder of the dataset, or of the datasets of a job of several tasks."""
+    tasks: tuple[JobTask, ...]
+    price_per_hour: dict[str, float] = field(default_factory=dict)
+    """Price of a node hour by price class."""
+
+    def to_text(self) -> str:
+        """Encode as JSON."""
+        return to_json(self)
+
+    @classmethod
+    def from_text(cls, text: str) -> ClusterJob:
+        """Decode from JSON; ``ValueError`` when it is none."""
+        return from_json(cls, text)
+
+
+def _objects_beyond(seed: int, split: str, draws: tuple[CountDraw, ...], index: int) -> int:
+    beyond = sum(
+        int(episode_generator(seed, split, index, *draw.address).integers(draw.low, draw.high + 1)) - draw.low
+        for draw in draws
+    )
+    return min(beyond, _MOST_CLASSES - 1)

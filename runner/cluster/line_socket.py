@@ -1,0 +1,161 @@
+"""Lines of JSON over a Unix socket in a folder of this user: requests of agents, answers of the head."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
+
+_PATIENCE = 10.0
+"""[s] for an answer: then the request is sent again, on a new connection."""
+
+
+@dataclass(eq=False)
+class LineConnection:
+    """One agent's connection, as the head has it."""
+
+    socket: socket.socket
+    received: bytearray = field(default_factory=bytearray)
+
+    def lines(self) -> list[bytes] | None:
+        """Whole lines that have come; None when the connection is over."""
+        try:
+            data = self.socket.recv(1 << 16)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        self.received += data
+        *whole, rest = bytes(self.received).split(b"\n")
+        self.received[:] = rest
+        return None if len(rest) > MOST_BYTES else whole
+
+    def answer(self, line: bytes) -> None:
+        """Send a line; an agent that is gone misses it, and asks again."""
+        with suppress(OSError):
+            self.socket.settimeout(1.0)
+            self.socket.sendall(line + b"\n")
+        with suppress(OSError):
+            self.socket.setblocking(False)
+
+
+class LineServer:
+    """Server of a Unix socket, without threads.
+
+    Args:
+        path: The socket; one that is there is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._path = path
+        path.unlink(missing_ok=True)
+        self._socket.bind(str(path))
+        path.chmod(0o600)
+        self._socket.listen(4096)
+        self._socket.setblocking(False)
+        self._selector.register(self._socket, selectors.EVENT_READ)
+
+    def serve(self, seconds: float, take: Callable[[LineConnection, bytes], None]) -> None:
+        """Wait for lines, and pass on all that have come.
+
+        Args:
+            seconds: To wait at most.
+            take: Called with each line.
+        """
+        for key, _ in self._selector.select(seconds):
+            if key.fileobj is self._socket:
+                self._accept()
+                continue
+            connection: LineConnection = key.data
+            if (lines := connection.lines()) is None:
+                self._selector.unregister(connection.socket)
+                connection.socket.close()
+                continue
+            for line in lines:
+                take(connection, line)
+
+    @property
+    def connection_count(self) -> int:
+        """Open connections."""
+        return len(self._selector.get_map()) - 1
+
+    def close(self) -> None:
+        """Close all connections, and remove the socket."""
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+        self._path.unlink(missing_ok=True)
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                accepted, _ = self._socket.accept()
+                accepted.setblocking(False)
+                self._selector.register(accepted, selectors.EVENT_READ, LineConnection(accepted))
+
+
+class HeadUnreachableError(OSError):
+    """No answer of the head came."""
+
+
+class HeadClient:
+    """Agent's connection to the head, made again when it is lost.
+
+    Args:
+        path: The head's socket.
+        drop_every: Answers that are dropped as if they were lost: every n-th; 0: none. For tests.
+    """
+
+    def __init__(self, path: Path, *, drop_every: int = 0) -> None:
+        self._path, self._drop_every = path, drop_every
+        self._socket: socket.socket | None = None
+        self._count = 0
+
+    def ask(self, request: Request, *, patience: float = _PATIENCE) -> Answer:
+        """Send a request and return the answer.
+
+        Raises:
+            HeadUnreachableError: There is none in time; the head may have taken the request all the same.
+        """
+        deadline = time.monotonic() + patience
+        try:
+            line = self._exchange(to_line(request), deadline)
+        except OSError as error:
+            self.close()
+            raise HeadUnreachableError(str(error)) from None
+        self._count += 1
+        if self._drop_every and self._count % self._drop_every == 0:
+            self.close()
+            raise HeadUnreachableError("dropped")
+        return answer_of(line)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+    def _exchange(self, line: bytes, deadline: float) -> bytes:
+        if self._socket is None:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.settimeout(2.0)
+            self._socket.connect(str(self._path))
+        self._socket.settimeout(max(0.1, deadline - time.monotonic()))
+        self._socket.sendall(line + b"\n")
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            self._socket.settimeout(max(0.1, deadline - time.monotonic()))
+            if not (data := self._socket.recv(1 << 16)):
+                raise ConnectionResetError("closed by the head")
+            received += data
+        return bytes(received[:-1])

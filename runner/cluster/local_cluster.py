@@ -1,0 +1,202 @@
+"""A cluster on this machine: a head and N node agents for one run, which leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nimbus.datagen.files.codec import from_json
+from nimbus.runner.cluster.head_process import HeadEnd
+from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job_description import module_command, module_environment
+from nimbus.runner.cluster.node_agent import FAILED
+from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
+
+_POLL = 0.1
+_MOST_ENDS = 6
+"""A head that ends so often without anything settled in between is not started again."""
+_GRACE = 45.0
+"""[s] Processes may take to end after a request to stop."""
+SPOOL = "nodes"
+"""Folder of the nodes in that of the dataset: one disk, so that files need not be copied."""
+
+
+@dataclass
+class _Child:
+    """One process of the cluster, started again when it dies unasked."""
+
+    words: list[str]
+    log: Path
+    process: subprocess.Popen[str] | None = None
+    ends: int = 0
+    start_at: float = 0.0
+    is_over: bool = False
+    """It is not started again."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, text: str = "") -> None:
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                self.words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=module_environment(**self.environment),
+                start_new_session=True,
+            )
+        assert self.process.stdin
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(text)
+            self.process.stdin.close()
+
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def delay(self, now: float) -> None:
+        """Set the time of the next start, later with each end."""
+        self.ends += 1
+        self.process, self.start_at = None, now + (min(10.0, 0.2 * 2**self.ends) if self.ends > 1 else 0.0)
+
+
+class LocalCluster:
+    """Head and agents of one run.
+
+    Args:
+        job: The work.
+        nodes: Number of nodes.
+        slots: Slots of each.
+        watch: Called several times a second; shows the run, and returns the number of settled episodes.
+        environment: Added to the environment of the agents, by node number from 1; for tests.
+    """
+
+    def __init__(
+        self,
+        job: ClusterJob,
+        *,
+        nodes: int,
+        slots: int,
+        watch: Callable[[], int],
+        environment: Callable[[int], dict[str, str]] = lambda number: {},
+    ) -> None:
+        self._job, self._watch = job, watch
+        self._private = Path(tempfile.mkdtemp(prefix="nimbus-"))
+        self._spool = Path(job.folder) / SPOOL
+        socket, parent = self._private / "head", str(os.getpid())
+        self._head = _Child(
+            module_command("nimbus.runner.cluster.head_process", str(socket), str(nodes * slots), parent),
+            self._private / "head.log",
+        )
+        self._agents = [
+            _Child(
+                module_command(
+                    "nimbus.runner.cluster.node_agent",
+                    str(socket),
+                    f"n{number}",
+                    str(slots),
+                    str(self._spool / f"n{number}"),
+                    parent,
+                ),
+                self._private / f"n{number}.log",
+                environment=environment(number),
+            )
+            for number in range(1, nodes + 1)
+        ]
+        self._socket = socket
+        self._settled = -1
+
+    def run(self) -> HeadEnd:
+        """Run the job to its end."""
+        text = self._job.to_text()
+        try:
+            with Interruption() as interruption:
+                return self._attend(text, interruption)
+        finally:
+            self._clean()
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Processes that live, by name: ``head``, ``n1``, …"""
+        named = {"head": self._head} | {f"n{number}": agent for number, agent in enumerate(self._agents, 1)}
+        return {name: child.process.pid for name, child in named.items() if child.process and not child.has_ended()}
+
+    def _attend(self, text: str, interruption: Interruption) -> HeadEnd:
+        self._head.start(text)
+        stop_at = 0.0
+        while True:
+            settled, now = self._watch(), time.monotonic()
+            if settled != self._settled:
+                self._settled, self._head.ends = settled, 0
+                for agent in self._agents:
+                    agent.ends = 0
+            if self._head.has_ended():
+                if end := self._head_end():
+                    return end
+                if interruption.requested:
+                    return HeadEnd(state="interrupted")
+                code = self._head.process.returncode if self._head.process else 0
+                self._head.delay(now)
+                if self._head.ends >= _MOST_ENDS:
+                    log = self._head.log.read_text()[-2000:]
+                    return HeadEnd(state="failed", line=f"the head ended {_MOST_ENDS} times, {describe(code)}\n{log}")
+            if self._head.process is None and now >= self._head.start_at:
+                self._head.start(text)
+            if interruption.requested or self._all_are_over():
+                if not stop_at:
+                    stop_at = now + _GRACE
+                    self._stop()
+                elif now > stop_at:
+                    return HeadEnd(state="interrupted")
+            elif self._socket.exists():
+                self._attend_agents(now)
+            time.sleep(_POLL)
+
+    def _attend_agents(self, now: float) -> None:
+        for agent in self._agents:
+            if agent.has_ended() and agent.process:
+                if agent.process.returncode in (0, FAILED):
+                    agent.is_over = True
+                    continue
+                agent.delay(now)
+            if agent.process is None and now >= agent.start_at and not agent.is_over:
+                agent.log.parent.mkdir(exist_ok=True)
+                agent.start()
+
+    def _all_are_over(self) -> bool:
+        return all(agent.is_over and agent.has_ended() for agent in self._agents)
+
+    def _head_end(self) -> HeadEnd | None:
+        """Return how the head ended; None where it was killed."""
+        assert self._head.process and self._head.process.stdout
+        try:
+            return from_json(HeadEnd, self._head.process.stdout.read().splitlines()[-1])
+        except (ValueError, IndexError):
+            return None
+
+    def _stop(self) -> None:
+        for child in (self._head, *self._agents):
+            if child.process and not child.has_ended():
+                child.process.send_signal(signal.SIGTERM)
+
+    def _clean(self) -> None:
+        """End every process, and remove what belongs to the nodes."""
+        deadline = time.monotonic() + 5.0
+        for child in (*self._agents, self._head):
+            if child.process:
+                with suppress(subprocess.TimeoutExpired):
+                    child.process.wait(max(0.0, deadline - time.monotonic()))
+                child.process.kill()
+                child.process.wait()
+        for number in range(1, len(self._agents) + 1):
+            for task in self._job.tasks:
+                sweep(cell_tag(self._spool / f"n{number}" / task.name))
+        shutil.rmtree(self._spool, ignore_errors=True)
+        shutil.rmtree(self._private, ignore_errors=True)

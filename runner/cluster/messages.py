@@ -1,0 +1,234 @@
+"""Messages between node agents and the head: JSON, none over 64 kB, all safe to repeat."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.records import Fault
+
+MOST_BYTES = 64_000
+"""[bytes] of a message: what is larger is sent in parts, so that no answer waits for long."""
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """Base of all messages; ``kind`` names one."""
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Resources that a node reports free."""
+
+    simulators: tuple[str, ...] = ("newton",)
+    engines: tuple[str, ...] = ("ompl",)
+    """Motion planners."""
+    cuda: bool = False
+    rt: bool = False
+    """GPUs with ray-tracing cores."""
+    gpu_bytes: int = 0
+    """Free memory of its largest GPU."""
+    memory_bytes: int = 0
+    """Available memory."""
+
+
+class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """State of a node at a beat."""
+
+    state: str = "starting"
+    """``starting``, ``working``, ``idle`` or ``draining``."""
+    resident_bytes: int = 0
+    disk_free_bytes: int = 0
+    outbox_bytes: int = 0
+    """Of episodes that are made and not acknowledged."""
+    workers: int = 0
+    group: str = ""
+
+
+class Join(Struct, tag="join"):
+    """First message of an agent; also after a restart of the head."""
+
+    node: str
+    slots: int
+    version: str
+    platform: str
+    host: str
+    pid: int
+    clock: float
+    """[s since 1970]"""
+    price_class: str = ""
+    capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
+
+
+class Pull(Struct, tag="pull"):
+    """Request for a lease."""
+
+    node: str
+    idle: int
+    ahead: int
+
+
+class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Rows of one episode."""
+
+    group: str
+    index: int
+    lease: int
+    attempts: tuple[Attempt, ...]
+    staged: dict[str, str] = msgspec.field(default_factory=dict)
+    """Place of each stored attempt's files after the upload, by episode id."""
+    is_partial: bool = False
+    """Further rows follow, in another message."""
+    seconds: float = 0.0
+    """[s] of one slot that it took."""
+
+
+class Report(Struct, tag="report"):
+    """Settled episodes; answered once they are durable."""
+
+    node: str
+    episodes: tuple[EpisodeReport, ...]
+    info: str = ""
+    """``dataset.json`` of the node, when it has changed."""
+
+
+class Beat(Struct, tag="beat"):
+    """Sign of life, with every episode that the agent holds."""
+
+    node: str
+    held: dict[str, tuple[int, ...]]
+    reading: NodeReading = msgspec.field(default_factory=NodeReading)
+
+
+class GiveBack(Struct, tag="give_back"):
+    """Episodes that are not begun."""
+
+    node: str
+    group: str
+    indices: tuple[int, ...]
+
+
+class Vote(Struct, tag="vote"):
+    """Evidence that an episode ends workers."""
+
+    node: str
+    group: str
+    index: int
+    evidence: str
+
+
+class Faults(Struct, tag="faults"):
+    """Faults of a node's cell."""
+
+    node: str
+    group: str
+    rows: tuple[Fault, ...]
+
+
+class Leave(Struct, tag="leave"):
+    """Last message of an agent."""
+
+    node: str
+    why: str
+    has_failed: bool = False
+
+
+class CellTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Cell that a node starts for a group."""
+
+    group: str
+    spec: str
+    """CellSpec as JSON; the node sets folder, feed and workers."""
+    task_hash: str
+    inputs: dict[str, str]
+    upload: str
+    """Place of uploads."""
+
+
+class Joined(Struct, tag="joined"):
+    """The node belongs to the cluster."""
+
+    epoch: int
+    tasks: tuple[CellTask, ...]
+
+
+class Refused(Struct, tag="refused"):
+    """The node does not fit; it exits with this line."""
+
+    line: str
+
+
+class Leased(Struct, tag="leased"):
+    """Episodes for a node."""
+
+    number: int
+    group: str
+    indices: tuple[int, ...]
+
+
+class Wait(Struct, tag="wait"):
+    """Nothing for a node now."""
+
+    seconds: float
+
+
+class Finished(Struct, tag="finished"):
+    """Nothing more comes: the node leaves."""
+
+    why: str = ""
+
+
+class Reported(Struct, tag="reported"):
+    """Result of a report: what it named is settled, but for what is missing."""
+
+    missing: tuple[tuple[str, int], ...] = ()
+    """Episodes whose files are not in their places: upload them again."""
+    is_full: bool = False
+    """The head's disk is full: report again later."""
+
+
+class Beaten(Struct, tag="beaten"):
+    """Answer to a beat."""
+
+    recall: int = 0
+    """Episodes to be given back, of those that are not begun."""
+    drain: str = ""
+    """Why the node is to leave."""
+
+
+class Done(Struct, tag="done"):
+    """The message was taken."""
+
+
+class Unknown(Struct, tag="unknown"):
+    """The head does not know the node: join first."""
+
+
+Request: TypeAlias = Join | Pull | Report | Beat | GiveBack | Vote | Faults | Leave
+Answer: TypeAlias = Joined | Refused | Leased | Wait | Finished | Reported | Beaten | Done | Unknown
+
+_encode = msgspec.json.Encoder().encode
+_requests = msgspec.json.Decoder(Request)
+_answers = msgspec.json.Decoder(Answer)
+
+
+def to_line(message: Request | Answer) -> bytes:
+    """Encode a message as one line.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    line = _encode(message)
+    if len(line) > MOST_BYTES:
+        raise ValueError(f"a message of {len(line)} bytes: at most {MOST_BYTES}")
+    return line
+
+
+def request_of(line: bytes) -> Request:
+    """Decode a request; ``ValueError`` when it is none."""
+    return _requests.decode(line)
+
+
+def answer_of(line: bytes) -> Answer:
+    """Decode an answer; ``ValueError`` when it is none."""
+    return _answers.decode(line)

@@ -1,0 +1,405 @@
+"""Agent of a node: pulls leases, feeds the cell, uploads and reports what it made, and beats."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.failpoints import failpoint
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.delivery import EpisodeUploader, FolderUploader
+from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
+from nimbus.runner.cluster.machine import free_disk, platform_name, read_capabilities
+from nimbus.runner.cluster.messages import (
+    Answer,
+    Beat,
+    Beaten,
+    CellTask,
+    Faults,
+    Finished,
+    GiveBack,
+    Join,
+    Joined,
+    Leased,
+    Leave,
+    NodeReading,
+    Pull,
+    Refused,
+    Report,
+    Reported,
+    Request,
+    Unknown,
+    Vote,
+    Wait,
+)
+from nimbus.runner.cluster.node_cell import CellResult, NodeCell
+from nimbus.runner.cluster.outbox import Outbox
+from nimbus.runner.system.processes import die_with_parent, resident_bytes
+
+_TICK = 0.05
+_BEAT = 2.0
+_POLL = 0.2
+"""[s] Between two looks at the cell's ledger."""
+_RETRY = 1.0
+"""[s] Before a request is sent again that got no answer."""
+_IDLE = 60.0
+"""[s] without a lease, after which the cell ends; it loads again with the next."""
+_GRACE = 30.0
+"""[s] for what is under way, at a request to stop."""
+_OUTBOX_BYTES = 8 << 30
+"""[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
+FAILED = 3
+"""Exit code of an agent whose node can do nothing: it is not started again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """Settings of an agent."""
+
+    node: str
+    slots: int
+    folder: Path
+    """Folder of the node, on its own disk where the shared one is slow."""
+    price_class: str = ""
+    drop_every: int = 0
+    """Answers that are dropped, for tests; see :class:`HeadClient`."""
+    idle_seconds: float = _IDLE
+
+
+@dataclass
+class _HeldWork:
+    """Episodes of one group that the agent holds."""
+
+    queued: deque[tuple[int, int]] = field(default_factory=deque)
+    """Index and lease, of those that the cell does not know yet."""
+    fed: dict[int, int] = field(default_factory=dict)
+    """Lease by index, of those that the cell has."""
+
+
+class NodeAgent:
+    """Keeps one node at work.
+
+    Args:
+        options: Of the node.
+        client: Connection to the head.
+    """
+
+    def __init__(self, options: AgentOptions, client: HeadClient) -> None:
+        self._options, self._client = options, client
+        self._tasks: dict[str, CellTask] = {}
+        self._cells: dict[str, NodeCell] = {}
+        self._held: dict[str, _HeldWork] = {}
+        self._outbox = Outbox()
+        self._has_joined = False
+        self._leaving, self._has_failed = "", False
+        self._stop_at = 0.0
+        self._next: dict[str, float] = {}
+        self._last_lease = time.monotonic()
+        self._last_result = 0.0
+        self._pressure = 1.0
+        """Wall-clock seconds of a slot for a CPU second of an episode."""
+
+    def ask_to_stop(self) -> None:
+        """Drain: begin nothing more, end what is under way, and leave."""
+        self._leaving = self._leaving or "asked to stop"
+
+    def run(self) -> int:
+        """Work until the head has nothing more; the exit code."""
+        try:
+            while True:
+                now = time.monotonic()
+                if not self._has_joined and self._is_due("join", now, _RETRY):
+                    if not self._join():
+                        return FAILED
+                self._look_at_cells(now)
+                if self._has_joined:
+                    self._deliver(now)
+                    if self._is_due("beat", now, _BEAT):
+                        self._beat()
+                    self._pull(now)
+                if self._leaving and self._drain(now):
+                    return FAILED if self._has_failed else 0
+                time.sleep(_TICK)
+        finally:
+            for cell in self._cells.values():
+                cell.kill()
+
+    # Messages
+
+    def _ask(self, request: Request) -> Answer | None:
+        """Ask the head; None where no answer came, or the head does not know this node any more."""
+        try:
+            answer = self._client.ask(request)
+        except HeadUnreachableError:
+            return None
+        if isinstance(answer, Unknown):
+            self._has_joined = False
+            return None
+        return answer
+
+    def _join(self) -> bool:
+        """Join the cluster; False where the head refuses this node."""
+        options = self._options
+        answer = self._ask(
+            Join(
+                node=options.node,
+                slots=options.slots,
+                version=nimbus_version(),
+                platform=platform_name(),
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                clock=time.time(),
+                price_class=options.price_class,
+                capabilities=read_capabilities(),
+            )
+        )
+        if isinstance(answer, Refused):
+            sys.stderr.write(f"node {options.node}: {answer.line}\n")
+            return False
+        if isinstance(answer, Joined):
+            self._has_joined = True
+            self._tasks = {task.group: task for task in answer.tasks}
+            for name, task in self._tasks.items():
+                if name not in self._held:
+                    self._held[name] = _HeldWork()
+                    self._adopt(task)
+            self._next["beat"] = 0.0
+        return True
+
+    def _adopt(self, task: CellTask) -> None:
+        """Report what an earlier agent of this node made and did not see acknowledged."""
+        cell = NodeCell(task, self._options.folder, slots=self._options.slots)
+        for index in cell.unreported():
+            self._held[task.group].fed[index] = 0
+        if self._held[task.group].fed:
+            self._cells[task.group] = cell
+
+    def _beat(self) -> None:
+        answer = self._ask(Beat(node=self._options.node, held=self._holdings(), reading=self._reading()))
+        if not isinstance(answer, Beaten):
+            return
+        if answer.recall:
+            self._give_back(answer.recall)
+        if answer.drain:
+            self._leaving = self._leaving or answer.drain
+
+    def _give_back(self, count: int) -> None:
+        for group, work in self._held.items():
+            back = [work.queued.pop()[0] for _ in range(min(count, len(work.queued)))]
+            count -= len(back)
+            if back:
+                self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(back)))
+
+    def _holdings(self) -> dict[str, tuple[int, ...]]:
+        held = {
+            group: {*work.fed, *(index for index, _ in work.queued)} | self._outbox.indices(group)
+            for group, work in self._held.items()
+        }
+        return {group: tuple(sorted(indices)) for group, indices in held.items() if indices}
+
+    def _reading(self) -> NodeReading:
+        running = [cell for cell in self._cells.values() if cell.is_running]
+        statuses = [status for cell in running if (status := cell.status())]
+        workers = [worker for status in statuses for worker in status.workers]
+        ready = any(cell.is_fit() for cell in running)
+        state = "draining" if self._leaving else "idle" if not running else "working" if ready else "starting"
+        return NodeReading(
+            state=state,
+            resident_bytes=sum(worker.resident for worker in workers) + resident_bytes(os.getpid()),
+            disk_free_bytes=free_disk(self._options.folder),
+            outbox_bytes=self._outbox.byte_count,
+            workers=len(workers),
+            group=running[0].task.group if running else "",
+        )
+
+    def _pull(self, now: float) -> None:
+        """Ask for a lease before slots run dry."""
+        if self._leaving or now < self._next.get("pull", 0.0) or self._outbox.byte_count > _OUTBOX_BYTES:
+            return
+        slots = self._options.slots
+        fed = sum(len(work.fed) for work in self._held.values())
+        spare = sum(len(work.queued) for work in self._held.values()) + max(0, fed - slots)
+        idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
+        if not ahead:
+            return
+        answer = self._ask(Pull(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
+        match answer:
+            case Leased():
+                self._last_lease = now
+                self._held[answer.group].queued.extend((index, answer.number) for index in answer.indices)
+            case Finished():
+                self._leaving = answer.why or "done"
+            case Wait():
+                self._next["pull"] = now + (answer.seconds if idle else 2 * answer.seconds)
+            case _:
+                self._next["pull"] = now + _RETRY
+
+    # Cells
+
+    def _look_at_cells(self, now: float) -> None:
+        polls = self._is_due("poll", now, _POLL)
+        for group, work in self._held.items():
+            if not work.queued and not work.fed and group not in self._cells:
+                continue
+            cell = self._cells.get(group)
+            if cell is None:
+                cell = self._cells[group] = NodeCell(
+                    self._tasks[group], self._options.folder, slots=self._options.slots
+                )
+            is_busy = bool(work.queued or work.fed)
+            if is_busy and not self._leaving:
+                cell.keep_running(now)
+            if cell.failure:
+                self._fail(cell)
+                continue
+            if polls:
+                self._collect(cell, work, now)
+            if not self._leaving and cell.is_fit():
+                while work.queued and len(work.fed) < 2 * cell.slots:
+                    index, lease = work.queued.popleft()
+                    work.fed[index] = lease
+                cell.feed(work.fed)
+            if not is_busy and cell.is_running and now - self._last_lease > self._options.idle_seconds:
+                cell.close_feed()
+
+    def _collect(self, cell: NodeCell, work: _HeldWork, now: float) -> None:
+        """Move what the cell has made into the outbox."""
+        group = cell.task.group
+        for result in cell.results(list(work.fed)):
+            lease = work.fed.pop(result.index)
+            self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
+        if rows := cell.faults():
+            folders = [self._upload_incident(cell, row.incident) for row in rows]
+            kept = [type(row)(**{**vars(row), "incident": path}) for row, path in zip(rows, folders, strict=True)]
+            for begin in range(0, len(kept), 8):
+                self._ask(Faults(node=self._options.node, group=group, rows=tuple(kept[begin : begin + 8])))
+
+    def _slot_seconds(self, result: CellResult, now: float) -> float:
+        """Time of a slot that an episode took, from its CPU time and how much slower the clock ran of late [s]."""
+        cpu = result.cpu_seconds
+        if self._last_result and cpu > 0:
+            wall = (now - self._last_result) * self._options.slots
+            self._pressure += 0.2 * (min(20.0, max(0.5, wall / cpu)) - self._pressure)
+        self._last_result = now
+        return cpu * self._pressure
+
+    def _fail(self, cell: NodeCell) -> None:
+        """Leave, because the cell cannot work here; its episodes are not charged."""
+        if not self._has_failed:
+            self._leaving, self._has_failed = cell.failure, True
+
+    # Delivery
+
+    def _deliver(self, now: float) -> None:
+        """Upload, report, and remove what the head has."""
+        for entry in self._outbox.waiting_for_upload():
+            cell = self._cells[entry.group]
+            if entry.result.evidence:
+                vote = Vote(
+                    node=self._options.node,
+                    group=entry.group,
+                    index=entry.result.index,
+                    evidence=entry.result.evidence[:2000],
+                )
+                if self._ask(vote):
+                    self._outbox.drop(entry)
+                continue
+            if now < self._next.get("upload", 0.0):
+                break
+            try:
+                uploader = self._uploader(entry.group)
+                entry.staged = {
+                    row.episode_id: uploader.upload(row, cell.folder) for row in entry.result.attempts if row.path
+                }
+                entry.is_uploaded = True
+                failpoint("after_upload")
+            except StorageError:
+                self._next["upload"] = now + 5 * _RETRY
+        if now < self._next.get("report", 0.0):
+            return
+        for entries, episodes in self._outbox.reports():
+            cell = self._cells[entries[0].group]
+            if any(row.path for entry in entries for row in entry.result.attempts) and not cell.has_features():
+                self._next["report"] = now + 0.5
+                return
+            info = cell.info_text()
+            answer = self._ask(Report(node=self._options.node, episodes=episodes, info=info))
+            if not isinstance(answer, Reported) or answer.is_full:
+                cell.forget_info()
+                self._next["report"] = now + _RETRY
+                return
+            missing = set(answer.missing)
+            for entry in entries:
+                if (entry.group, entry.result.index) in missing:
+                    entry.is_uploaded = False
+                elif entry.is_complete:
+                    self._outbox.drop(entry)
+                    cell.remove_files(entry.result.attempts)
+
+    def _uploader(self, group: str) -> EpisodeUploader:
+        return FolderUploader(Path(self._tasks[group].upload), self._options.node)
+
+    def _upload_incident(self, cell: NodeCell, path: str) -> str:
+        name = f"{self._options.node}-{Path(path).name}"
+        try:
+            return self._uploader(cell.task.group).upload_incident(cell.folder / path, name) if path else ""
+        except (StorageError, OSError):
+            return ""
+
+    # End
+
+    def _drain(self, now: float) -> bool:
+        """End what is under way; True once this node has left."""
+        if not self._stop_at:
+            self._stop_at = now + _GRACE
+            for group, work in self._held.items():
+                back = tuple(index for index, _ in work.queued)
+                work.queued.clear()
+                if back and self._has_joined:
+                    self._ask(GiveBack(node=self._options.node, group=group, indices=back))
+            for cell in self._cells.values():
+                cell.drain()
+        if any(cell.is_running and not cell.failure for cell in self._cells.values()) and now < self._stop_at:
+            return False
+        for group, cell in self._cells.items():
+            self._collect(cell, self._held[group], now)
+        if not self._outbox.is_empty and self._has_joined and now < self._stop_at:
+            return False
+        for group, work in self._held.items():
+            if work.fed and self._has_joined:
+                self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(work.fed)))
+        leave = Leave(node=self._options.node, why=self._leaving[:1000], has_failed=self._has_failed)
+        for _ in range(3):
+            if self._ask(leave) or not self._has_joined:
+                break
+        return True
+
+    def _is_due(self, what: str, now: float, period: float) -> bool:
+        if now < self._next.get(what, 0.0):
+            return False
+        self._next[what] = now + period
+        return True
+
+
+def main(words: list[str]) -> int:
+    """Work for a head: ``node_agent SOCKET NAME SLOTS FOLDER PARENT_PID [IDLE_SECONDS]``."""
+    path, node, slots, folder, parent = Path(words[0]), words[1], int(words[2]), Path(words[3]), int(words[4])
+    die_with_parent(parent)
+    folder.mkdir(parents=True, exist_ok=True)
+    drop_every = int(os.environ.get("NIMBUS_DROP_ANSWERS", "0"))
+    options = AgentOptions(node=node, slots=slots, folder=folder)
+    agent = NodeAgent(options, HeadClient(path, drop_every=drop_every))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.ask_to_stop())
+    return agent.run()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

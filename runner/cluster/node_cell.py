@@ -1,0 +1,282 @@
+"""Cell of a node for one task: started with its first lease, fed through a file, read from its own ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json
+from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.store.info import INFO_NAME, read_info
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.runner.cell.feed import write_feed
+from nimbus.runner.cell.queue.scheduler import default_split
+from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.cluster.job_description import module_command, module_environment
+from nimbus.runner.cluster.messages import CellTask
+from nimbus.runner.isaac.find import find_instances
+from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
+from nimbus.runner.monitor.status import Status, read_status
+from nimbus.runner.system.processes import cell_tag, describe, sweep
+
+_TYPICAL = (1.0, 4.0)
+"""[s] Planning and rendering of an episode, before anything is measured."""
+_MOST_ENDS = 5
+"""A cell that ends so often without a result in between is not started again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """End of one episode in a cell."""
+
+    index: int
+    attempts: tuple[Attempt, ...]
+    evidence: str = ""
+    """Reason for which the cell gave the episode up; empty where it is settled."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU that it took, what is loaded once left out [s]."""
+        return sum(
+            seconds
+            for attempt in self.attempts
+            for name, seconds in attempt.times.items()
+            if name != "load" and not name.endswith("_wait")
+        )
+
+
+class NodeCell:
+    """A cell below this process.
+
+    Args:
+        task: The task.
+        folder: Of the node; the cell's dataset is a folder in it.
+        slots: Workers.
+    """
+
+    def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
+        self.task, self.folder = task, folder / task.group
+        self.failure = ""
+        """Reason for which it cannot be started again."""
+        self._feed = folder / f"{task.group}.feed.json"
+        self._log = folder / f"{task.group}.log"
+        spec = CellSpec.from_text(task.spec)
+        workers = spec.resources.workers or default_split(slots, *_TYPICAL)
+        self.slots = sum(workers)
+        self._spec = replace(
+            spec,
+            folder=str(self.folder),
+            feed=str(self._feed),
+            resources=replace(spec.resources, workers=workers),
+            instances=_instances(spec),
+        )
+        self._process: subprocess.Popen[str] | None = None
+        self._ledger: Ledger | None = None
+        self._fed: tuple[int, ...] = ()
+        self._is_closed = self._is_checked = False
+        self._fault_count = self._ends = 0
+        self._start_at = 0.0
+        self._info_stamp = 0
+
+    # Process
+
+    def keep_running(self, now: float) -> None:
+        """Start the cell, or start it again after a crash, with a growing delay."""
+        if self._process and self._process.poll() is None:
+            return
+        if self._process:
+            self._note_end(now)
+        if self.failure or now < self._start_at:
+            return
+        self._is_closed = False
+        write_feed(self._feed, self._fed)
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                module_command("nimbus.runner.cluster.cell_process", str(os.getpid())),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=module_environment(),
+                start_new_session=True,
+            )
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(self._spec.to_text())
+            self._process.stdin.close()
+
+    def close_feed(self) -> None:
+        """Let the cell end once it is idle."""
+        if not self._is_closed:
+            self._is_closed = True
+            write_feed(self._feed, self._fed, closed=True)
+
+    def drain(self) -> None:
+        """Let the cell end what is under way."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    @property
+    def is_running(self) -> bool:
+        """Its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process of its launcher; 0 where there is none."""
+        return self._process.pid if self._process and self.is_running else 0
+
+    def kill(self) -> None:
+        """End the cell with all of its processes."""
+        if self._process and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        sweep(cell_tag(self.folder))
+        self._forget_process()
+
+    # Work
+
+    def feed(self, indices: Iterable[int]) -> None:
+        """Set the indices that are to be made and not settled."""
+        wanted = tuple(indices)
+        if wanted != self._fed:
+            self._fed = wanted
+            write_feed(self._feed, wanted, closed=self._is_closed)
+
+    def is_fit(self) -> bool:
+        """Check that the cell has loaded the same task and inputs as the head; False while it is loading.
+
+        A cell that has loaded something else has ``failure`` afterwards.
+        """
+        if self._is_checked:
+            return True
+        try:
+            status = read_status(self.folder)
+            if not self.is_running or status is None or status.state != "running" or "load" not in status.phases:
+                return False
+            info = read_info(self.folder)
+        except InputError:
+            return False
+        task = self.task
+        own = info.inputs_of(next(iter(info.tasks), ""))
+        wanted = {name: value for name, value in task.inputs.items() if value}
+        differing = sorted(name for name in own.keys() | wanted.keys() if own.get(name) != wanted.get(name))
+        if info.task_hash != task.task_hash and not info.tasks:
+            self.failure = f"task {task.group}: another task file than the head's"
+        elif differing:
+            self.failure = f"task {task.group}: {differing[0]} is not the head's: {own.get(differing[0], 'none')}"
+        self._is_checked = not self.failure
+        return self._is_checked
+
+    def results(self, indices: Iterable[int]) -> Iterator[CellResult]:
+        """Read those of some episodes that have ended from the cell's ledger."""
+        if (ledger := self._open_ledger()) is None:
+            return
+        variants = tuple(range(self._spec.variants))
+        for index in indices:
+            if len(ledger.finished(index, variants)) < len(variants):
+                continue
+            rows = tuple(ledger.attempts(index))
+            states = [state for variant in variants if (state := ledger.episode(index, variant))]
+            lost = [state for state in states if state.state is EpisodeStatus.QUARANTINED]
+            stored = [row for row in rows if row.path]
+            if not all(row.is_in(self.folder) for row in stored):
+                continue  # made before, acknowledged and removed: the feed makes it again
+            self._ends = 0
+            yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
+
+    def unreported(self) -> list[int]:
+        """Settled episodes whose files are still there: an earlier agent made them, and its report may be lost."""
+        if (ledger := self._open_ledger()) is None:
+            return []
+        return sorted({row.idx for row in ledger.stored() if row.is_in(self.folder)})
+
+    def faults(self) -> list[Fault]:
+        """Faults since the last call."""
+        if (ledger := self._open_ledger()) is None:
+            return []
+        rows = ledger.faults()
+        new, self._fault_count = rows[self._fault_count :], len(rows)
+        return new
+
+    def info_text(self) -> str:
+        """``dataset.json``, where it has changed since the last call; else an empty text."""
+        path = self.folder / INFO_NAME
+        try:
+            if (stamp := path.stat().st_mtime_ns) == self._info_stamp:
+                return ""
+            text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
+        except (OSError, ValueError):
+            return ""
+        self._info_stamp = stamp
+        return text
+
+    def forget_info(self) -> None:
+        """Let the next :meth:`info_text` return the text again: its report was lost."""
+        self._info_stamp = 0
+
+    def has_features(self) -> bool:
+        """Check whether ``dataset.json`` describes episodes: it follows the ledger by some seconds."""
+        try:
+            return bool(read_info(self.folder).features)
+        except InputError:
+            return False
+
+    def remove_files(self, attempts: Iterable[Attempt]) -> None:
+        """Remove the files of acknowledged attempts."""
+        for attempt in attempts:
+            for path in (*attempt.files, *((attempt.failure.path,) if attempt.failure else ())):
+                if path:
+                    remove_file(self.folder / path)
+
+    def status(self) -> Status | None:
+        """Return its status; None where it has none."""
+        try:
+            return read_status(self.folder)
+        except InputError:
+            return None
+
+    def _open_ledger(self) -> Ledger | None:
+        if self._ledger is None and (self.folder / STATUS_NAME).exists():
+            with suppress(InputError):
+                self._ledger = Ledger(self.folder, read_only=True)
+        return self._ledger
+
+    def _note_end(self, now: float) -> None:
+        """Read how the process ended."""
+        assert self._process and self._process.stdout
+        code, lines = self._process.returncode, self._process.stdout.read().splitlines()
+        ended: dict[str, object] = {}
+        with suppress(ValueError, IndexError):
+            ended = parse_json(lines[-1])
+        sweep(cell_tag(self.folder))
+        self._forget_process()
+        self._ends += 1
+        if ended.get("state") == "failed":
+            self.failure = str(ended.get("line") or describe(code)).strip().splitlines()[-1]
+        elif self._ends >= _MOST_ENDS:
+            self.failure = f"the cell ended {self._ends} times without a result, the last time {describe(code)}"
+        self._start_at = now + (min(10.0, 0.25 * 2**self._ends) if self._ends > 1 else 0.0)
+
+    def _forget_process(self) -> None:
+        if self._process and self._process.stdout:
+            self._process.stdout.close()
+        self._process = None
+        self._is_checked = False
+        if self._ledger:
+            self._ledger.close()
+            self._ledger = None
+
+
+def _instances(spec: CellSpec) -> Instances:
+    """Find this node's own Isaac Sim, where the task needs it."""
+    return find_instances() if spec.simulator == "isaacsim" else spec.instances

@@ -1,0 +1,112 @@
+"""Outbox of a node: episodes that are made and that the head has not acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
+from nimbus.runner.cluster.node_cell import CellResult
+
+_ROOM = MOST_BYTES - 16_000
+"""[bytes] of rows in a report, beside the node's ``dataset.json``."""
+_MOST_EPISODES = 8
+
+
+@dataclass(eq=False)
+class OutboxEntry:
+    """One episode."""
+
+    group: str
+    lease: int
+    result: CellResult
+    seconds: float
+    is_uploaded: bool = False
+    is_complete: bool = False
+    """All of its rows are in the report that was sent last."""
+    staged: dict[str, str] = field(default_factory=dict)
+
+
+class Outbox:
+    """Episodes on their way to the head, in the order in which they were made."""
+
+    def __init__(self) -> None:
+        self._entries: list[OutboxEntry] = []
+
+    def add(self, group: str, lease: int, result: CellResult, *, seconds: float) -> None:
+        """Take in an episode."""
+        self._entries.append(OutboxEntry(group, lease, result, seconds))
+
+    def drop(self, entry: OutboxEntry) -> None:
+        """Forget an acknowledged episode."""
+        self._entries.remove(entry)
+
+    def waiting_for_upload(self) -> list[OutboxEntry]:
+        """Entries that are not uploaded."""
+        return [entry for entry in self._entries if not entry.is_uploaded]
+
+    def indices(self, group: str) -> set[int]:
+        """Indices of a group."""
+        return {entry.result.index for entry in self._entries if entry.group == group}
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all files that wait [bytes]."""
+        return sum(row.stored_bytes for entry in self._entries for row in entry.result.attempts if row.path)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return not self._entries
+
+    def reports(self) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
+        """Uploaded episodes in reports that fit into a message; one with too many rows comes in parts."""
+        entries: list[OutboxEntry] = []
+        episodes: list[EpisodeReport] = []
+        room = _ROOM
+        for entry in [entry for entry in self._entries if entry.is_uploaded]:
+            sizes = [len(msgspec.json.encode(row)) for row in entry.result.attempts]
+            if sum(sizes) > _ROOM:
+                yield from self._parts(entry, sizes)
+                continue
+            is_other = bool(entries) and entries[0].group != entry.group
+            if entries and (sum(sizes) > room or len(entries) == _MOST_EPISODES or is_other):
+                yield entries, tuple(episodes)
+                entries, episodes, room = [], [], _ROOM
+            entry.is_complete = True
+            entries.append(entry)
+            episodes.append(_report(entry, entry.result.attempts))
+            room -= sum(sizes)
+        if entries:
+            yield entries, tuple(episodes)
+
+    def _parts(
+        self, entry: OutboxEntry, sizes: list[int]
+    ) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
+        """Reports of one episode; all but the last are partial."""
+        rows: list[Attempt] = []
+        room, entry.is_complete = _ROOM, False
+        for row, size in zip(entry.result.attempts, sizes, strict=True):
+            if rows and size > room:
+                yield [entry], (_report(entry, tuple(rows), is_partial=True),)
+                rows, room = [], _ROOM
+            rows.append(row)
+            room -= size
+        entry.is_complete = True
+        yield [entry], (_report(entry, tuple(rows)),)
+
+
+def _report(entry: OutboxEntry, rows: tuple[Attempt, ...], *, is_partial: bool = False) -> EpisodeReport:
+    ids = {row.episode_id for row in rows}
+    return EpisodeReport(
+        group=entry.group,
+        index=entry.result.index,
+        lease=entry.lease,
+        attempts=rows,
+        staged={name: place for name, place in entry.staged.items() if name in ids},
+        is_partial=is_partial,
+        seconds=0.0 if is_partial else entry.seconds,
+    )
