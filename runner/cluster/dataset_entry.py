@@ -19,7 +19,7 @@ from nimbus.runner.cluster.delivery import EpisodeEntry, FolderEntry, UploadedEp
 from nimbus.runner.cluster.job import JobTask
 from nimbus.runner.cluster.messages import EpisodeReport
 from nimbus.runner.cluster.pending_work import ItemState
-from nimbus.runner.monitor.progress import Progress, stored_of
+from nimbus.runner.monitor.progress import Progress, line, stored_of
 
 
 class DatasetEntry:
@@ -144,10 +144,8 @@ class DatasetEntry:
         for attempt in report.attempts:
             if attempt.path and first.get(attempt.episode_id, attempt.sha256) != attempt.sha256:
                 what = f"{attempt.episode_id} of node {node} differs from the stored one: not deterministic"
-                fault = Fault(
-                    time=time.time(), run=self.run.id, worker=node, kind="differs", idx=report.index, detail=what
-                )
-                self.dataset.fault(fault)
+                values = {"time": time.time(), "run": self.run.id, "worker": node, "kind": "differs"}
+                self.dataset.fault(Fault(**values, idx=report.index, detail=what))
                 for progress in self.progress:
                     progress.tell(what, kind="fault")
 
@@ -164,7 +162,9 @@ class DatasetEntry:
     def _count(self, attempts: Sequence[Attempt]) -> None:
         for progress in self.progress:
             for attempt in attempts:
-                progress.add(stored_of(attempt))
+                stored = stored_of(attempt)
+                progress.add(stored)
+                progress.tell(line(stored, progress.status))
 
 
 def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[UploadedEpisode]:

@@ -41,8 +41,6 @@ _POLL = 1.0
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
-_CLOCK = 60.0
-"""[s] by which a node's clock may differ without a word about it: times in the ledger are the nodes'."""
 
 Reply = Callable[[Answer], None]
 
@@ -164,9 +162,8 @@ class Head:
             return Refused(line=line)
         fits = [name for name, task in self._tasks.items() if not task.needs.lacking(request.capabilities)]
         if not fits:
-            lacks = "; ".join(
-                f"{name}: {task.needs.lacking(request.capabilities)}" for name, task in self._tasks.items()
-            )
+            needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
+            lacks = "; ".join(f"{name}: {what}" for name, what in needs.items())
             self.failure = f"node {request.node} lacks {lacks}"
             self.status.tell(self.failure, kind="fault")
             return Refused(line=f"lacks {lacks}")

@@ -14,6 +14,8 @@ from nimbus.runner.cluster.node_record import NodeLease
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import ClusterStatus, NodeStatus
 
+_CLOCK = 60.0
+"""[s] by which a node's clock may differ without an event: times in the ledger are the nodes'."""
 _MOST_GONE = 50
 """Nodes that have left and are still listed."""
 
@@ -55,11 +57,9 @@ class HeadStatus:
         )
         self._nodes[request.node] = _Node(status, known.joined if known and not known.left else now, now)
         self.tell(f"node {request.node} on {request.host}: {request.slots} slots", kind="workers")
-        if abs(request.clock - time.time()) > 60.0:
-            by = request.clock - time.time()
-            self.tell(
-                f"node {request.node}: its clock differs by {by:.0f} s; times in the ledger are its own", kind="fault"
-            )
+        if abs(request.clock - time.time()) > _CLOCK:
+            what = f"its clock differs by {request.clock - time.time():.0f} s; times in the ledger are its own"
+            self.tell(f"node {request.node}: {what}", kind="fault")
 
     def heard(self, name: str, now: float) -> None:
         """Note that a message of a node came."""

@@ -124,7 +124,7 @@ class LocalCluster:
 
     @property
     def processes(self) -> dict[str, int]:
-        """Processes that live, by name: ``head``, ``n1``, …"""
+        """Processes that live, by name: ``head``, ``n1`` and so on."""
         named = {"head": self._head} | {f"n{number}": agent for number, agent in enumerate(self._agents, 1)}
         return {name: child.process.pid for name, child in named.items() if child.process and not child.has_ended()}
 

@@ -302,13 +302,8 @@ class NodeAgent:
         for entry in self._outbox.waiting_for_upload():
             cell = self._cells[entry.group]
             if entry.result.evidence:
-                vote = Vote(
-                    node=self._options.node,
-                    group=entry.group,
-                    index=entry.result.index,
-                    evidence=entry.result.evidence[:2000],
-                )
-                if self._ask(vote):
+                index, evidence = entry.result.index, entry.result.evidence[:2000]
+                if self._ask(Vote(node=self._options.node, group=entry.group, index=index, evidence=evidence)):
                     self._outbox.drop(entry)
                 continue
             if now < self._next.get("upload", 0.0):
