@@ -23,6 +23,7 @@ from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
+from nimbus.datagen.store.remote.working_copy import fetched_ahead, forget_local, local, names_in
 
 _REQUIRED = tuple(
     field for field in FIELDS if not (field.optional or field.path.endswith("*") or field.path.startswith("labels"))
@@ -97,7 +98,7 @@ def verify(folder: Path) -> Verification:
         InputError: There is no dataset in the folder.
     """
     # In this order: a run writes the ledger before it names a file, and dataset.json after it.
-    files = sorted(path.relative_to(folder).as_posix() for path in (folder / "episodes").glob("*"))
+    files = names_in(folder, "episodes")
     with _reading(folder) as ledger:
         info, attempts, states, faults = read_info(folder), ledger.attempts(), ledger.episodes(), ledger.faults()
     stored = [attempt for attempt in attempts if attempt.path]
@@ -244,7 +245,7 @@ def _videos(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
     if sorted(told, key=lambda video: video.path) != sorted(attempt.videos, key=lambda video: video.path):
         yield "tells of other videos than the ledger"
     for video in attempt.videos:
-        path = episode.path.with_name(video.path.rpartition("/")[2])
+        path = local(episode.path.with_name(video.path.rpartition("/")[2]))
         if not path.is_file():
             yield f"its video {path.name} is missing"
         elif not is_whole_video(path, video):

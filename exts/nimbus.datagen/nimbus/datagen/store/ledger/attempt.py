@@ -17,6 +17,7 @@ from msgspec import Meta
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN, Trajectory
 from nimbus.datagen.files.bounded import Count, Finite, Seconds
+from nimbus.datagen.store.remote.uploads import is_held
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
@@ -140,7 +141,7 @@ def has_size(path: Path, byte_count: int) -> bool:
     try:
         found = os.stat(path)
     except OSError:
-        return False
+        return is_held(path)
     return S_ISREG(found.st_mode) and found.st_size == byte_count
 
 
