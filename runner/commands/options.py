@@ -93,8 +93,19 @@ def size(text: str) -> int:
     return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
 
 
+def dataset_folder(text: str) -> Path:
+    """Return the folder of a dataset; one in a store is opened, and its episodes are fetched when they are read."""
+    if "://" not in text:
+        return Path(text)
+    from nimbus.datagen.store.remote.working_copy import open_dataset
+
+    return open_dataset(text)
+
+
 # Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
-DatasetFolder = Annotated[Path, typer.Argument(metavar="DIR", parser=Path, help="folder of the dataset")]
+DatasetFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", parser=dataset_folder, help="folder of the dataset, or its address (s3://…)")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")

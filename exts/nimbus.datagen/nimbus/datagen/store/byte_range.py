@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.store.remote.range_file import BlockFile
-from nimbus.datagen.store.remote.working_copy import is_remote
-
 
 @dataclass(frozen=True, kw_only=True)
 class ByteRange:
@@ -26,14 +23,12 @@ class ByteRange:
         return f"{self.path}: {self.name or f'bytes {self.offset} to {self.offset + self.byte_count}'}"
 
     @property
-    def is_remote(self) -> bool:
-        """True where the file lies in a store, and is read from there in blocks."""
-        return not self.path.exists() and is_remote(self.path)
+    def is_here(self) -> bool:
+        """True where the file is on this machine."""
+        return True
 
     def open(self) -> io.RawIOBase:
         """Open for reading; ``OSError`` where there is no such file."""
-        if self.is_remote:
-            return BlockFile(self.path, offset=self.offset, byte_count=self.byte_count)
         return ByteRangeFile(self)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,13 +96,13 @@ class EpisodeFile:
     def __init__(self, path: Path | str | ByteRange, *, videos: Mapping[str, ByteRange] | None = None) -> None:
         self.path = path.path if isinstance(path, ByteRange) else local(Path(path))
         self._spans = videos or {}
-        self._in_blocks = isinstance(path, ByteRange)
+        self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
         self._datasets: dict[str, h5py.Dataset] = {}
         """Those that were asked for and found to be in this file"""
         self._sizes: dict[str, int] = {}
         """Sizes by symbol of the schema, as the datasets that were read have them."""
-        if not isinstance(path, ByteRange) or not path.is_remote:
+        if not isinstance(path, ByteRange) or path.is_here:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
             check_regular(self.path)
@@ -346,9 +347,9 @@ class EpisodeFile:
     def _reader(self, camera: str) -> VideoReader:
         if camera not in self._readers:
             span, fps = self._spans.get(camera), self.videos[camera].fps
-            if span is None and self._in_blocks:
+            if span is None and self._span:
                 path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
-                span = ByteRange(path=path, offset=0, byte_count=self.videos[camera].byte_count)
+                span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
             place = (span.open(), str(span)) if span else (self.video_file(camera), "")
             self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]

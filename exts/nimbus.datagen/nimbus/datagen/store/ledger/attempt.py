@@ -17,7 +17,6 @@ from msgspec import Meta
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN, Trajectory
 from nimbus.datagen.files.bounded import Count, Finite, Seconds
-from nimbus.datagen.store.remote.uploads import is_held
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
@@ -131,17 +130,13 @@ class Attempt:
         """Bytes of all its files."""
         return sum(self.files.values())
 
-    def is_in(self, folder: Path) -> bool:
-        """Whether its files are in a dataset's folder, with the sizes that were written."""
-        return all(has_size(folder / path, byte_count) for path, byte_count in self.files.items())
-
 
 def has_size(path: Path, byte_count: int) -> bool:
     """Whether a file is there, as large as that."""
     try:
         found = os.stat(path)
     except OSError:
-        return is_held(path)
+        return False
     return S_ISREG(found.st_mode) and found.st_size == byte_count
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import DrawnValues, EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
@@ -39,9 +39,9 @@ SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last AND {_OWN}
 UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last AND {_OWN}
 """
 _ORDER = "task, seed, idx, variant, attempt"
-_DRAWN = """COALESCE(
-(SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND draws.attempt = attempts.attempt), drawn)
-"""
+_DRAWN = """COALESCE((
+SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND draws.attempt = attempts.attempt
+), drawn)"""
 """Drawn values of an attempt, which earlier versions kept in its row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
 _PAGE = 500
@@ -209,15 +209,31 @@ class Ledger:
         which, values = ("", {}) if index is None else (f"WHERE idx = :idx AND {_OWN}", self._of(idx=index))
         return list(self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}", values))
 
-    def walk_attempts(self, *, only_stored: bool = False, with_drawn: bool = False) -> Iterator[Attempt]:
+    def walk_attempts(
+        self,
+        *,
+        only_stored: bool = False,
+        with_drawn: bool = False,
+        order: Literal["run", "place", "id"] = "run",
+    ) -> Iterator[Attempt]:
         """Yield every attempt, by task, index, variant and attempt, in memory that does not grow with the ledger.
 
         Args:
             only_stored: Those alone that have a file.
             with_drawn: The values that were drawn too, a third of a row.
+            order: ``place`` is the order of :meth:`walk_episodes`, whatever tasks and seeds the rows name; ``id`` that
+                of episode ids.
         """
         which = "WHERE path != ''" if only_stored else ""
-        return self._walk(ATTEMPTS, f"{_WITH_DRAWN if with_drawn else _WITHOUT_DRAWN} {which} ORDER BY {_ORDER}")
+        place = "task, idx, variant, attempt" if self.has_tasks else "idx, variant, attempt"
+        columns = {"run": _ORDER, "place": place, "id": "episode_id, attempt"}[order]
+        return self._walk(ATTEMPTS, f"{_WITH_DRAWN if with_drawn else _WITHOUT_DRAWN} {which} ORDER BY {columns}")
+
+    @property
+    def has_tasks(self) -> bool:
+        """True for a dataset of several tasks."""
+        with self._lock, reading(self.path):
+            return self._connection.execute("SELECT 1 FROM episodes WHERE task != '' LIMIT 1").fetchone() is not None
 
     def walk_episodes(self) -> Iterator[EpisodeState]:
         """Yield the state of every episode that has a row, by task, index and variant, likewise."""
@@ -236,7 +252,7 @@ class Ledger:
             return {path for row in rows for path in ATTEMPTS.parse(row).files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
-        """The attempts that have a file, of one episode or of all, by task, index and variant; without what was drawn."""
+        """Read the attempts that have a file, of one episode or of all, by task, index and variant."""
         if index is None:
             return list(self.walk_attempts(only_stored=True))
         return [attempt for attempt in self.attempts(index) if attempt.path]

@@ -58,14 +58,14 @@ class Table(Generic[T]):
     def create(self) -> str:
         """Statements that make it."""
         types = get_type_hints(self.row)
-        columns: list[str] = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
+        columns = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
         key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         made = f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(columns + key)})"
         made += " WITHOUT ROWID" if self.key else ""
-        indices = {f"{self.name}_by_{self.index}": self.index} if self.index else {}
+        indices: dict[str, str] = {f"{self.name}_by_{self.index}": self.index} if self.index else {}
         indices |= {f"{self.name}_in_order": ", ".join(self.order)} if self.order else {}
-        for name, columns in indices.items():
-            made += f"; CREATE INDEX IF NOT EXISTS {name} ON {self.name} ({columns})"
+        for name, sorted_by in indices.items():
+            made += f"; CREATE INDEX IF NOT EXISTS {name} ON {self.name} ({sorted_by})"
         return made
 
     @cached_property

@@ -1,9 +1,8 @@
-"""Addresses of datasets in an object store, and names that a site gives them."""
+"""Addresses of datasets in an object store."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,7 @@ from nimbus.datagen.errors import InputError, suggest
 
 SCHEMES = ("s3", "gs", "az", "file", "http", "https")
 READ_ONLY = ("http", "https")
-SITE_SCHEME = "nimbus"
-SITE_FILE = "NIMBUS_STORES"
-"""Environment variable with the path of a site's names."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _KEEP = "keys come from the environment, a profile or a role of the machine, and never stand in an address"
 
 
@@ -57,33 +52,33 @@ def is_address(text: str) -> bool:
 
 
 def parse_address(text: str) -> StoreAddress:
-    """Parse an address such as ``s3://bucket/demos``; a name such as ``nimbus://demos`` is looked up at this site.
+    """Parse an address such as ``s3://bucket/demos``.
 
     Raises:
-        InputError: It is none, of an unknown scheme, holds keys, or the site has no such name.
+        InputError: It is none, of an unknown scheme, or holds keys.
     """
     scheme = text.partition("://")[0].lower()
-    if scheme == SITE_SCHEME:
-        return _site_address(text)
     if scheme not in SCHEMES:
-        raise InputError(f"unknown scheme '{scheme}'", where=_shown(text), instead=suggest(scheme, SCHEMES))
+        raise InputError(f"unknown scheme '{scheme}'", where=without_secrets(text), instead=suggest(scheme, SCHEMES))
     try:
         parts = urlsplit(text)
         has_password = "@" in parts.netloc
     except ValueError as error:
-        raise InputError(f"no address: {error}", where=_shown(text)) from None
+        what = f"no address: {error}"
+        raise InputError(what, where=without_secrets(text), instead=f"write {scheme}://bucket/path") from None
     if has_password or parts.query or parts.fragment:
         what = "an address has no user, password, '?' or '#'"
-        raise InputError(what, where=_shown(text), instead=_KEEP)
+        raise InputError(what, where=without_secrets(text), instead=_KEEP)
     path = unquote(parts.path).strip("/")
     if any(part in ("", ".", "..") for part in path.split("/")) and path or "\0" in path or "\\" in path:
-        raise InputError("its path has an empty part, '.', '..' or a backslash", where=_shown(text))
+        what = "its path has an empty part, '.', '..' or a backslash"
+        raise InputError(what, where=without_secrets(text), instead="write s3://bucket/path/of/the/dataset")
     if scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise InputError("a file is on this machine", where=_shown(text), instead="write file:///path")
+            raise InputError("a file is on this machine", where=without_secrets(text), instead="write file:///path")
         return StoreAddress(scheme="file", bucket="", prefix=path)
     if not parts.netloc:
-        raise InputError("no bucket in it", where=_shown(text), instead=f"write {scheme}://bucket/path")
+        raise InputError("no bucket in it", where=without_secrets(text), instead=f"write {scheme}://bucket/path")
     return StoreAddress(scheme=scheme, bucket=parts.netloc, prefix=path)
 
 
@@ -92,37 +87,7 @@ def local_folder(address: StoreAddress) -> Path | None:
     return Path(f"/{address.prefix}") if address.scheme == "file" else None
 
 
-def site_file() -> Path:
-    """Return the path of the file with this site's names."""
-    if given := os.environ.get(SITE_FILE):
-        return Path(given)
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("nimbus", appauthor=False)) / "stores.yaml"
-
-
-def _site_address(text: str) -> StoreAddress:
-    name, _, rest = text.partition("://")[2].partition("/")
-    if not _NAME.fullmatch(name):
-        raise InputError("no name in it", where=_shown(text), instead="write nimbus://name, or nimbus://name/path")
-    from nimbus.datagen.files.strict_yaml import load
-    from nimbus.datagen.store.remote.site import SiteStores
-
-    path = site_file()
-    if not path.is_file():
-        instead = f"write {path}, with 'stores:' and a line '{name}: s3://bucket/path'"
-        raise InputError(f"this site has no file of names for '{name}'", where=_shown(text), instead=instead)
-    stores = load(path, SiteStores).stores
-    if name not in stores:
-        raise InputError(f"this site has no store '{name}'", where=str(path), instead=suggest(name, stores))
-    found = stores[name]
-    if not is_address(found) or found.startswith(f"{SITE_SCHEME}:"):
-        raise InputError(f"'{name}' is no address: {found}", where=str(path), instead="write s3://bucket/path")
-    address = parse_address(found)
-    return address.under(rest) if rest.strip("/") else address
-
-
-def _shown(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Return an address without what may be a secret."""
     scheme, _, rest = text.partition("://")
     return f"{scheme}://{re.split('[?#]', rest)[0].rpartition('@')[2]}"

@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.store.publish import replace_text
 
 ROOT = "remote"
 COPIES = "copies"
@@ -56,7 +56,7 @@ def note_origin(folder: Path, address: str) -> None:
     """Let a folder stand for a dataset in a store."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / ORIGIN).exists():
-        replace_text(folder / ORIGIN, to_json(OriginNote(address=address)) + "\n")
+        write_atomic(folder / ORIGIN, to_json(OriginNote(address=address)) + "\n", durable=True, shared=True)
 
 
 def stands_for(path: Path) -> tuple[Path, str] | None:

@@ -16,7 +16,7 @@ from nimbus.datagen.store.remote.cache_root import COPIES, remote_root
 BUDGET = "NIMBUS_CACHE_BYTES"
 """Environment variable with the budget, such as ``200GB``."""
 _SHARE = 0.25
-"""Of the disk that is free and used by entries, where no budget is given."""
+"""Share of the free disk, where no budget is given."""
 _LOOK = 0.02
 """Share of the budget that may be added before sizes are counted again."""
 _LOW = 0.9

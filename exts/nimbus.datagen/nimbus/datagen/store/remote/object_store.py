@@ -25,7 +25,7 @@ _BLOCK = 4 << 20
 """[bytes] Held in memory of an object that is written to a file."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Where a store of one's own is named, in the order of preference."""
+"""Variables that name a store of one's own, in the order of preference."""
 
 
 class MissingObjectError(InputError):
@@ -166,12 +166,12 @@ class ObjectStore:
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
-        """Make a URL with which whoever has it may do one thing with one object, for a while."""
+        """Make a URL with which its holder may do one thing with one object, for a while."""
         import obstore
 
-        store: Any = self._store
+        signing: Any = obstore
         with self._calling(name):
-            return obstore.sign(store, method, name, timedelta(seconds=seconds))  # pyright: ignore[reportArgumentType]
+            return signing.sign(self._store, method, name, timedelta(seconds=seconds))
 
     def place(self, name: str) -> str:
         """Return the full address of an object, for messages."""
@@ -222,23 +222,24 @@ def check_creates_once(store: ObjectStore) -> None:
 
 
 def _open(address: StoreAddress) -> Any:
-    from obstore.store import LocalStore, from_url
+    import obstore.store
 
+    stores: Any = obstore.store
     timeouts: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _READ}
     retry: Any = {"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR}
     if address.scheme == "file":
-        return LocalStore(f"/{address.prefix}", mkdir=True)
+        return stores.LocalStore(f"/{address.prefix}", mkdir=True)
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)
         if config.get("endpoint", "").startswith("http://"):
             timeouts["allow_http"] = True
-        return from_url(
+        return stores.from_url(
             str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
         )
     if address.scheme == "http":
         timeouts["allow_http"] = True
-    return from_url(str(address), client_options=timeouts, retry_config=retry)
+    return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
 
 
 def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:

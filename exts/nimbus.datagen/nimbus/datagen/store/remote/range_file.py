@@ -9,15 +9,17 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.files.own_files import move, remove_file
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.cache_root import stands_for
 from nimbus.datagen.store.remote.lru import touch
-from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, open_store
+from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, is_remote, open_store
 
 BLOCK = 1 << 20
 """[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
@@ -27,6 +29,34 @@ _IN_MEMORY = 8
 """Blocks of an open file that stay in memory."""
 _THREADS = 8
 """Blocks that are fetched at the same time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredRange(ByteRange):
+    """A :class:`ByteRange` of a file in a store, which is read from there in blocks."""
+
+    @property
+    def is_here(self) -> bool:
+        """Return False."""
+        return False
+
+    def open(self) -> BlockFile:
+        """Open for reading; nothing is read yet."""
+        return BlockFile(self.path, offset=self.offset, byte_count=self.byte_count)
+
+
+def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> ByteRange:
+    """Make the range of a file, here or in a store.
+
+    Args:
+        path: The file, in a dataset's folder.
+        offset: First byte.
+        byte_count: Bytes from there on.
+        name: Its name in errors.
+    """
+    is_stored = not path.exists() and is_remote(path)
+    kind = StoredRange if is_stored else ByteRange
+    return kind(path=path, offset=offset, byte_count=byte_count, name=name)
 
 
 class BlockFile(io.RawIOBase):

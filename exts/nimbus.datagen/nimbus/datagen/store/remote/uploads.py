@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
 from nimbus.datagen.store.remote.cache_root import SPOOLS, stands_for
 
 FILE_NAME = "uploads.sqlite"
@@ -90,3 +91,13 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     return _read_only(folder, inode).has(path.relative_to(folder).as_posix())
+
+
+def is_stored(path: Path, byte_count: int) -> bool:
+    """Check whether a dataset's file is there with a size [bytes], in its folder or in the store."""
+    return has_size(path, byte_count) or (not path.exists() and is_held(path))
+
+
+def has_files(folder: Path, attempt: Attempt) -> bool:
+    """Check whether an attempt's files are in a dataset, with the sizes that were written."""
+    return all(is_stored(folder / path, byte_count) for path, byte_count in attempt.files.items())

@@ -20,6 +20,7 @@ from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_
 from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS, note_origin, own_folder, remote_root, stands_for
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, remove_oldest, touch
 from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import TrafficLog
 
 DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
@@ -60,7 +61,7 @@ def open_dataset(text: str) -> Path:
     """
     if not is_address(text):
         return Path(text)
-    address = parse_address(text)
+    address = resolve_address(text)
     if folder := local_folder(address):
         return folder
     copy = copy_folder(address)
@@ -138,7 +139,9 @@ def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path
         yield from rest
         return
     with ThreadPoolExecutor(count) as pool:
-        waiting: list[tuple[Path, Future[None]]] = [(path, pool.submit(_try, path)) for path in (first, *islice(rest, count))]
+        waiting: list[tuple[Path, Future[None]]] = [
+            (path, pool.submit(_try, path)) for path in (first, *islice(rest, count))
+        ]
         while waiting:
             path, done = waiting.pop(0)
             done.result()
@@ -252,7 +255,8 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise InputError(f"{name!a} is no path in it", where=str(store.address))
+            what, instead = f"{name!a} is no path in it", "rename the object"
+            raise InputError(what, where=str(store.address), instead=instead)
         target = copy / name
         if not target.exists() or target.stat().st_size != size:
             _download(store, name, target, copy)
