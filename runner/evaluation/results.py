@@ -107,7 +107,7 @@ class Evaluation:
 
     @property
     def is_still(self) -> bool:
-        """No action moved an arm, whatever the conditions of success say."""
+        """No action moved an arm, so that no rate counts."""
         return bool(self.judged) and all(one.phase == STILL for one in self.judged)
 
     @property
