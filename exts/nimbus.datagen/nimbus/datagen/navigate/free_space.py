@@ -89,8 +89,10 @@ class FreeSpace:
     def positions(self) -> FloatArray:
         """(N, 3) middle of each node on its floor [m]."""
         layer, i, j = self.nodes.T
-        flat = np.array(self.origin) + (self.nodes[:, 1:] + 0.5) * self.cell
-        return np.column_stack([flat, self.heights[layer, i, j].astype(float)])
+        found = np.empty((len(layer), 3))
+        found[:, :2] = (self.nodes[:, 1:] + 0.5) * self.cell + self.origin
+        found[:, 2] = self.heights[layer, i, j]
+        return found
 
     @cached_property
     def node_clearance(self) -> Float32Array:
