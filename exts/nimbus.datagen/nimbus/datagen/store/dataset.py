@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.own_files import make_subfolder
@@ -84,6 +85,7 @@ class Dataset:
         inputs: Mapping[str, str] | None = None,
         collection: str = "",
         credits: Mapping[str, AssetCredit] | None = None,
+        meaning: TaskMeaning | None = None,
     ) -> Dataset:
         """Make a dataset in a new or empty folder, or go on with one that was made from the same.
 
@@ -96,6 +98,7 @@ class Dataset:
             inputs: What else decides the content.
             collection: Name of the folder of tasks that the task comes from: the dataset then has several.
             credits: Of imported objects that its episodes may show.
+            meaning: Of the task, for yields.
 
         Raises:
             InputError: The folder is a file, cannot be written, holds something else, was made from something else, or
@@ -113,6 +116,7 @@ class Dataset:
                 field_schema=FIELD_SCHEMA,
                 robot=robot,
                 credits=dict(credits or {}),
+                meanings={task: meaning} if meaning else {},
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
