@@ -23,7 +23,7 @@ FLOORS = (
     "datagen.arrays datagen.errors datagen.machine datagen.progress datagen.random_streams datagen.version",
     "datagen.episode datagen.files datagen.media datagen.registry",
     "datagen.geometry datagen.language_model datagen.meshes datagen.stages datagen.textures",
-    "datagen.objects datagen.plan datagen.rooms",
+    "datagen.objects datagen.plan datagen.rooms datagen.splats",
     "datagen.robots",
     "datagen.usd",
     "datagen.simulate datagen.tasks",

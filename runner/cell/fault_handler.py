@@ -1,4 +1,4 @@
-"""The fault handler: a lost worker's leases go back; a fault leaves a ledger row, a folder, and evidence."""
+"""Handling of worker exits: requeues leases, records the fault, and writes an incident."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ logger = logging.getLogger("nimbus.cell")
 
 
 class FaultHandler:
-    """Deals with workers that are gone.
+    """Requeues the work of ended workers and decides which deaths count as evidence.
 
     Args:
-        dispatcher: Takes back what they had.
-        pool: Holds their heartbeats and logs.
-        evidence: Which episodes are poison.
-        circuit: Whether starting workers leads anywhere.
-        task_text: For the folders of incidents.
+        dispatcher: Takes back leases and slots.
+        pool: Heartbeats and logs of the workers.
+        evidence: Detector of poison episodes.
+        circuit: Circuit breaker for restarts.
+        task_text: Task file, copied into incidents.
         run: Number of the run in the ledger.
     """
 
@@ -47,20 +47,20 @@ class FaultHandler:
         self.counts: Counter[str] = Counter()
         """Faults by kind."""
         self.recycled = 0
-        """Workers that were renewed, because they held too much memory."""
+        """Number of workers that were replaced because they held too much memory."""
         self._dispatcher, self._pool = dispatcher, pool
         self._evidence, self._circuit = evidence, circuit
         self._task_text, self._run = task_text, run
         self._results = 0
         self.incident = "incidents"
-        """Where the last fault is described, below the dataset's folder."""
+        """Folder of the latest incident, relative to the dataset's folder."""
 
     def handle_exit(self, handle: WorkerHandle, how: str) -> float:
-        """Handle the end of a worker; [s] to wait before its row is taken again.
+        """Handle the exit of a worker; returns the delay before its row is used again [s].
 
         Args:
-            handle: Which.
-            how: How its process ended.
+            handle: The worker.
+            how: Exit code or signal of its process, in words.
         """
         reading = self._pool.heartbeats.snapshot(handle.row)
         leases = self._dispatcher.take_back(handle)
@@ -76,8 +76,8 @@ class FaultHandler:
         index = reading.index if handle.unfinished is None else handle.unfinished
         charged = next((lease for lease in leases if lease.index == index), None)
         self._report(handle, kind, detail, phase, charged)
-        remove_file(handle.log)  # its end is in the incident
-        if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
+        remove_file(handle.log)  # the incident has its tail
+        if self._dispatcher.results > self._results:  # some worker produced one since the last exit
             self._results = self._dispatcher.results
             self._circuit.result()
         if not handle.results:
@@ -88,7 +88,7 @@ class FaultHandler:
         return handle.backoff.record_end()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
-        """A fault of a process that is no worker."""
+        """Record a fault of a process other than a worker."""
         self.counts[kind] += 1
         self._announce(f"{kind}: {detail}", kind="fault")
         path = self._incident(kind, detail, worker=-1, phase="", index=-1, lease=0, log_tail=log_tail)
@@ -132,7 +132,7 @@ class FaultHandler:
         if trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
-        if verdict.action is not Action.RETRY:  # also before a quarantine, which a full disk may refuse
+        if verdict.action is not Action.RETRY:  # before a quarantine as well: a full disk may make that fail
             self._dispatcher.work.isolate(lease.index)
         if verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
@@ -156,7 +156,7 @@ def _is_disk(handle: WorkerHandle) -> bool:
 
 
 def _kind(handle: WorkerHandle, how: str) -> tuple[str, str]:
-    """Name of a fault, and one line about it."""
+    """Return the name of a fault and a one-line description."""
     if handle.trouble:
         return handle.trouble.sort, handle.trouble.line
     if handle.ending:

@@ -70,7 +70,7 @@ def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
     """
     if lost := find_lost(folder, attempts):
         what = "is missing, or not as large as the ledger says"
-        raise InputError(what, where=str(folder / lost), instead="see what 'nimbus verify' says")
+        raise InputError(what, where=str(folder / lost), instead="run 'nimbus verify' for details")
 
 
 def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:

@@ -244,7 +244,7 @@ def read_signals(episode: EpisodeFile, source: Source) -> Signals:
     return signals
 
 
-_AGAIN = "see what 'nimbus verify' says"
+_AGAIN = "run 'nimbus verify' for details"
 
 
 def _check(episode: EpisodeFile, source: Source) -> None:
