@@ -24,7 +24,7 @@ FLOORS = (
     "datagen.episode datagen.files datagen.media datagen.registry",
     "datagen.geometry datagen.language_model datagen.meshes datagen.stages datagen.textures",
     "datagen.objects datagen.plan datagen.rooms datagen.splats",
-    "datagen.robots",
+    "datagen.navigate datagen.robots",
     "datagen.usd",
     "datagen.simulate datagen.tasks",
     "datagen.pipeline datagen.plugin",
