@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from nimbus.datagen.analysis.semantic_yields import find_semantic_yields
 from nimbus.datagen.episode.meaning import TaskMeaning, length_bin
@@ -20,8 +21,8 @@ MEANINGS = {
 }
 
 
-def row(task: str, idx: int, *kinds: str, success: bool, attempt: int = 0, **fields: object) -> Attempt:
-    values = {"episode_id": f"{task}{idx}", "seed": 0, "variant": 0, "final": success or attempt == 2}
+def row(task: str, idx: int, *kinds: str, success: bool, attempt: int = 0, **fields: Any) -> Attempt:
+    values: dict[str, Any] = {"episode_id": f"{task}{idx}", "seed": 0, "variant": 0, "final": success or attempt == 2}
     objects = tuple({"name": f"thing_{n}", "kind": kind} for n, kind in enumerate(kinds))
     return Attempt(task=task, idx=idx, attempt=attempt, success=success, objects=objects, **values | fields)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_draws_follow_the_weights(catalogue: Catalogue):
 
 
 def test_log_of_earlier_proposals_gives_weights(tmp_path: Path):
-    line = {"stage": "physics", "steps": 4, "graph": GRAPH.to_plain()}
+    line: dict[str, Any] = {"stage": "physics", "steps": 4, "graph": GRAPH.to_plain()}
     line["attempts"] = [{"success": False, "phase": "pick apple_0", "reason": "no_ik", "detail": ""}]
     other = line | {"attempts": [{"success": True, "phase": "", "reason": "none", "detail": ""}]}
     text = "".join(f"{json.dumps(entry)}\n" for entry in (line, line, other, {"stage": "duplicate"}))
