@@ -23,7 +23,7 @@ MEANINGS = {
 
 def row(task: str, idx: int, *kinds: str, success: bool, attempt: int = 0, **fields: Any) -> Attempt:
     values: dict[str, Any] = {"episode_id": f"{task}{idx}", "seed": 0, "variant": 0, "final": success or attempt == 2}
-    objects = tuple({"name": f"thing_{n}", "kind": kind} for n, kind in enumerate(kinds))
+    objects: Any = tuple({"name": f"thing_{n}", "kind": kind} for n, kind in enumerate(kinds))
     return Attempt(task=task, idx=idx, attempt=attempt, success=success, objects=objects, **values | fields)
 
 

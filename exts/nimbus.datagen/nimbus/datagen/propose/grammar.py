@@ -14,10 +14,10 @@ import numpy as np
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.drawing_weights import DrawingWeights
 from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
-from nimbus.datagen.propose.traits import TRAITS
+from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
-VERSION = 1
+VERSION = 2
 """Version of the drawing: raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Shares of tasks with 1, 2, 3 … goals."""
@@ -66,7 +66,14 @@ class Vocabulary:
     @cached_property
     def containers(self) -> tuple[str, ...]:
         """Open things into which others are put from above."""
-        return self._where(lambda kind: kind.is_hollow and not kind.parts and kind.room[1] > 0.12 < kind.room[0])
+        return self._where(
+            lambda kind: (
+                kind.is_hollow
+                and not kind.parts
+                and kind.room[1] > 0.12 < kind.room[0]
+                and kind.size[2] <= kind.room[2] + HANDLE
+            )
+        )
 
     @cached_property
     def supports(self) -> tuple[str, ...]:
