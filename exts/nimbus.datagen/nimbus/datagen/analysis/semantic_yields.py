@@ -27,12 +27,12 @@ class SemanticYield:
 
     @property
     def share(self) -> float:
-        """Of the episodes that succeeded at their first attempt, 0 to 1."""
+        """Share of the episodes that succeeded at their first attempt, 0 to 1."""
         return self.first / self.episodes if self.episodes else 0.0
 
 
 @dataclass
-class _Count:
+class _EpisodeCount:
     episodes: int = 0
     first: int = 0
     kept: int = 0
@@ -42,7 +42,7 @@ class SemanticCounts:
     """Counts episodes by what they mean, whatever they come from."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[Meaning, str], _Count] = {}
+        self._counts: dict[tuple[Meaning, str], _EpisodeCount] = {}
 
     def add(self, values: Mapping[Meaning, Iterable[str]], *, first: bool, kept: bool) -> None:
         """Count one episode.
@@ -54,7 +54,7 @@ class SemanticCounts:
         """
         for meaning in MEANINGS:
             for value in dict.fromkeys(values.get(meaning, ())):
-                count = self._counts.setdefault((meaning, value), _Count())
+                count = self._counts.setdefault((meaning, value), _EpisodeCount())
                 count.episodes, count.first, count.kept = count.episodes + 1, count.first + first, count.kept + kept
 
     def rows(self) -> tuple[SemanticYield, ...]:

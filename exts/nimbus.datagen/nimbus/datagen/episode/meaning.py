@@ -1,4 +1,4 @@
-"""Meaning of a task in a few words: they stay with a dataset, so that yields can be told by them."""
+"""Meaning of a task in a few words: they stay with a dataset, so that yields are counted by them."""
 
 from __future__ import annotations
 

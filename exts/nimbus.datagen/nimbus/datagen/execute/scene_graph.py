@@ -109,7 +109,7 @@ def _gripper_links(world: World) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _View:
+class _SceneSnapshot:
     """A scene at one instant, with what several relations are computed from."""
 
     world: World
@@ -118,7 +118,7 @@ class _View:
     """Corners of each object and fixture, along the axes of the world [m]."""
 
     @classmethod
-    def of(cls, world: World) -> _View:
+    def of(cls, world: World) -> _SceneSnapshot:
         """Look at a scene as it is now."""
         names = (*world.objects, *world.stage.fixtures)
         return cls(world, find_all_contacts(world), {name: world.bounds(name) for name in names})
@@ -135,7 +135,7 @@ def describe_scene(world: World) -> tuple[Relation, ...]:
     below another thing is neither beside nor near it. A thing with several moving parts has its states by part:
     ``cabinet.drawer_0``.
     """
-    view, found = _View.of(world), set[Relation]()
+    view, found = _SceneSnapshot.of(world), set[Relation]()
     for name in world.objects:
         found |= set(_states(view, name))
         found |= set(_below(view, name))
@@ -150,7 +150,7 @@ def describe_scene(world: World) -> tuple[Relation, ...]:
     return tuple(sorted(found))
 
 
-def _below(view: _View, name: str) -> Iterator[Relation]:
+def _below(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
     world = view.world
     if world.objects[name].anchored:
         return
@@ -164,7 +164,7 @@ def _below(view: _View, name: str) -> Iterator[Relation]:
                 yield Relation("stacked", name, other)
 
 
-def _states(view: _View, name: str) -> Iterator[Relation]:
+def _states(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
     world = view.world
     model = world.model(name)
     for part in model.parts:
@@ -189,7 +189,7 @@ def _states(view: _View, name: str) -> Iterator[Relation]:
         yield Relation("untouched", name)
 
 
-def _around(view: _View, name: str, other: str) -> Iterator[Relation]:
+def _around(view: _SceneSnapshot, name: str, other: str) -> Iterator[Relation]:
     """Relations of two things at a distance, both ways; a fixture has none itself."""
     world = view.world
     (low, high), (lower, upper) = view.bounds[name], view.bounds[other]

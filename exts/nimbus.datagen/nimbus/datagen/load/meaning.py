@@ -20,7 +20,7 @@ _NO_GOALS = frozenset({"empty_hand", "untouched", "moved"})
 
 
 def meaning_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> TaskMeaning:
-    """Say what a task is about.
+    """Describe what a task is about.
 
     Args:
         task: The task.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CURRICULUM = "curriculum.json"
 _PRIOR = 4.0
-"""Attempts that a share is mixed with, at the share of all: two failures alone say little."""
+"""Attempts that a share is mixed with, at the share of all: two failures alone change little."""
 _STEP = 0.1
 """Difficulty of a further step; a skill that never succeeds counts as much as ten."""
 _PARAMETERS = ("object", "objects")
@@ -24,7 +24,7 @@ Act = tuple[str, str]
 
 
 @dataclass
-class _Count:
+class _ActCount:
     tried: int = 0
     passed: int = 0
 
@@ -33,7 +33,7 @@ class _Count:
 class SkillRecord:
     """Skills by category of their things: how often they were begun in attempts, and passed."""
 
-    counts: dict[Act, _Count] = field(default_factory=dict)
+    counts: dict[Act, _ActCount] = field(default_factory=dict)
 
     def learn(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> None:
         """Count the attempts of a trial: all acts before the one that failed have passed."""
@@ -41,19 +41,19 @@ class SkillRecord:
         for attempt in trial.attempts:
             done = acts if attempt.success else acts[: _failed_at(acts, attempt.phase, trial) + 1]
             for place, (act, _) in enumerate(done):
-                count = self.counts.setdefault(act, _Count())
+                count = self.counts.setdefault(act, _ActCount())
                 count.tried += 1
                 count.passed += attempt.success or place < len(done) - 1
 
     @property
     def share(self) -> float:
-        """Of all acts, those that passed; 1 where there are none."""
+        """Share of all acts that passed; 1 where there are none."""
         tried = sum(count.tried for count in self.counts.values())
         return sum(count.passed for count in self.counts.values()) / tried if tried else 1.0
 
     def share_of(self, act: Act) -> float:
         """Passed share of an act, mixed with that of all where it was seldom tried."""
-        count = self.counts.get(act, _Count())
+        count = self.counts.get(act, _ActCount())
         return (count.passed + _PRIOR * self.share) / (count.tried + _PRIOR)
 
     def hardest(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> Act:
@@ -118,7 +118,7 @@ def curriculum(proposals: Iterable[Proposal], catalogue: Mapping[str, KindEntry]
     for proposal in proposals:
         if trial := proposal.accepted:
             skill, category = act = record.hardest(trial, catalogue)
-            count = record.counts.get(act, _Count())
+            count = record.counts.get(act, _ActCount())
             hardest = {"skill": skill, "category": category, "passed": count.passed, "of": count.tried}
             difficulty = round(record.difficulty(trial, catalogue), 3)
             entries.append(

@@ -19,7 +19,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 
 LOG = "proposals.jsonl"
 _PRIOR = 4.0
-"""Episodes that a share is mixed with, at the share of all: two failures alone say little."""
+"""Episodes that a share is mixed with, at the share of all: two failures alone change little."""
 _LEAST, _MOST = 0.2, 1.5
 """Bounds of a weight: nothing is given up, and nothing crowds out the rest."""
 _LONGEST_LINE = 1 << 20
@@ -29,7 +29,7 @@ _LENGTH_OF = {1: "1-3", 2: "4-5", 3: "6-8", 4: "6-8"}
 
 
 @dataclass
-class _Count:
+class _DrawCount:
     tried: int = 0
     first: int = 0
 
@@ -38,11 +38,11 @@ class _Count:
 class DrawingWeights:
     """Counts of first attempts by meaning, and weights that follow from them."""
 
-    counts: dict[tuple[Meaning, str], _Count] = field(default_factory=dict)
+    counts: dict[tuple[Meaning, str], _DrawCount] = field(default_factory=dict)
 
     def add(self, meaning: Meaning, value: str, *, tried: int = 1, first: int) -> None:
         """Count tasks or episodes that have a value, and those of them that succeeded at their first attempt."""
-        count = self.counts.setdefault((meaning, value), _Count())
+        count = self.counts.setdefault((meaning, value), _DrawCount())
         count.tried, count.first = count.tried + tried, count.first + first
 
     def of(self, meaning: Meaning, value: str) -> float:
@@ -51,7 +51,7 @@ class DrawingWeights:
         tried = sum(count.tried for count in mine)
         if not tried or not (share := sum(count.first for count in mine) / tried):
             return 1.0
-        count = self.counts.get((meaning, value), _Count())
+        count = self.counts.get((meaning, value), _DrawCount())
         return min(_MOST, max(_LEAST, (count.first / share + _PRIOR) / (count.tried + _PRIOR)))
 
     def of_kind(self, name: str) -> float:
