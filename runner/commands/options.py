@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
+from nimbus.runner.commands.parser import DatasetAddress
 
 if TYPE_CHECKING:
     from nimbus.datagen.language_model.client import LanguageModel
@@ -93,18 +94,14 @@ def size(text: str) -> int:
     return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
 
 
-def dataset_folder(text: str) -> Path:
-    """Return the folder of a dataset; one in a store is opened, and its episodes are fetched when they are read."""
-    if "://" not in text:
-        return Path(text)
-    from nimbus.datagen.store.remote.working_copy import open_dataset
-
-    return open_dataset(text)
+def dataset_place(text: str) -> Path | DatasetAddress:
+    """Parse the folder of a dataset, or its address, which is opened when the command runs."""
+    return DatasetAddress(text) if "://" in text else Path(text)
 
 
 # Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
 DatasetFolder = Annotated[
-    Path, typer.Argument(metavar="DIR", parser=dataset_folder, help="folder of the dataset, or its address (s3://…)")
+    Path, typer.Argument(metavar="DIR", parser=dataset_place, help="folder of the dataset, or its address (s3://…)")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Skills = Annotated[
