@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.analysis.semantic_yields import SemanticYield, find_semantic_yields
 from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
@@ -67,6 +68,8 @@ class Summary:
     kinds: tuple[KindYield, ...]
     yields: Yields
     """Tried against kept, for every value that was drawn."""
+    semantic_yields: tuple[SemanticYield, ...]
+    """First attempts and kept episodes by object, category, scene, relation and length."""
     failure_seconds: float
     """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
@@ -221,6 +224,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
         kinds=_kinds(plans),
         yields=find_yields(attempts),
+        semantic_yields=find_semantic_yields(attempts, info.meanings),
         failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
         stages=_stages(totals, stored_count=len(stored)),
         once={stage: totals[stage] for stage in ONCE if stage in totals},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
@@ -136,6 +137,7 @@ class Origin:
     task_text: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
+    meaning: TaskMeaning | None = None
     reach: dict[str, Any] = field(default_factory=dict)
     """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
     a text for each row of cells along x, 1 for those within reach."""
@@ -153,4 +155,5 @@ class Origin:
             inputs=self.inputs,
             collection=self.collection,
             credits=self.credits,
+            meaning=self.meaning,
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.own_files import make_subfolder
@@ -87,6 +88,7 @@ class Dataset:
         inputs: Mapping[str, str] | None = None,
         collection: str = "",
         credits: Mapping[str, AssetCredit] | None = None,
+        meaning: TaskMeaning | None = None,
     ) -> Dataset:
         """Create a dataset in a new or empty folder, or reopen one of the same origin.
 
@@ -99,6 +101,7 @@ class Dataset:
             inputs: Further inputs that decide the content.
             collection: Name of the task folder that the task belongs to; the dataset then has several tasks.
             credits: Sources of imported objects that its episodes may show.
+            meaning: Meaning of the task, for yields.
 
         Raises:
             InputError: The folder is a file, cannot be written, holds other files or a dataset of another origin, or is
@@ -117,6 +120,7 @@ class Dataset:
                 field_schema=FIELD_SCHEMA,
                 robot=robot,
                 credits=dict(credits or {}),
+                meanings={task: meaning} if meaning else {},
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)

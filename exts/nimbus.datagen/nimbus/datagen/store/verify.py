@@ -189,7 +189,7 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
             problems = [*_identity(episode, attempt), *_rate(episode, info), *_structure(episode, info)]
             if not problems:
                 problems += _numbers(episode)
-                _ = episode.segments  # refused where one is beyond the steps
+                _ = episode.segments, episode.scene_graph  # refused where one is beyond the steps
             problems += _videos(episode, attempt)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import MODALITIES, Layout, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
+from nimbus.datagen.episode.trajectory import Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
@@ -170,6 +170,21 @@ class EpisodeFile:
             for start, stop, skill, target, phase in zip(starts, stops, *columns, strict=True)
         )
 
+    @property
+    def scene_graph(self) -> tuple[RelationSpan, ...] | None:
+        """Relations at the boundaries of skill steps; None where they were not stored."""
+        if "scene_graph" not in self.file:
+            return None
+        columns = [self.texts(f"scene_graph/{column}") for column in ("relation", "object", "target")]
+        starts, stops, count = self.array("scene_graph/start"), self.array("scene_graph/stop"), self.step_count
+        with self._reading("scene_graph"):
+            if np.any(starts < 0) or np.any(stops <= starts) or np.any(stops > count + 1):
+                raise ValueError(f"a relation is not within {count} steps and the end")
+            return tuple(
+                RelationSpan(start=int(start), stop=int(stop), relation=relation, object=one, target=other)
+                for start, stop, relation, one, other in zip(starts, stops, *columns, strict=True)
+            )
+
     @cached_property
     def provenance(self) -> Provenance:
         """How it was made."""
@@ -207,6 +222,7 @@ class EpisodeFile:
             body_positions=self.array("observations/body_positions"),
             body_wxyz=self.array("observations/body_wxyz"),
             segments=self.segments,
+            scene_graph=self.scene_graph,
             outcome=self.outcome,
             start=StartState(
                 joint_positions=self.array("start/joint_positions"),
