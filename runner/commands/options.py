@@ -122,6 +122,12 @@ Price = Annotated[
     typer.Option("--price-per-hour", metavar="X", parser=price, help="of the machine; gives what an episode costs"),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="cpu, cuda")]
+Gpus = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus", metavar="all|0,2|UUID,…", help="GPUs of --device cuda or --sim isaacsim: numbers, UUIDs (all)"
+    ),
+]
 Stack = Annotated[
     int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
 ]
