@@ -75,7 +75,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
             break
     if missing := sorted(wanted - set(shown)):
         what = f"no readable episode {missing[0]}; there are {view.episode_count}"
-        raise InputError(what, where=str(folder), instead="see what 'nimbus qa' says")
+        raise InputError(what, where=str(folder), instead="run 'nimbus qa' for details")
     return shown
 
 
@@ -144,7 +144,7 @@ def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
                 rerun.set_time("time", duration=step / view.fps)
                 rerun.log(f"{root}/cameras/{camera}", rerun.Image(picture).compress(jpeg_quality=_QUALITY))
     except Unreadable as error:
-        raise InputError(error.what, where=error.where, instead="see what 'nimbus qa' says") from None
+        raise InputError(error.what, where=error.where, instead="run 'nimbus qa' for details") from None
 
 
 def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:

@@ -60,7 +60,7 @@ def open_set(folder: Path) -> LeRobotSet:
         raise InputError("no episode in it", where=str(folder), instead="give a dataset that holds some")
     if info["total_episodes"] != len(found.items):
         what = f"total_episodes {info['total_episodes']}, found {len(found.items)}"
-        raise InputError(what, where=str(folder / INFO), instead="see what 'nimbus qa' says")
+        raise InputError(what, where=str(folder / INFO), instead="run 'nimbus qa' for details")
     for item in found.items:
         if not 1 <= item.length <= MOST_FRAMES:
             raise InputError(f"episode {item.number} has {item.length} frames", where=str(folder), instead=RESTORE)

@@ -24,7 +24,7 @@ _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 """Fragments with one index before them: a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
 """[µs] Fragments are no shorter: codecs with a keyframe every other frame would make thousands."""
-_SEE_QA = "see what 'nimbus qa' says"
+_SEE_QA = "run 'nimbus qa' for details"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from nimbus.datagen.store.episode_file.statistics import QUANTILES, VectorTotal
 KEYS = ("min", "max", "mean", "std", *QUANTILES)
 _LEVELS = np.array([*QUANTILES.values()])
 _KINDS = dict.fromkeys(NEEDED, "whole") | {"timestamp": "time"}
-_SEE_QA = "see what 'nimbus qa' says"
+_SEE_QA = "run 'nimbus qa' for details"
 
 
 def side_by_side(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -47,7 +47,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
                     parameters = source.codec_context.extradata
                 elif source.codec_context.extradata != parameters:
                     what = "was encoded otherwise than the others"
-                    raise InputError(what, where=str(path), instead="see what 'nimbus verify' says")
+                    raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
                 for packet in part.demux(source):
                     if not packet.size:
                         continue  # the demuxer's mark of the end

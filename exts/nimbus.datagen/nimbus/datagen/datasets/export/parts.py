@@ -182,7 +182,7 @@ class EpisodeParts:
         path = episode.video_file(camera)
         if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
             what = "is missing, or not what was written"
-            raise InputError(what, where=str(path), instead="see what 'nimbus verify' says")
+            raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
         return episode.array(f"observations/histogram/{camera}")
 
     def _encode(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template
 from nimbus.datagen.store.episode_file.decode import VideoReader
 
-_MEND = "see what 'nimbus qa' says"
+_MEND = "run 'nimbus qa' for details"
 _AUTOMATIC = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _KEPT = 4
 """Tables in memory."""
