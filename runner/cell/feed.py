@@ -12,6 +12,7 @@ from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.cell.queue.lease import Missing
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -88,7 +89,7 @@ class Feed:
 
     def _missing(self, index: int) -> Missing | None:
         """Work of an index; an episode whose file is gone is forgotten first, so that it is made again."""
-        lost = [attempt for attempt in self._ledger.stored(index) if not attempt.is_in(self._folder)]
+        lost = [attempt for attempt in self._ledger.stored(index) if not has_files(self._folder, attempt)]
         if lost:
             self._ledger.forget(lost)
         return missing_of(self._ledger, self._spec, index)

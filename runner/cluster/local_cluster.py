@@ -22,7 +22,7 @@ from nimbus.runner.system.processes import Interruption, cell_tag, describe, swe
 
 _POLL = 0.1
 _MOST_ENDS = 6
-"""A head that ends so often without anything settled in between is not started again."""
+"""A process that ends so often without anything settled in between is not started again."""
 _GRACE = 45.0
 """[s] Processes may take to end after a request to stop."""
 SPOOL = "nodes"
@@ -112,6 +112,7 @@ class LocalCluster:
         ]
         self._socket = socket
         self._settled = -1
+        self._failure = ""
 
     def run(self) -> HeadEnd:
         """Run the job to its end."""
@@ -139,7 +140,7 @@ class LocalCluster:
                     agent.ends = 0
             if self._head.has_ended():
                 if end := self._head_end():
-                    return end
+                    return HeadEnd(state="failed", line=self._failure) if self._failure and end.state != "done" else end
                 if interruption.requested:
                     return HeadEnd(state="interrupted")
                 code = self._head.process.returncode if self._head.process else 0
@@ -166,12 +167,16 @@ class LocalCluster:
                     agent.is_over = True
                     continue
                 agent.delay(now)
+                if agent.ends >= _MOST_ENDS:
+                    agent.is_over = True
+                    last = agent.log.read_text().strip().splitlines()[-1:]
+                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {''.join(last)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.log.parent.mkdir(exist_ok=True)
                 agent.start()
 
     def _all_are_over(self) -> bool:
-        return all(agent.is_over and agent.has_ended() for agent in self._agents)
+        return all(agent.is_over for agent in self._agents)
 
     def _head_end(self) -> HeadEnd | None:
         """Return how the head ended; None where it was killed."""

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.messages import Capabilities
-from nimbus.runner.isaac.find import find_instances, list_gpus
+from nimbus.runner.isaac.find import find_instances
+from nimbus.runner.system.gpus import list_gpus
 
 
 def platform_name() -> str:
@@ -29,7 +30,7 @@ def read_capabilities() -> Capabilities:
         simulators=tuple(simulators),
         engines=tuple(engines),
         cuda=bool(gpus),
-        rt=any(gpu.traces_rays for gpu in gpus),
+        rt=any(gpu.has_rt_cores for gpu in gpus),
         gpu_bytes=max((gpu.free_bytes for gpu in gpus), default=0),
         memory_bytes=available_memory(),
     )

@@ -18,6 +18,7 @@ from nimbus.datagen.store.info import INFO_NAME, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.cell.feed import write_feed
 from nimbus.runner.cell.queue.scheduler import default_split
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
@@ -189,7 +190,7 @@ class NodeCell:
             states = [state for variant in variants if (state := ledger.episode(index, variant))]
             lost = [state for state in states if state.state is EpisodeStatus.QUARANTINED]
             stored = [row for row in rows if row.path]
-            if not all(row.is_in(self.folder) for row in stored):
+            if not all(has_files(self.folder, row) for row in stored):
                 continue  # made before, acknowledged and removed: the feed makes it again
             self._ends = 0
             yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
@@ -198,7 +199,7 @@ class NodeCell:
         """Settled episodes whose files are still there: an earlier agent made them, and its report may be lost."""
         if (ledger := self._open_ledger()) is None:
             return []
-        return sorted({row.idx for row in ledger.stored() if row.is_in(self.folder)})
+        return sorted({row.idx for row in ledger.stored() if has_files(self.folder, row)})
 
     def faults(self) -> list[Fault]:
         """Faults since the last call."""

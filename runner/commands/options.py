@@ -179,6 +179,36 @@ def worker_split(text: str) -> WorkerSplit:
     return WorkerSplit((planners, renderers))
 
 
+@dataclass(frozen=True)
+class ClusterPlace:
+    """Value of ``--cluster``: nodes on this machine, or a Ray cluster."""
+
+    address: str
+    """Of Ray; empty for this machine."""
+    nodes: int = 0
+
+
+def parse_cluster(text: str) -> ClusterPlace:
+    """Parse ``local:N``, ``auto``, ``ray://HOST:PORT`` or ``http://HOST:PORT``."""
+    if match := re.fullmatch(r"local:([0-9]{1,4})", text):
+        if not int(match[1]):
+            raise ValueError("'local:0' has no node; give one at least, such as local:2")
+        return ClusterPlace("", int(match[1]))
+    if text == "auto" or re.fullmatch(r"(ray|https?)://[^/\s]+", text):
+        return ClusterPlace(text)
+    raise ValueError(f"expected local:N, auto, ray://HOST:PORT or http://HOST:PORT, found '{text}'")
+
+
+Cluster = Annotated[
+    ClusterPlace | None,
+    typer.Option(
+        "--cluster",
+        metavar="PLACE",
+        parser=parse_cluster,
+        help="nodes that share the work: local:N on this machine, or auto, ray://…, http://… of Ray",
+    ),
+]
+
 Workers = Annotated[
     WorkerSplit | None,
     typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),

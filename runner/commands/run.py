@@ -16,6 +16,7 @@ from nimbus.runner.commands.options import (
     PLANNERS,
     ROLES,
     SIMULATORS,
+    Cluster,
     Device,
     Gpus,
     Images,
@@ -94,6 +95,7 @@ def command(
             "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
         ),
     ] = None,
+    cluster: Cluster = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
@@ -111,7 +113,7 @@ def command(
     tasks = Path(task) if Path(task).is_dir() else None
     if tasks is None:
         check_form(_text(task, "--task"))
-    from nimbus.runner.cell.run import SHORT, run_spec
+    from nimbus.runner.cell.run import run_spec
 
     devices = _select_devices(gpus, device=device, simulator=sim)
     instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled, gpus=gpus)
@@ -145,6 +147,12 @@ def command(
         resources=Resources(workers=counts, fixed_roles=fixed),
         instances=instances,
     )
+    if cluster is not None:
+        from nimbus.runner.cluster.run_cluster import refuse_flags, run_on_cluster
+
+        refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
+        code = run_on_cluster(spec, cluster.nodes, address=cluster.address, price_per_hour=price_per_hour)
+        return _finish(code, folder, certify=certify, format=format, skills=skills, price_per_hour=price_per_hour)
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
     if tasks is None:
         code = run_spec(spec, **how)
@@ -152,6 +160,21 @@ def command(
         from nimbus.runner.cell.task_folder import run_task_folder
 
         code = run_task_folder(spec, tasks, **how)
+    return _finish(code, folder, certify=certify, format=format, skills=skills, price_per_hour=price_per_hour)
+
+
+def _finish(
+    code: int,
+    folder: Path,
+    *,
+    certify: int | None,
+    format: str | None,
+    skills: list[Path] | None,
+    price_per_hour: float | None,
+) -> int:
+    """Prove and export what a run stored, as asked for; return the exit code."""
+    from nimbus.runner.cell.run import SHORT
+
     if code in (0, SHORT):
         if certify != 0:
             code = max(code, _prove(folder, certify, skills=skills, price_per_hour=price_per_hour))

@@ -1,0 +1,88 @@
+"""Run of a spec on a cluster: describe, start, follow, show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.machine import usable_cores
+from nimbus.datagen.store.folder import check_writable
+from nimbus.runner.cell.run import SHORT, show
+from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.cluster.head_process import HeadEnd
+from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job_description import describe_task
+from nimbus.runner.cluster.local_cluster import LocalCluster
+from nimbus.runner.monitor.dashboard import StatusDashboard, loading
+from nimbus.runner.monitor.status import read_status
+from nimbus.runner.system.output import write_error
+
+_MOST_LOCAL = 256
+"""Nodes on one machine."""
+
+
+def refuse_flags(flags: Mapping[str, object]) -> None:
+    """Refuse flags that mean something on one machine only.
+
+    Raises:
+        InputError: One of them is given.
+    """
+    for name, value in flags.items():
+        if value:
+            raise InputError("has no meaning on a cluster", where=name, instead=f"leave {name} or --cluster out")
+
+
+def run_on_cluster(spec: CellSpec, nodes: int, *, address: str = "", price_per_hour: float | None = None) -> int:
+    """Run a spec on nodes; show what is stored, and return the exit code.
+
+    Args:
+        spec: The run; its folder is that of the dataset.
+        nodes: Nodes on this machine.
+        address: Of a Ray cluster, in place of nodes on this machine.
+        price_per_hour: Price of a node hour.
+
+    Raises:
+        InputError: Something that the spec names is wrong, or the cluster cannot be used.
+        KeyboardInterrupt: The run was stopped.
+    """
+    if nodes > _MOST_LOCAL:
+        raise InputError(f"{nodes} nodes", where="--cluster", instead=f"at most local:{_MOST_LOCAL}")
+    folder = Path(spec.folder)
+    check_writable(folder)
+    spec = replace(spec, instances=Instances())  # each node finds its own
+    with loading():
+        task = describe_task(Path(spec.task).stem or "task", spec)
+    prices = {"": price_per_hour} if price_per_hour else {}
+    job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices)
+    with StatusDashboard(folder) as dashboard:
+        end = _run(job, nodes, address, dashboard)
+    return conclude(end, folder, price=price_per_hour)
+
+
+def _run(job: ClusterJob, nodes: int, address: str, dashboard: StatusDashboard) -> HeadEnd:
+    if address:
+        raise InputError("not yet", where="--cluster")
+    slots = max(1, usable_cores() // nodes)
+    split = job.tasks[0].spec.resources.workers
+    return LocalCluster(job, nodes=nodes, slots=sum(split) if split else slots, watch=dashboard.look).run()
+
+
+def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:
+    """Show how a cluster run ended; return its exit code.
+
+    Raises:
+        KeyboardInterrupt: It was stopped.
+    """
+    if end.state == "failed":
+        write_error(single_line(end.line or "the cluster failed") + "\n")
+        return SHORT if (folder / "dataset.json").exists() else InputError.exit_code
+    if (folder / "dataset.json").exists():
+        show(folder, price=price, quiet=end.state == "interrupted")
+    if end.state == "interrupted":
+        raise KeyboardInterrupt
+    if end.state == "short" and (status := read_status(folder)):
+        stored = status.already_stored + status.stored
+        write_error(f"ended short: {stored} of {status.target} episodes stored; the reasons are in the table\n")
+    return 0 if end.state == "done" else SHORT

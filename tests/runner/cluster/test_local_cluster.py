@@ -1,0 +1,47 @@
+"""Nodes on this machine make what one process makes, whatever is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cells import finish, make_spec
+from tests.support.clusters import ClusterRun
+
+EPISODES = 10
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Hashes of what one process makes."""
+    return finish(make_spec(tmp_path_factory.mktemp("alone") / "data", episodes=EPISODES), serial=True)
+
+
+def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path):
+    """The same command again finds nothing to do."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    run = ClusterRun(spec)
+    assert run.run().state == "done"
+    assert run.hashes() == alone
+    assert {node.state for node in run.status().cluster.nodes} == {"gone"}  # type: ignore[union-attr]
+    assert ClusterRun(spec).run().state == "done" and ClusterRun(spec).hashes() == alone
+
+
+@pytest.mark.slow
+def test_killed_processes_cost_no_episode(alone: dict[str, str], tmp_path: Path):
+    """A cell, an agent and the head are killed, every third answer is dropped, and a node is frozen."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    run = ClusterRun(spec, environment=lambda number: {"NIMBUS_DROP_ANSWERS": "3"} if number == 2 else {})
+    run.at(1, lambda run: run.kill_cell("n1")).at(2, lambda run: run.kill("n2")).at(4, lambda run: run.kill("head"))
+    run.at(6, lambda run: run.freeze("n1", 3.0))
+    assert run.run().state == "done"
+    assert run.hashes() == alone
+
+
+@pytest.mark.slow
+def test_upload_without_a_report_is_adopted(alone: dict[str, str], tmp_path: Path):
+    """An agent dies between the two; its successor reports what is whole."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    run = ClusterRun(spec, environment=lambda number: {"NIMBUS_FAILPOINT": "after_upload:2"} if number == 1 else {})
+    assert run.run().state == "done" and run.hashes() == alone
