@@ -19,9 +19,6 @@ from nimbus.runner.monitor.dashboard import StatusDashboard, loading
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error
 
-_MOST_LOCAL = 256
-"""Nodes on one machine."""
-
 
 def refuse_flags(flags: Mapping[str, object]) -> None:
     """Refuse flags that mean something on one machine only.
@@ -34,21 +31,18 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
             raise InputError("has no meaning on a cluster", where=name, instead=f"leave {name} or --cluster out")
 
 
-def run_on_cluster(spec: CellSpec, nodes: int, *, address: str = "", price_per_hour: float | None = None) -> int:
+def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None = None) -> int:
     """Run a spec on nodes; show what is stored, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.
         nodes: Nodes on this machine.
-        address: Of a Ray cluster, in place of nodes on this machine.
         price_per_hour: Price of a node hour.
 
     Raises:
-        InputError: Something that the spec names is wrong, or the cluster cannot be used.
+        InputError: Something that the spec names is wrong.
         KeyboardInterrupt: The run was stopped.
     """
-    if nodes > _MOST_LOCAL:
-        raise InputError(f"{nodes} nodes", where="--cluster", instead=f"at most local:{_MOST_LOCAL}")
     folder = Path(spec.folder)
     check_writable(folder)
     spec = replace(spec, instances=Instances())  # each node finds its own
@@ -57,16 +51,11 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, address: str = "", price_per_h
     prices = {"": price_per_hour} if price_per_hour else {}
     job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices)
     with StatusDashboard(folder) as dashboard:
-        end = _run(job, nodes, address, dashboard)
+        slots = max(1, usable_cores() // nodes)
+        split = spec.resources.workers
+        slots = sum(split) if split else slots
+        end = LocalCluster(job, nodes=nodes, slots=slots, watch=dashboard.look).run()
     return conclude(end, folder, price=price_per_hour)
-
-
-def _run(job: ClusterJob, nodes: int, address: str, dashboard: StatusDashboard) -> HeadEnd:
-    if address:
-        raise InputError("not yet", where="--cluster")
-    slots = max(1, usable_cores() // nodes)
-    split = job.tasks[0].spec.resources.workers
-    return LocalCluster(job, nodes=nodes, slots=sum(split) if split else slots, watch=dashboard.look).run()
 
 
 def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:

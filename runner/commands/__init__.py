@@ -26,6 +26,7 @@ PANELS: dict[str, dict[str, str]] = {
         "hash": "print one hash over a dataset's episodes and their data",
     },
     "inspect": {
+        "status": "show the run that writes into a dataset, with the nodes of a cluster; or print its metrics",
         "report": "show what a run made: yield, reasons, stage times",
         "lineage": "print what an episode descends from: rollout, policies, demonstrations",
         "view": "look at a dataset in Rerun, or draw a contact sheet of it",

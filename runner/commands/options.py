@@ -179,33 +179,24 @@ def worker_split(text: str) -> WorkerSplit:
     return WorkerSplit((planners, renderers))
 
 
-@dataclass(frozen=True)
-class ClusterPlace:
-    """Value of ``--cluster``: nodes on this machine, or a Ray cluster."""
-
-    address: str
-    """Of Ray; empty for this machine."""
-    nodes: int = 0
-
-
-def parse_cluster(text: str) -> ClusterPlace:
-    """Parse ``local:N``, ``auto``, ``ray://HOST:PORT`` or ``http://HOST:PORT``."""
-    if match := re.fullmatch(r"local:([0-9]{1,4})", text):
-        if not int(match[1]):
-            raise ValueError("'local:0' has no node; give one at least, such as local:2")
-        return ClusterPlace("", int(match[1]))
-    if text == "auto" or re.fullmatch(r"(ray|https?)://[^/\s]+", text):
-        return ClusterPlace(text)
-    raise ValueError(f"expected local:N, auto, ray://HOST:PORT or http://HOST:PORT, found '{text}'")
+def parse_cluster(text: str) -> int:
+    """Parse ``local:N``, nodes on this machine."""
+    match = re.fullmatch(r"local:([0-9]{1,3})", text)
+    if match is None or not 1 <= int(match[1]) <= MOST_LOCAL_NODES:
+        raise ValueError(f"expected local:N, such as local:4 for four nodes on this machine, found '{text}'")
+    return int(match[1])
 
 
-Cluster = Annotated[
-    ClusterPlace | None,
+MOST_LOCAL_NODES = 256
+"""Nodes that one machine runs at once."""
+
+LocalNodes = Annotated[
+    int | None,
     typer.Option(
         "--cluster",
-        metavar="PLACE",
+        metavar="local:N",
         parser=parse_cluster,
-        help="nodes that share the work: local:N on this machine, or auto, ray://…, http://… of Ray",
+        help="share the work of the run over N nodes on this machine, each with a cell",
     ),
 ]
 

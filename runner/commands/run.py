@@ -16,10 +16,10 @@ from nimbus.runner.commands.options import (
     PLANNERS,
     ROLES,
     SIMULATORS,
-    Cluster,
     Device,
     Gpus,
     Images,
+    LocalNodes,
     Price,
     RunPart,
     Seed,
@@ -95,7 +95,7 @@ def command(
             "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
         ),
     ] = None,
-    cluster: Cluster = None,
+    cluster: LocalNodes = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
@@ -151,7 +151,7 @@ def command(
         from nimbus.runner.cluster.run_cluster import refuse_flags, run_on_cluster
 
         refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
-        code = run_on_cluster(spec, cluster.nodes, address=cluster.address, price_per_hour=price_per_hour)
+        code = run_on_cluster(spec, cluster, price_per_hour=price_per_hour)
         return _finish(code, folder, certify=certify, format=format, skills=skills, price_per_hour=price_per_hour)
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
     if tasks is None:

@@ -1,0 +1,50 @@
+"""``nimbus status DIR``: the run that writes into a dataset, once or until it ends, and the nodes of a cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.options import AsJson, DatasetFolder
+from nimbus.runner.system.output import write_json, write_out
+
+_PERIOD = 0.5
+"""[s] Between two looks at the file."""
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", help="show it until the run ends")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="print it as Prometheus metrics")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Print the status."""
+    from nimbus.runner.monitor.cluster_view import status_view
+    from nimbus.runner.monitor.metrics import metrics_text
+    from nimbus.runner.monitor.status import read_status
+    from nimbus.runner.system.console import TerminalConsole
+
+    if (status := read_status(folder)) is None:
+        raise InputError("no run has written into this folder", where=str(folder), instead="give the --out of a run")
+    if as_json:
+        write_json(status.to_plain())
+        return 0
+    if metrics:
+        write_out(metrics_text(status))
+        return 0
+    console = TerminalConsole()
+    if not follow:
+        console.print(status_view(status))
+        return 0
+    from rich.live import Live
+
+    with Live(status_view(status), console=console, refresh_per_second=4) as live:
+        while status.state == "running":
+            time.sleep(_PERIOD)
+            status = read_status(folder) or status
+            live.update(status_view(status))
+    return 0
