@@ -54,6 +54,27 @@ class Curve:
         return " ".join(f"{width * x / last:.1f},{height * (1 - y / most):.1f}" for x, y in self.points)
 
 
+@dataclass(frozen=True, kw_only=True)
+class StartMap:
+    """Places of objects at the start, seen from above with the robot below: x up, y to the left."""
+
+    size: float
+    """Of its square [px]."""
+    points: Sequence[tuple[float, float, bool]]
+    """Right and down [px], and success."""
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, *, size: float = 240.0, margin: float = 8.0) -> StartMap | None:
+        """Lay out the judged layouts; None where no place is known."""
+        found = [(x, y, one.success) for one in evaluation.judged for x, y in one.starts]
+        if not found:
+            return None
+        low, high = ([pick(spot[axis] for spot in found) for axis in (0, 1)] for pick in (min, max))
+        scale = (size - 2 * margin) / max(high[0] - low[0], high[1] - low[1], 0.01)
+        points = [(margin + scale * (high[1] - y), margin + scale * (high[0] - x), success) for x, y, success in found]
+        return cls(size=size, points=points)
+
+
 def rate_bar(name: str, evaluation: Evaluation) -> RateBar:
     """Make the bar of an evaluation."""
     return bar_of(name, evaluation.success_count, len(evaluation.judged))
@@ -98,6 +119,7 @@ def write_page(
         comparison=comparison,
         facts=facts,
         curve=curve,
+        start_map=StartMap.of(evaluation),
         kinds=sorted(kinds, key=lambda bar: (bar.rate, bar.name)) if len(kinds) > 1 else [],
         failures=[(one, _video(folder, one)) for one in failures[:_LISTED]],
         hidden=max(0, len(failures) - _LISTED),
