@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.media.pages import render_html
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.evaluation.compare import Comparison
 from nimbus.runner.evaluation.results import Evaluation, LayoutResult, rate_text
 from nimbus.runner.evaluation.videos import FOLDER, video_name
+from nimbus.runner.report.coverage import Coverage, map_starts
 
 NAME = "evaluation.html"
 _TEMPLATE = Path(__file__).parent / "templates" / "evaluation.html.j2"
@@ -52,27 +55,6 @@ class Curve:
         most = max((value for _, value in self.points), default=1.0) or 1.0
         last = max((step for step, _ in self.points), default=1.0) or 1.0
         return " ".join(f"{width * x / last:.1f},{height * (1 - y / most):.1f}" for x, y in self.points)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StartMap:
-    """Places of objects at the start, seen from above with the robot below: x up, y to the left."""
-
-    size: float
-    """Of its square [px]."""
-    points: Sequence[tuple[float, float, bool]]
-    """Right and down [px], and success."""
-
-    @classmethod
-    def of(cls, evaluation: Evaluation, *, size: float = 240.0, margin: float = 8.0) -> StartMap | None:
-        """Lay out the judged layouts; None where no place is known."""
-        found = [(x, y, one.success) for one in evaluation.judged for x, y in one.starts]
-        if not found:
-            return None
-        low, high = ([pick(spot[axis] for spot in found) for axis in (0, 1)] for pick in (min, max))
-        scale = (size - 2 * margin) / max(high[0] - low[0], high[1] - low[1], 0.01)
-        points = [(margin + scale * (high[1] - y), margin + scale * (high[0] - x), success) for x, y, success in found]
-        return cls(size=size, points=points)
 
 
 def rate_bar(name: str, evaluation: Evaluation) -> RateBar:
@@ -119,7 +101,7 @@ def write_page(
         comparison=comparison,
         facts=facts,
         curve=curve,
-        start_map=StartMap.of(evaluation),
+        starts=_starts(folder),
         kinds=sorted(kinds, key=lambda bar: (bar.rate, bar.name)) if len(kinds) > 1 else [],
         failures=[(one, _video(folder, one)) for one in failures[:_LISTED]],
         hidden=max(0, len(failures) - _LISTED),
@@ -127,6 +109,13 @@ def write_page(
     )
     replace_text(folder / name, str(page))
     return folder / name
+
+
+def _starts(folder: Path) -> Coverage | None:
+    if not (folder / FILE_NAME).is_file():
+        return None
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        return map_starts([attempt for attempt in ledger.attempts() if attempt.final])
 
 
 def _video(folder: Path, result: LayoutResult) -> str:

@@ -44,8 +44,6 @@ class LayoutResult:
     """Attempts that the policy spoiled before this one."""
     kinds: tuple[str, ...] = ()
     """Kinds of its objects."""
-    starts: tuple[tuple[float, float], ...] = ()
-    """Places of its objects at the start, x and y [m]."""
 
     @property
     def is_lost(self) -> bool:
@@ -201,7 +199,6 @@ def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
         steps=last.step_count,
         faults=sum(one.reason in FAULTS for one in attempts if one is not last),
         kinds=tuple(sorted({placed["kind"] for placed in last.objects})),
-        starts=tuple((float(at["x"]), float(at["y"])) for at in last.objects if "x" in at and "y" in at),
     )
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.runner.evaluation.compare import compare
 from nimbus.runner.evaluation.layouts import parse_layouts
-from nimbus.runner.evaluation.page import StartMap
 from nimbus.runner.evaluation.results import NAME, Evaluation, LayoutResult, read_evaluation, write_evaluation
 from nimbus.runner.evaluation.show import lines_of
 
@@ -61,18 +60,6 @@ def test_result_without_any_motion_does_not_count():
     assert not replace(BASE, layouts=still).is_valid
     assert "invalid: no action moved an arm" in "\n".join(lines_of(replace(BASE, layouts=still)))
     assert replace(BASE, layouts=(*still, *evaluation("x").layouts)).is_valid
-
-
-def test_map_of_starts_has_the_robot_below():
-    far_left, near_right = (
-        LayoutResult(index=0, success=True, starts=((0.6, 0.2),)),
-        LayoutResult(index=1, success=False, starts=((0.4, -0.2),)),
-    )
-    found = StartMap.of(replace(BASE, layouts=(far_left, near_right)), size=100, margin=10)
-    assert found is not None
-    (left, up, done), (right, down, failed) = found.points
-    assert (left, up, done, right, failed) == (10, 10, True, 90, False) and 10 < down < 90
-    assert StartMap.of(evaluation(".x")) is None
 
 
 def test_repeated_faults_lie_apart(tmp_path: Path):
