@@ -15,6 +15,7 @@ from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 
@@ -234,7 +235,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         byte_count=info.byte_count,
         failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
         episodes=stored,
-        outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
+        outdated=tuple(attempt.path for attempt in stored if not has_files(folder, attempt)),
         wall_seconds=wall,
         startup_seconds=sum(run.startup_seconds for run in run_rows),
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,

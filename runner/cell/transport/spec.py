@@ -63,6 +63,15 @@ class Instances:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CudaDevices:
+    """GPUs that the workers of a run are spread over; none for a run on the CPU."""
+
+    uuids: tuple[str, ...] = ()
+    worker_counts: tuple[int, ...] = ()
+    """Largest number of workers of each, by its free memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CellSpec:
     """One run: which pipeline, of which task, which episodes, into which folder."""
 
@@ -93,6 +102,7 @@ class CellSpec:
     simulator: str = "newton"
     planner: str = "ompl"
     device: str = "cpu"
+    gpus: CudaDevices = field(default_factory=CudaDevices)
     stack: int | None = None
     resources: Resources = field(default_factory=Resources)
     instances: Instances = field(default_factory=Instances)

@@ -33,11 +33,12 @@ from nimbus.datagen.store.info import (
     merge,
     read_info,
 )
-from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
+from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
 _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
@@ -300,7 +301,7 @@ class Dataset:
         if len(found) < self.info.episode_count:
             what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
-        there = [attempt for attempt in found if attempt.is_in(self.folder)]
+        there = [attempt for attempt in found if has_files(self.folder, attempt)]
         if len(there) < len(found):
             kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
@@ -327,7 +328,7 @@ class Dataset:
 
 def _first_outdated(folder: Path, attempt: Attempt) -> Path:
     """Return the first file of an episode that is missing or changed."""
-    return next(folder / path for path, size in attempt.files.items() if not has_size(folder / path, size))
+    return next(folder / path for path, size in attempt.files.items() if not is_stored(folder / path, size))
 
 
 def _latest(stored: list[Attempt], count: int) -> list[Attempt]:
