@@ -175,7 +175,7 @@ class Steps:
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
     near: Sets
-    """What moves and is within two seams of a place in each cell of a second grid across the light; no words where
+    """Moving meshes within two seams of a place, in each cell of a second grid across the light; no words where
     there are no seams."""
     near_corner: wp.array(dtype=wp.vec2)
     near_scale: wp.array(dtype=wp.vec2)
