@@ -1,4 +1,4 @@
-"""Light and bytes: tables between linear light and the sRGB bytes of a picture."""
+"""Tables between linear light and sRGB bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, TINTS, TONES
 from nimbus.datagen.textures.color import encoded, linear
 
 _SHOULDER = 0.7
-"""Light up to here is shown as it is; above, it bends towards white and never clips hard."""
+"""Light above which the tone curve bends toward white, so that it never clips hard."""
 
 
 def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -18,7 +18,7 @@ def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 LINEAR_OF_SRGB = linear(np.arange(TINTS) * (256.0 / 255.0) / TINTS).astype(np.float32)
-"""(TINTS,) over sRGB values from 0 to 256 / 255"""
+"""(TINTS,) over sRGB values from 0 to 256 / 255."""
 _light = (np.arange(TONES) + 0.5) / TONES * BRIGHTEST
 BYTE_OF_LIGHT = np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8)
-"""(TONES,) over light from 0 to BRIGHTEST"""
+"""(TONES,) over light from 0 to BRIGHTEST."""
