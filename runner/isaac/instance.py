@@ -139,4 +139,8 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))
     except OSError as error:
-        raise InputError(f"{command[0]} cannot be started: {error.strerror}", where="--sim isaacsim") from error
+        raise InputError(
+            f"{command[0]} cannot be started: {error.strerror}",
+            where="--sim isaacsim",
+            instead="reinstall Isaac Sim, or use --sim newton",
+        ) from error

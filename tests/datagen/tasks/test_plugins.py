@@ -57,7 +57,7 @@ WRONG = [
         RANDOMIZER.replace("def draw", "def drew"),
         "randomizer 'mine' has no method 'draw'; write def draw(self, draft,",
     ),
-    (RANDOMIZER.replace("(LayoutRandomization)", ""), "randomizer 'mine' is no LayoutRandomization; derive it from"),
+    (RANDOMIZER.replace("(LayoutRandomization)", ""), "randomizer 'mine' is not a LayoutRandomization; derive it from"),
     (
         RANDOMIZER.replace("    part", "    factor = 3\n    part"),
         "a parameter cannot be read: A non-annotated",
@@ -74,7 +74,7 @@ WRONG = [
     (SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"), "skill 'wave' is no Skill; derive it"),
     (
         SKILL.replace("    def", '    main = "what"\n\n    def'),
-        "TypeError: Mine.main is 'what', which is none of its fields",
+        "TypeError: Mine.main is 'what', which is not one of its fields",
     ),
     (SKILL.replace("def run", "def go"), ":5: skill 'wave' has no method 'run'; write def run(self, arm): …"),
     (SKILL.replace('"skill"', '"skil"'), ":5: 'wave' is of unknown kind 'skil'; did you mean 'skill'?"),

@@ -82,8 +82,8 @@ WRONG = [
     ("- {if: gripper_clear, thn: home}", "steps[1].thn: unknown key 'thn'; did you mean 'then'?"),
     ("- {if: home, then: home}", "steps[1].if: unknown predicate 'home'"),
     ("- {if: {upright: itm}, then: home}", "steps[1].if.upright.object: unknown object 'itm'"),
-    ("- {repeat: home}", "steps[1].repeat: it is not said how often; write 'until:'"),
-    ("- {repeat: home, times: 3, at_most: 2}", "it is not said how often"),
+    ("- {repeat: home}", "steps[1].repeat: the number of repetitions is missing; write 'until:'"),
+    ("- {repeat: home, times: 3, at_most: 2}", "the number of repetitions is missing"),
     ("- {repeat: home, times: 0}", "steps[1].times: expected a whole number from 1 to 100, found 0"),
     ("- {repeat: home, times: true}", "expected a whole number from 1 to 100"),
     ("- {try: home}", "steps[1].try: 'recover' is missing"),
@@ -92,7 +92,7 @@ WRONG = [
     ("- retry", "steps[1]: 'retry' stands in 'recover:' only"),
     ("- {try: retry, recover: home}", "steps[1].try: 'retry' stands in 'recover:' only"),
     ("- parallel: [home]", "steps[1].parallel: expected steps by the name of an arm"),
-    ("- any: [gripper_clear]", "steps[1]: 'any' stands among conditions only"),
+    ("- any: [gripper_clear]", "steps[1]: 'any' can stand among conditions only"),
 ]
 
 

@@ -167,7 +167,7 @@ MISTAKES = [
         "- pick: itm",
         place(9, "item") + "steps[0].'for item in items'[0].pick.object: unknown object 'itm'",
     ),
-    ("- pick: item", "- pick: start", "this names a region, an object is needed"),
+    ("- pick: item", "- pick: start", "this names a region; name an object"),
     ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
     ("- pick: item", "- pick: items[2]", "'items' surely has only 2 objects; write items[0]"),
     (

@@ -47,7 +47,7 @@ def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = 
     path = Path(name_or_path)
     if is_path(name_or_path):
         if what := _why_not(path):
-            raise InputError(what, where=f"{where}: {path}" if where else str(path))
+            raise InputError(what, where=f"{where}: {path}" if where else str(path), instead="correct the path")
         return path
     found = scene_folder(room) / f"{name_or_path}{suffix}"
     if not name_or_path or _why_not(found):

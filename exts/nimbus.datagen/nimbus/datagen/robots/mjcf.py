@@ -57,7 +57,11 @@ def convert_into_cache(file: str) -> str:
         model: Any = mujoco.MjModel.from_xml_path(str(path))
     except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
-        raise InputError(f"not an MJCF that MuJoCo reads: {reason}", where=str(path)) from None
+        raise InputError(
+            f"not an MJCF that MuJoCo reads: {reason}",
+            where=str(path),
+            instead="correct the file until MuJoCo's viewer opens it",
+        ) from None
     root = Element("robot", name="mjcf")
     conversion = _Conversion(model, root)
     conversion.convert(where=str(path))

@@ -49,7 +49,11 @@ def package_folder(package: str) -> Path:
         text = file.as_posix()
         if marker in text:
             return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
-    raise InputError(f"the package '{package}' carries no share/{package} folder", where="robot")
+    raise InputError(
+        f"the package '{package}' carries no share/{package} folder",
+        where="robot",
+        instead="build and source the package's workspace, or give the path of the file",
+    )
 
 
 def piece_path(piece: Piece, *, robot: str) -> Path:
@@ -75,7 +79,7 @@ def model_path(piece: Piece, *, robot: str) -> Path:
         if path.is_file():
             return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
-    raise InputError(what, where=f"robot {robot}: urdf")
+    raise InputError(what, where=f"robot {robot}: urdf", instead="correct the path of the URDF")
 
 
 def read_urdf(path: Path) -> Element:
@@ -100,7 +104,11 @@ def read_urdf(path: Path) -> Element:
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:
-        raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
+        raise InputError(
+            f"not a URDF: its root is <{root.tag}>, with no links",
+            where=str(path),
+            instead="give a file with <robot> at its root",
+        )
     return root
 
 
@@ -273,7 +281,11 @@ def _linked(joint: Element, tag: str) -> str:
     element = joint.find(tag)
     link = None if element is None else element.get("link")
     if not link:
-        raise InputError(f"not a URDF: joint '{joint.get('name')}' has no {tag} link", where="robot: urdf")
+        raise InputError(
+            f"not a URDF: joint '{joint.get('name')}' has no {tag} link",
+            where="robot: urdf",
+            instead="add it to the joint",
+        )
     return link
 
 

@@ -161,7 +161,7 @@ def open_stage(path: str) -> None:
 
     opened = stage_utils.open_stage(path)
     if isinstance(opened, tuple) and not opened[0]:
-        raise InputError("Isaac Sim cannot open it", where=path)
+        raise InputError("Isaac Sim cannot open it", where=path, instead="check the file with usdchecker")
     _set_rendering()
     for _ in range(_LONGEST_LOADING):
         app_utils.update_app(steps=1)

@@ -24,7 +24,9 @@ def read_radiance(path: Path) -> NDArray[np.float32]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+        ) from None
     try:
         return _decoded(content)
     except ValueError as error:

@@ -89,7 +89,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
             opened.draft("RGB", (SIZE, SIZE))
             picture = _in_colour(opened, path)
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
-        raise InputError(f"not a picture that can be read: {error}", where=str(path)) from None
+        raise InputError(f"not a readable image: {error}", where=str(path), instead="give a PNG or JPEG file") from None
     if min(picture.size) < _LEAST:
         what = f"{picture.width} x {picture.height} pixels are no texture"
         raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
@@ -128,7 +128,9 @@ def picture_hash(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+        ) from None
 
 
 def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> AnyArray:

@@ -143,7 +143,11 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
 
 def _unopened(path: Path, error: Exception) -> InputError:
     lines = str(error).strip().strip("'").strip().splitlines()
-    return InputError(f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}", where=str(path))
+    return InputError(
+        f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}",
+        where=str(path),
+        instead="check the file with usdchecker",
+    )
 
 
 def _read_own(own: StageFileSettings, reference: str, *, where: str) -> StageInfo:

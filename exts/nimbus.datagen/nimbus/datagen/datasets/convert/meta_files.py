@@ -69,7 +69,11 @@ def read_info(folder: Path) -> dict[str, Any]:
     if not isinstance(info.get("splits") or {}, dict):
         raise InputError("splits: no object", where=str(path), instead='write such as {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
-        raise InputError("features: each is an object with dtype and shape", where=str(path))
+        raise InputError(
+            "features: each is an object with dtype and shape",
+            where=str(path),
+            instead="restore meta/info.json from its source",
+        )
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 10_000 or fps != round(fps):
         raise InputError(f"fps {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")

@@ -122,7 +122,9 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(folder)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(folder), instead="give a folder that can be read"
+        ) from None
     if not paths:
         known = ", ".join(suffix[1:].upper() for suffix in SUFFIXES[:5])
         raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")

@@ -40,9 +40,13 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
     """
     size = check_regular(path)
     if not size:
-        raise InputError("the file is empty", where=str(path))
+        raise InputError("the file is empty", where=str(path), instead="restore the file from its source")
     if size > LARGEST_FILE:
-        raise InputError(f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read", where=str(path))
+        raise InputError(
+            f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read",
+            where=str(path),
+            instead="simplify the mesh or shrink its textures",
+        )
     if path.suffix.lower() in USD_SUFFIXES:
         from nimbus.datagen.objects.imported.read_usd import read_usd
 
@@ -54,7 +58,11 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
     if not len(surface.corners):
         raise InputError("holds no triangle", where=str(path), instead="export a mesh, not points, lines or curves")
     if len(surface.corners) > _MOST_FACES:
-        raise InputError(f"{len(surface.corners)} triangles, at most {_MOST_FACES} are read", where=str(path))
+        raise InputError(
+            f"{len(surface.corners)} triangles, at most {_MOST_FACES} are read",
+            where=str(path),
+            instead="simplify the mesh",
+        )
     if not np.isfinite(surface.corners).all():
         raise InputError("a vertex is not a number", where=str(path), instead="export it again")
     return surface

@@ -104,7 +104,7 @@ class RunTab:
             self._panel.set_task(str(self._draft().path))
             page = self._panel.report
         if not page.is_file():
-            raise InputError("there is no report yet; a run writes it when it ends", where=str(page))
+            raise InputError("there is no report yet", where=str(page), instead="wait for the end of the run")
         if page.stat().st_size > _MOST_REPORT:
             raise InputError("too large to be shown here", where=str(page), instead="open the file in a browser")
         with self._server.gui.add_modal(f"Report of {page.parent.name}") as modal:

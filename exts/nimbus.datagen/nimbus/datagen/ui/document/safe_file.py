@@ -35,7 +35,9 @@ def decoded(content: bytes, path: Path) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
+        raise InputError(
+            f"not a UTF-8 text: byte {error.start}", where=str(path), instead="save the file as UTF-8"
+        ) from None
 
 
 @contextmanager
