@@ -71,7 +71,10 @@ WRONG = [
     (SKILL + "import no_such_module\n", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
     (SKILL + "raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
     ("def run(:\n", ":1: cannot be imported: SyntaxError"),
-    (SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"), "skill 'wave' is no Skill; derive it"),
+    (
+        SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"),
+        "skill 'wave' is not a Skill; derive it",
+    ),
     (
         SKILL.replace("    def", '    main = "what"\n\n    def'),
         "TypeError: Mine.main is 'what', which is not one of its fields",

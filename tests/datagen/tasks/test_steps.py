@@ -92,7 +92,7 @@ WRONG = [
     ("- retry", "steps[1]: 'retry' stands in 'recover:' only"),
     ("- {try: retry, recover: home}", "steps[1].try: 'retry' stands in 'recover:' only"),
     ("- parallel: [home]", "steps[1].parallel: expected steps by the name of an arm"),
-    ("- any: [gripper_clear]", "steps[1]: 'any' can stand among conditions only"),
+    ("- any: [gripper_clear]", "steps[1]: 'any' stands among conditions only"),
 ]
 
 

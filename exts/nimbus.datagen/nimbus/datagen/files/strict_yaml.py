@@ -1,4 +1,4 @@
-"""Files people write: YAML read strictly, with every mistake said in one line that gives its place.
+"""Strict YAML for files written by users; every error is one line with its location.
 
 The data follow YAML 1.2: only ``true`` and ``false`` are booleans (``on``, ``yes`` and ``12:30`` are text), ``1e-3`` is
 a number. Lists become tuples, so that models can be strict and frozen.
@@ -24,7 +24,7 @@ from nimbus.datagen.files.validation_errors import FieldError, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
 Keys = tuple[str | int, ...]
-"""Where a value is: keys and list indices from the top of the file."""
+"""Location of a value: keys and list indices from the top of the file."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 """An identifier in a file."""
@@ -38,7 +38,7 @@ _SHORT = 10_000
 
 
 class StrictModel(BaseModel):
-    """Base of what files are validated against: frozen, no unknown keys, no silent conversion. Lists are tuples."""
+    """Base of file models: frozen, no unknown keys, no silent conversion; lists are tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -73,18 +73,18 @@ class Document:
     keys: dict[Keys, Position] = field(repr=False)
 
     def position(self, keys: Keys) -> Position:
-        """Where a value stands; for one that is not in the file, where the nearest value around it stands."""
+        """Return the position of a value; for a missing one, that of the nearest enclosing value."""
         while keys and keys not in self.values:
             keys = keys[:-1]
         return self.values.get(keys, Position(1, 1))
 
     def where(self, keys: Keys, *, at_key: bool = False) -> str:
-        """The place of the value (or of the key) at ``keys``: ``file:line:column: field``."""
+        """Return the location of the value (or of the key) at ``keys``: ``file:line:column: field``."""
         place = (self.keys.get(keys) if at_key else None) or self.position(keys)
         return f"{self.name}:{place.line}:{place.column}" + (f": {dotted(keys)}" if keys else "")
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
-        """An error about the value (or the key) at ``keys``, ready to raise."""
+        """Return an error about the value (or the key) at ``keys``, ready to raise."""
         return InputError(what, where=self.where(keys, at_key=at_key), instead=instead)
 
     def validate(self, model: type[Model], *, data: Any = None, at: Keys = (), context: Any = None) -> Model:
@@ -92,12 +92,12 @@ class Document:
 
         Args:
             model: The pydantic model.
-            data: What to validate instead of the document's own data, for example a short form written out.
-            at: Where ``data`` stands in the document.
+            data: Data to validate instead of the document's own, for example an expanded short form.
+            at: Location of ``data`` in the document.
             context: Passed to the model's validators.
 
         Raises:
-            InputError: The first mistake in the file, in one line.
+            InputError: The first error in the file, in one line.
         """
         data = self.data if data is None else data
         try:
@@ -117,7 +117,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader whose plain scalars mean what YAML 1.2 says."""
+    """Loader whose plain scalars follow YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
@@ -225,7 +225,7 @@ class _Builder:
 
 
 def _is_text(letter: str) -> bool:
-    """Whether it is no control character (line breaks and tabs aside) and no half of a surrogate pair."""
+    """Return True unless it is a control character (line breaks and tabs aside) or half of a surrogate pair."""
     return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
 
@@ -234,7 +234,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 _compose_once = lru_cache(maxsize=128)(_compose)
-"""The same; a form asks for the same text and the same values again at every key that is pressed."""
+"""Cached form, because a form parses the same text and values at every key press."""
 
 
 def parse(text: str, name: str) -> Document:
@@ -274,7 +274,7 @@ def read(path: Path | str) -> Document:
     """Read and parse a YAML file.
 
     Raises:
-        InputError: No such file, not a text, or what ``parse`` refuses.
+        InputError: The file is missing, not a text, or refused by ``parse``.
     """
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""URDF: reading it, what it says about its joints, and putting one together from several."""
+"""URDF files: reading, joint properties, and assembly of several into one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nimbus.datagen.robots.robot import Piece
 Element = ElementTree.Element
 
 SPEED = {"revolute": 2.0, "prismatic": 0.2}
-"""[rad/s, m/s] Of a joint whose model does not say how fast it may move."""
+"""Speed of a joint without one in its model [rad/s, m/s]."""
 EFFORT = 50.0
-"""[N m, N] Of a joint whose model does not say how strong it is."""
+"""Effort of a joint without one in its model [N m, N]."""
 
 _DEEPEST = 40
 """Elements in each other; a URDF has five."""
@@ -57,7 +57,7 @@ def package_folder(package: str) -> Path:
 
 
 def piece_path(piece: Piece, *, robot: str) -> Path:
-    """The URDF file of a piece; of an MJCF file the one that it is converted to.
+    """Return the URDF file of a piece; for an MJCF file, the converted one.
 
     Raises:
         InputError: There is none.
@@ -69,7 +69,7 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
 
 
 def model_path(piece: Piece, *, robot: str) -> Path:
-    """The URDF or MJCF file of a piece.
+    """Return the URDF or MJCF file of a piece.
 
     Raises:
         InputError: There is none.
@@ -83,10 +83,10 @@ def model_path(piece: Piece, *, robot: str) -> Path:
 
 
 def read_urdf(path: Path) -> Element:
-    """The root element of a URDF.
+    """Return the root element of a URDF.
 
     Raises:
-        InputError: It is none.
+        InputError: The file is not a URDF.
     """
     check_regular(path, limit=TEXT_BYTES)
     depth = 0
@@ -113,9 +113,9 @@ def read_urdf(path: Path) -> Element:
 
 
 def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
-    """One URDF of all pieces, each fixed to a link of an earlier one, or to the base.
+    """Assemble the URDF of all pieces, each fixed to a link of an earlier one, or to the base.
 
-    Mesh files are named absolutely, so that the result can lie anywhere.
+    Mesh paths are absolute, so that the result can be stored anywhere.
     """
     pieces = tuple(pieces)
     whole = Element("robot", name=re.sub(r"\W", "_", robot))
@@ -135,7 +135,7 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
 
 
 def _taken(root: Element, piece: Piece, path: Path) -> Element:
-    """What a piece takes of its URDF, with its prefix."""
+    """Return the elements that a piece contributes, with its prefix."""
     root = copy.deepcopy(root)
     children = {child_of(joint): joint for joint in root.findall("joint")}
     if piece.root:
@@ -169,12 +169,12 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
 
 
 def is_unlimited(joint: Element) -> bool:
-    """Whether a joint turns, and the URDF does not say how far."""
+    """Return True for a rotating joint without limits."""
     return joint.get("type") == "continuous" or (joint.get("type") == "revolute" and range_of(joint) is None)
 
 
 def _limit_turns(joint: Element) -> None:
-    """A joint without limits gets two turns: planners need some."""
+    """Limit an unlimited joint to two turns, because planners need limits."""
     limit = joint.find("limit")
     if limit is None:
         limit = ElementTree.SubElement(joint, "limit")
@@ -184,7 +184,7 @@ def _limit_turns(joint: Element) -> None:
 
 
 def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
-    """Whether a link hangs on another, given the joint above each link."""
+    """Return True if a link is a descendant of another, given the joint above each link."""
     while link in children:
         link = parent_of(children[link])
         if link == root:
@@ -193,7 +193,7 @@ def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
 
 
 def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
-    """Where a mesh lies: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
+    """Return the path of a mesh: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
     name, _, inside = filename.removeprefix("package://").partition("/")
     if not filename.startswith("package://"):
         return urdf.parent / filename.removeprefix("file://")
@@ -246,7 +246,7 @@ def _numbers(text: str) -> FloatArray:
 
 
 def origin_of(element: Element) -> FloatArray:
-    """The (4, 4) pose of a URDF element."""
+    """Return the (4, 4) pose of a URDF element."""
     origin, matrix = element.find("origin"), np.eye(4)
     if origin is not None:
         roll, pitch, yaw = _numbers(origin.get("rpy", "0 0 0"))
@@ -268,12 +268,12 @@ def axis_of(joint: Element) -> FloatArray:
 
 
 def parent_of(joint: Element) -> str:
-    """The link that a joint hangs on."""
+    """Return the parent link of a joint."""
     return _linked(joint, "parent")
 
 
 def child_of(joint: Element) -> str:
-    """The link that a joint moves."""
+    """Return the child link of a joint."""
     return _linked(joint, "child")
 
 
@@ -290,26 +290,26 @@ def _linked(joint: Element, tag: str) -> str:
 
 
 def limit_of(joint: Element, name: str) -> float | None:
-    """A joint's ``lower``, ``upper``, ``velocity`` or ``effort``, when the URDF gives it."""
+    """Return a joint's ``lower``, ``upper``, ``velocity`` or ``effort``, if the URDF gives it."""
     limit = joint.find("limit")
     text = None if limit is None else limit.get(name)
     return None if text is None else float(text)
 
 
 def range_of(joint: Element) -> tuple[float, float] | None:
-    """Lowest and highest position of a joint [rad, m]; an end that the URDF leaves out is 0, as it says."""
+    """Return lowest and highest position of a joint [rad, m]; an omitted bound is 0, the URDF default."""
     lower, upper = limit_of(joint, "lower"), limit_of(joint, "upper")
     return None if lower is None and upper is None else (lower or 0.0, upper or 0.0)
 
 
 def speed_of(joint: Element) -> float:
-    """How fast a joint may move [rad/s, m/s]."""
+    """Return the speed limit of a joint [rad/s, m/s]."""
     speed = limit_of(joint, "velocity")
     return SPEED["prismatic" if joint.get("type") == "prismatic" else "revolute"] if speed is None else speed
 
 
 def effort_of(joint: Element) -> float:
-    """The largest torque or force of a joint [N m, N]."""
+    """Return the torque or force limit of a joint [N m, N]."""
     effort = limit_of(joint, "effort")
     return EFFORT if effort is None else effort
 
