@@ -18,6 +18,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.credits import AssetCredit
+    from nimbus.datagen.episode.meaning import TaskMeaning
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -125,6 +126,7 @@ def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> 
         collection=spec.collection,
         task_text=task.text,
         credits=_credits(task, context),
+        meaning=_meaning(task, context),
         reach=_reach(task, context),
     )
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
@@ -224,6 +226,14 @@ def _credits(task: Task, context: RunContext) -> dict[str, AssetCredit]:
 
     assets = assets_of(context)
     return credits_of(task, assets.libraries) if assets else {}
+
+
+def _meaning(task: Task, context: RunContext) -> TaskMeaning | None:
+    from nimbus.datagen.load.meaning import meaning_of
+    from nimbus.datagen.load.scene_loader import assets_of
+
+    assets = assets_of(context)
+    return meaning_of(task, assets.libraries) if assets else None
 
 
 def _reach(task: Task, context: RunContext) -> dict[str, Any]:

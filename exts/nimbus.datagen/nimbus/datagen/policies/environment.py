@@ -17,7 +17,7 @@ from nimbus.datagen.execute.interpreter import TaskJudge, task_scope
 from nimbus.datagen.execute.observed_scene import ObservedScene
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.policies.features import SceneFeatures
-from nimbus.datagen.policies.policy import Needs, PolicyObservation, PolicyTask
+from nimbus.datagen.policies.policy import STILL, Needs, PolicyObservation, PolicyTask
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
@@ -29,6 +29,8 @@ HOLD = 3
 """Steps in a row in which the task must be done: success in passing is none."""
 _MOVED = 0.02
 """[m] An object that was lifted or carried so far has been moved."""
+_STIRRED = 0.01
+"""[rad or m] Way of an arm joint from which on its arm has moved; one that is held sags by less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,7 @@ class Environment:
         scope = task_scope(self.task, self.scene, physical)
         self._judge = TaskJudge(self.scene, scope)
         self._done_for = 0
+        self._start_posture, self._is_still = simulation.joint_positions(), True
         self._pictures_loaded = False
         return self.observe()
 
@@ -177,6 +180,7 @@ class Environment:
             detail = "a position, velocity or acceleration is not finite"
             failure = Outcome(success=False, reason=Reason.UNSTABLE, detail=detail)
             return StepResult(is_success=False, failure=failure, is_stable=False)
+        self._is_still = self._is_still and not self._has_stirred()
         failure = self.judge()
         self._done_for = self._done_for + 1 if failure is None else 0
         return StepResult(is_success=self._done_for >= HOLD, failure=failure)
@@ -192,8 +196,20 @@ class Environment:
 
     @property
     def activity(self) -> str:
-        """Present activity of the hands: reach, touch, hold, or after when one was moved and none is held."""
-        return self._activity()[1]
+        """Present activity of the hands: reach, touch, hold, or after when one was moved and none is held.
+
+        ``still`` where no arm has moved since the start.
+        """
+        return STILL if self._is_still else self._activity()[1]
+
+    def _has_stirred(self) -> bool:
+        way = np.abs(self.simulation.joint_positions() - self._start_posture)
+        return bool(way[self._arm_columns].max() > _STIRRED)
+
+    @cached_property
+    def _arm_columns(self) -> list[int]:
+        robot = self.assets.robot
+        return [robot.joint_names.index(name) for one in robot.arms for name in one.arm.joints]
 
     def _activity(self) -> tuple[str, str]:
         """Return the object that the robot handles, and the activity: reach, touch, hold or release."""

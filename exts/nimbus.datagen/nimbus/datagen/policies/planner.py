@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Self
 
+import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.arrays import FloatArray
@@ -17,7 +19,10 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import (
+    ANSWER_SPREAD,
+    ASKED_AGAIN,
     DEFAULT_LIMIT,
+    STILL,
     Policy,
     PolicyEpisode,
     PolicyFault,
@@ -163,7 +168,11 @@ def roll_out(
     signals.begin(environment.simulation)
     seed = int(layout.key.generator("policy").integers(2**31))
     episode = PolicyEpisode(key=layout.key, instruction=layout.visual.instruction, seed=seed)
+    statistics = {}
     try:
+        if layout.key.index % ASKED_AGAIN == 0:
+            spread = _answer_spread(environment, policy, signals, episode)
+            statistics = {ANSWER_SPREAD: np.array([spread])}
         policy.reset(episode)
         outcome = _act(environment, policy, signals, execute=execute, limit=limit)
     except PolicyFault as fault:
@@ -171,7 +180,17 @@ def roll_out(
     except WildAction as wild:
         phase = environment.activity
         outcome = Outcome(success=False, phase=phase, reason=Reason.WILD_ACTION, detail=str(wild))
-    return environment.finish(outcome)
+    return replace(environment.finish(outcome), plan_statistics=statistics)
+
+
+def _answer_spread(environment: Environment, policy: Policy, signals: RobotSignals, episode: PolicyEpisode) -> float:
+    """Ask a policy twice, from one seed; the largest difference between its next actions."""
+    answers = []
+    for _ in range(2):
+        policy.reset(episode)
+        answers.append(_ask(environment, policy, signals, execute=1))
+    one, other = answers
+    return float(np.abs(one - other).max())
 
 
 def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int, limit: int) -> Outcome:
@@ -184,7 +203,7 @@ def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
             if not result.is_stable and failure:
                 return failure
             if result.is_success:
-                return Outcome(success=True)
+                return Outcome(success=True, phase=STILL if environment.activity == STILL else "")
     detail = f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done for a moment only"
     return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 

@@ -45,6 +45,7 @@ class PythonPolicy(Policy):
         self.needs, self.view = getattr(made, "needs", Needs()), getattr(made, "view", None)
         self.identity = getattr(made, "identity", "") or file_identity(path)
         self.limit, self.horizon = int(getattr(made, "limit", 0)), int(getattr(made, "horizon", 0))
+        self.trained_layouts = getattr(made, "trained_layouts", {})
 
     def begin_task(self, task: PolicyTask) -> None:
         """Pass the conventions on, where the policy asks for them."""

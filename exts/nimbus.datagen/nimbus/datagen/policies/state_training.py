@@ -14,9 +14,9 @@ from nimbus.datagen.episode.trajectory import DISTURBED, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit
-from nimbus.datagen.policies.policy import TIMES_LONGEST
+from nimbus.datagen.policies.policy import TIMES_LONGEST, layout_source
 from nimbus.datagen.policies.state_policy import StatePolicy, posture_part, state_vector
-from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
+from nimbus.datagen.policies.trained_policy import TrainedSettings, group_layouts, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_single_task_info
@@ -74,6 +74,7 @@ class Demonstrations:
         features: SceneFeatures | None = None
         settings: TrainedSettings | None = None
         inputs, targets, episodes, longest = [], [], [], 0
+        layouts: list[tuple[str, int]] = []
         for number, path in enumerate(paths):
             with EpisodeFile(path) as episode:
                 layout, trajectory = episode.layout(), episode.trajectory()
@@ -105,12 +106,14 @@ class Demonstrations:
             targets.append((trajectory.actions[ahead] - posture[:, None])[kept])
             episodes.append(np.full(kept.sum(), number))
             longest = max(longest, count)
+            key = layout.key
+            layouts.append((layout_source(key.task, key.split, key.seed), key.index))
         assert settings is not None
         return cls(
             inputs=np.concatenate(inputs),
             targets=np.concatenate(targets),
             episodes=np.concatenate(episodes),
-            settings=replace(settings, limit=TIMES_LONGEST * longest),
+            settings=replace(settings, limit=TIMES_LONGEST * longest, trained_layouts=group_layouts(layouts)),
         )
 
 

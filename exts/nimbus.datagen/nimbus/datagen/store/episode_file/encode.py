@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
 from nimbus.datagen.episode.observation import ARRAYS, CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
+from nimbus.datagen.episode.trajectory import RelationSpan, SkillSegment, Trajectory
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.random_streams import RUN
@@ -109,6 +109,8 @@ class EpisodeEncoder:
         self._attributes(layout, trajectory)
         self._trajectory(trajectory)
         self._skills(trajectory.segments, trajectory.step_count)
+        if trajectory.scene_graph is not None:
+            self._scene_graph(trajectory.scene_graph)
         if labels is not None:
             self._labels(labels)
         self._text("instruction", layout.visual.instruction)
@@ -210,6 +212,13 @@ class EpisodeEncoder:
         self._array("skills/stop", np.array([segment.stop for segment in segments], dtype=np.int64))
         for column in ("skill", "target", "phase"):
             self._texts(f"skills/{column}", [getattr(segment, column) for segment in segments])
+
+    def _scene_graph(self, spans: tuple[RelationSpan, ...]) -> None:
+        for column in ("start", "stop"):
+            values = np.array([getattr(span, column) for span in spans], dtype=np.int64)
+            self._array(f"scene_graph/{column}", values)
+        for column in ("relation", "object", "target"):
+            self._texts(f"scene_graph/{column}", [getattr(span, column) for span in spans])
 
     def _labels(self, labels: Labels) -> None:
         self._texts("labels/instance_names", labels.instance_names)
