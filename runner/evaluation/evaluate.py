@@ -61,8 +61,8 @@ class EvaluationRequest:
         """Return the request with the policy's identity and view, and its step limit if none is given.
 
         Raises:
-            InputError: There is no such policy, its answers are shorter than the executed chunk, it was trained with other
-                conventions than the task's, or the layouts come from another task.
+            InputError: There is no such policy, its answers are shorter than the executed chunk, it was trained with
+                other conventions than the task's, or the layouts come from another task.
         """
         if self.policy == DEMONSTRATOR and self.trained_on:
             raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")

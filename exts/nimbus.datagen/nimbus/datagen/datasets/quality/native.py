@@ -83,13 +83,8 @@ class NativeView:
             yield fail("counts", "dataset.json", what)
         inside = DatasetPaths(self._folder)
         for attempt in self._stored:
-<<<<<<< HEAD
-            if not attempt.is_in(self._folder):
-                yield fail("files", attempt.path, "missing, or its size differs from the ledger")
-=======
             if not has_files(self._folder, attempt):
-                yield fail("files", attempt.path, "missing, or not as large as the ledger says")
->>>>>>> main
+                yield fail("files", attempt.path, "missing, or its size differs from the ledger")
             try:
                 for path in attempt.files:
                     inside.path(path)
