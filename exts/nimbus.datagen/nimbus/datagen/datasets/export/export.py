@@ -39,6 +39,8 @@ FORMATS = {
     "robomimic": "robomimic",
     "aloha": "aloha",
     "shards": "tar_shards",
+    "vln-n1": "vln_n1",
+    "r2r-ce": "r2r_ce",
 }
 """Module by name of the format."""
 _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
