@@ -21,7 +21,7 @@ LEVELS = wp.constant(12)
 """Largest number of sizes a texture is kept in."""
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
-SEAM = wp.constant(0.03)
+SEAM = wp.constant(0.02)
 """[m] Height above a place at which what is near it is looked for: seams are as wide."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of that table."""

@@ -10,7 +10,7 @@ from nimbus.datagen.render.raytracer.shading import lowest
 
 wp.set_module_options({"enable_backward": False})
 
-_SEAM_DEPTH = wp.constant(0.65)
+_SEAM_DEPTH = wp.constant(0.75)
 """Share of the light from all sides that is missing where two things touch."""
 
 
