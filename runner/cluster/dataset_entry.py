@@ -75,7 +75,7 @@ class DatasetEntry:
         Args:
             reports: Node and report.
             infos: ``dataset.json`` of nodes, by name.
-            balance: Is told of what is settled.
+            balance: Receives what is settled.
             now: [s] of the monotonic clock.
 
         Raises:
@@ -118,7 +118,7 @@ class DatasetEntry:
         try:
             self.dataset.flush()
         except StorageError:
-            return  # the next commit meets it, and says so
+            return  # the next commit meets it and reports it
 
     def close(self, state: str, startup_seconds: float) -> None:
         """Enter how the run ended, and close the dataset."""

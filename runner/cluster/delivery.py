@@ -39,7 +39,7 @@ class EpisodeUploader(Protocol):
             folder: Dataset of the node's cell.
 
         Returns:
-            The place of the files, for the report; empty where their names say it.
+            The place of the files, for the report; empty where their names are enough.
 
         Raises:
             StorageError: The place cannot be written now; the same call may be tried again.

@@ -24,16 +24,16 @@ from nimbus.runner.cluster.messages import (
     GiveBack,
     Join,
     Joined,
+    JoinRefused,
     Leased,
+    LeaseRequest,
     Leave,
-    Pull,
-    Refused,
+    NoLease,
     Report,
     Reported,
     Request,
     Unknown,
     Vote,
-    Wait,
 )
 
 _POLL = 1.0
@@ -46,7 +46,7 @@ Reply = Callable[[Answer], None]
 
 
 @dataclass
-class _Waiting:
+class _ReportQueue:
     """Reports that wait for the next commit."""
 
     reports: list[tuple[Report, Reply]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Head:
         """Reason of the last node that left because it can do nothing; empty once another joins."""
         self._entries = entries
         self._tasks = {task.name: task for task in job.tasks}
-        self._waiting = _Waiting()
+        self._waiting = _ReportQueue()
         self._drained: dict[str, str] = {}
         """Why a node is to leave, by name."""
         self._is_stopping = ""
@@ -98,9 +98,9 @@ class Head:
             if not self._waiting.reports:
                 self._waiting.since = now
             self._waiting.reports.append((request, reply))
-            self.status.heard(request.node, now)
+            self.status.note_message(request.node, now)
         else:
-            self.status.heard(request.node, now)
+            self.status.note_message(request.node, now)
             reply(self._answer(request, now))
 
     def commit_due(self, now: float) -> bool:
@@ -111,7 +111,7 @@ class Head:
 
     def commit(self, now: float) -> None:
         """Enter all reports that wait, durable when they are answered."""
-        reports, self._waiting = self._waiting.reports, _Waiting()
+        reports, self._waiting = self._waiting.reports, _ReportQueue()
         for name, entry in self._entries.items():
             infos = {report.node: report.info for report, _ in reports if report.info}
             mine = [(report.node, each) for report, _ in reports for each in report.episodes if each.group == name]
@@ -159,14 +159,14 @@ class Head:
         if line := self._misfit(request):
             self.failure = f"node {request.node}: {line}"
             self.status.tell(f"node {request.node}: refused: {line}", kind="fault")
-            return Refused(line=line)
+            return JoinRefused(line=line)
         fits = [name for name, task in self._tasks.items() if not task.needs.lacking(request.capabilities)]
         if not fits:
             needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
             lacks = "; ".join(f"{name}: {what}" for name, what in needs.items())
             self.failure = f"node {request.node} lacks {lacks}"
             self.status.tell(self.failure, kind="fault")
-            return Refused(line=f"lacks {lacks}")
+            return JoinRefused(line=f"lacks {lacks}")
         if self._drained.pop(request.node, None) and request.node in self.balance.nodes:
             self.balance.leave(request.node)
         self.balance.join(request.node, request.slots, now, groups=fits)
@@ -197,12 +197,12 @@ class Head:
     def _answer(self, request: Request, now: float) -> Answer:
         balance, node = self.balance, request.node
         match request:
-            case Pull(idle=idle, ahead=ahead):
+            case LeaseRequest(idle=idle, ahead=ahead):
                 if self._is_stopping or node in self._drained or balance.done:
                     return Finished(why=self._is_stopping or self._drained.get(node, ""))
                 lease = balance.pull(node, idle, now, ahead=ahead)
                 if lease is None:
-                    return Wait(seconds=_POLL)
+                    return NoLease(seconds=_POLL)
                 self.status.leased(lease)
                 return Leased(number=lease.number, group=lease.group, indices=lease.indices)
             case Beat(held=held, reading=reading):

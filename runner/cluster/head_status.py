@@ -21,7 +21,7 @@ _MOST_GONE = 50
 
 
 @dataclass
-class _Node:
+class _ListedNode:
     status: NodeStatus
     joined: float
     """[s] of the monotonic clock"""
@@ -40,7 +40,7 @@ class HeadStatus:
     def __init__(self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None) -> None:
         self.progress = progress
         self._prices = dict(price_per_hour or {})
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, _ListedNode] = {}
         self._leases = self._lost = 0
         self._faults: Counter[str] = Counter()
 
@@ -55,19 +55,19 @@ class HeadStatus:
             price_class=request.price_class,
             stored=known.status.stored if known else 0,
         )
-        self._nodes[request.node] = _Node(status, known.joined if known and not known.left else now, now)
+        self._nodes[request.node] = _ListedNode(status, known.joined if known and not known.left else now, now)
         self.tell(f"node {request.node} on {request.host}: {request.slots} slots", kind="workers")
         if abs(request.clock - time.time()) > _CLOCK:
             what = f"its clock differs by {request.clock - time.time():.0f} s; times in the ledger are its own"
             self.tell(f"node {request.node}: {what}", kind="fault")
 
-    def heard(self, name: str, now: float) -> None:
+    def note_message(self, name: str, now: float) -> None:
         """Note that a message of a node came."""
         if node := self._nodes.get(name):
             node.last_beat = now
 
     def read(self, name: str, reading: NodeReading) -> None:
-        """Note what a node said of itself."""
+        """Note the state that a node reports."""
         if node := self._nodes.get(name):
             node.status = replace(
                 node.status,
@@ -129,7 +129,7 @@ class HeadStatus:
         slots = sum(node.slots for node in nodes if node.state not in ("gone", "failed"))
         self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
 
-    def _current(self, node: _Node, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:
+    def _current(self, node: _ListedNode, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:
         record = balance.nodes.get(node.status.name)
         if record is None:
             return node.status

@@ -16,7 +16,7 @@ _MOST_CLASSES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needs:
+class NodeNeeds:
     """Resources that a task needs free on a node."""
 
     simulator: str = "newton"
@@ -63,7 +63,7 @@ class JobTask:
     """Cell of the task; its folder is that of the dataset."""
     origin: Origin
     priority: int = 0
-    needs: Needs = field(default_factory=Needs)
+    needs: NodeNeeds = field(default_factory=NodeNeeds)
     count_draws: tuple[CountDraw, ...] = ()
 
     @property

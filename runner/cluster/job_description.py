@@ -12,7 +12,7 @@ import nimbus
 from nimbus.datagen.errors import BUG, Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
-from nimbus.runner.cluster.job import CountDraw, JobTask, Needs
+from nimbus.runner.cluster.job import CountDraw, JobTask, NodeNeeds
 from nimbus.runner.system.output import write_error
 
 
@@ -25,7 +25,7 @@ class TaskDescription:
     error: Diagnostic | None = None
 
 
-def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: Needs | None = None) -> JobTask:
+def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: NodeNeeds | None = None) -> JobTask:
     """Load and check a task as a cell does, and describe it.
 
     Raises:
@@ -46,7 +46,7 @@ def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: Needs 
     found = from_json(TaskDescription, done.stdout.splitlines()[-1])
     if found.error or found.origin is None:
         raise InputError.from_diagnostic(found.error or Diagnostic(what="no description of the task"))
-    needs = needs or Needs(simulator=spec.simulator, engine=spec.planner)
+    needs = needs or NodeNeeds(simulator=spec.simulator, engine=spec.planner)
     return JobTask(
         name=name, spec=spec, origin=found.origin, priority=priority, needs=needs, count_draws=found.count_draws
     )

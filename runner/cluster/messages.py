@@ -60,7 +60,7 @@ class Join(Struct, tag="join"):
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
 
 
-class Pull(Struct, tag="pull"):
+class LeaseRequest(Struct, tag="pull"):
     """Request for a lease."""
 
     node: str
@@ -152,7 +152,7 @@ class Joined(Struct, tag="joined"):
     tasks: tuple[CellTask, ...]
 
 
-class Refused(Struct, tag="refused"):
+class JoinRefused(Struct, tag="refused"):
     """The node does not fit; it exits with this line."""
 
     line: str
@@ -166,7 +166,7 @@ class Leased(Struct, tag="leased"):
     indices: tuple[int, ...]
 
 
-class Wait(Struct, tag="wait"):
+class NoLease(Struct, tag="wait"):
     """Nothing for a node now."""
 
     seconds: float
@@ -204,8 +204,8 @@ class Unknown(Struct, tag="unknown"):
     """The head does not know the node: join first."""
 
 
-Request: TypeAlias = Join | Pull | Report | Beat | GiveBack | Vote | Faults | Leave
-Answer: TypeAlias = Joined | Refused | Leased | Wait | Finished | Reported | Beaten | Done | Unknown
+Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | Leave
+Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Done | Unknown
 
 _encode = msgspec.json.Encoder().encode
 _requests = msgspec.json.Decoder(Request)

@@ -27,17 +27,17 @@ from nimbus.runner.cluster.messages import (
     GiveBack,
     Join,
     Joined,
+    JoinRefused,
     Leased,
+    LeaseRequest,
     Leave,
     NodeReading,
-    Pull,
-    Refused,
+    NoLease,
     Report,
     Reported,
     Request,
     Unknown,
     Vote,
-    Wait,
 )
 from nimbus.runner.cluster.node_cell import CellResult, NodeCell
 from nimbus.runner.cluster.outbox import Outbox
@@ -160,7 +160,7 @@ class NodeAgent:
                 capabilities=read_capabilities(),
             )
         )
-        if isinstance(answer, Refused):
+        if isinstance(answer, JoinRefused):
             sys.stderr.write(f"node {options.node}: {answer.line}\n")
             return False
         if isinstance(answer, Joined):
@@ -229,14 +229,14 @@ class NodeAgent:
         idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
         if not ahead:
             return
-        answer = self._ask(Pull(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
+        answer = self._ask(LeaseRequest(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
         match answer:
             case Leased():
                 self._last_lease = now
                 self._held[answer.group].queued.extend((index, answer.number) for index in answer.indices)
             case Finished():
                 self._leaving = answer.why or "done"
-            case Wait():
+            case NoLease():
                 self._next["pull"] = now + (answer.seconds if idle else 2 * answer.seconds)
             case _:
                 self._next["pull"] = now + _RETRY

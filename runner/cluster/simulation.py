@@ -120,7 +120,7 @@ class SimulatedRun:
 
 
 @dataclass(slots=True)
-class _Node:
+class _SimulatedNode:
     name: str
     slots: int
     speed: float
@@ -161,7 +161,7 @@ class Simulation:
         self._count = self._leases = self._deaths = self._settled = self._doubled = self._born = 0
         self._now = self._head_free = self._lost = self._capacity = self._node_seconds = self._last = 0.0
         self._useful = sum(float(np.sum(list(group))) for group in costs.values())
-        self._nodes: list[_Node] = []
+        self._nodes: list[_SimulatedNode] = []
         for slots in nodes:
             late = self._random.random() < self._conditions.late_share
             begin = self._random.uniform(0.0, self._conditions.late_by) if late else 0.0
@@ -197,7 +197,7 @@ class Simulation:
         self._count += 1
         heapq.heappush(self._events, (when, self._count, event))
 
-    def _message(self, node: _Node, then: Callable[[], None]) -> None:
+    def _message(self, node: _SimulatedNode, then: Callable[[], None]) -> None:
         """Send a message to the head, which takes one after the other; a node that is cut off sends it later."""
         if self._now < node.cut_until:
             self._at(node.cut_until, lambda: self._message(node, then))
@@ -205,14 +205,14 @@ class Simulation:
         self._head_free = max(self._head_free, self._now) + self._conditions.head_busy
         self._at(self._head_free + self._conditions.round_trip, then)
 
-    def _make(self, slots: int, speed: float | None = None) -> _Node:
+    def _make(self, slots: int, speed: float | None = None) -> _SimulatedNode:
         self._born += 1
         if speed is None:
             is_slow = self._random.random() < self._conditions.slow_share
             speed = self._conditions.slow_speed if is_slow else 1.0
-        return _Node(f"n{self._born}", slots, speed, self._now, free=slots)
+        return _SimulatedNode(f"n{self._born}", slots, speed, self._now, free=slots)
 
-    def _bear(self, node: _Node) -> None:
+    def _bear(self, node: _SimulatedNode) -> None:
         node.born = self._now
         self._nodes.append(node)
         if math.isfinite(self._conditions.mean_life):
@@ -224,18 +224,18 @@ class Simulation:
     def _next_partition(self) -> float:
         return self._random.exponential(3600.0 / self._conditions.partitions)
 
-    def _cut(self, node: _Node) -> None:
+    def _cut(self, node: _SimulatedNode) -> None:
         if node.is_alive:
             node.cut_until = self._now + self._conditions.partition_seconds
             self._at(node.cut_until + self._next_partition(), lambda: self._cut(node))
 
-    def _join(self, node: _Node) -> None:
+    def _join(self, node: _SimulatedNode) -> None:
         if node.is_alive:
             self._policy.join(node.name, node.slots, self._now)
             self._beat(node)
             self._pull(node)
 
-    def _die(self, node: _Node) -> None:
+    def _die(self, node: _SimulatedNode) -> None:
         if not node.is_alive:
             return
         node.is_alive = False
@@ -250,7 +250,7 @@ class Simulation:
         self._policy.look(self._now)
         self._at(self._now + 1.0, self._look)
 
-    def _beat(self, node: _Node) -> None:
+    def _beat(self, node: _SimulatedNode) -> None:
         if not node.is_alive:
             return
         if self._now >= node.cut_until:
@@ -260,13 +260,13 @@ class Simulation:
                 self._policy.gave_back(node.name, back, self._now)
         self._at(self._now + _BEAT, lambda: self._beat(node))
 
-    def _pull(self, node: _Node) -> None:
+    def _pull(self, node: _SimulatedNode) -> None:
         if node.is_pulling or not node.is_alive:
             return
         node.is_pulling = True
         self._message(node, lambda: self._answer(node))
 
-    def _answer(self, node: _Node) -> None:
+    def _answer(self, node: _SimulatedNode) -> None:
         node.is_pulling = False
         if not node.is_alive:
             return
@@ -280,7 +280,7 @@ class Simulation:
         elif node.free:
             self._at(self._now + _POLL, lambda: self._pull(node))
 
-    def _fill(self, node: _Node) -> None:
+    def _fill(self, node: _SimulatedNode) -> None:
         while node.free and node.queue:
             item, lease = node.queue.popleft()
             node.free -= 1
@@ -295,7 +295,7 @@ class Simulation:
         if len(node.queue) < node.slots:
             self._pull(node)
 
-    def _end(self, node: _Node, item: Item) -> None:
+    def _end(self, node: _SimulatedNode, item: Item) -> None:
         if not node.is_alive or item not in node.running:
             return
         lease, begin, end = node.running[item]
@@ -303,11 +303,11 @@ class Simulation:
         self._fill(node)
         self._at(self._now + self._conditions.upload, lambda: self._upload(node, item, lease, end - begin))
 
-    def _upload(self, node: _Node, item: Item, lease: int, seconds: float) -> None:
+    def _upload(self, node: _SimulatedNode, item: Item, lease: int, seconds: float) -> None:
         if node.is_alive:
             self._message(node, lambda: self._report(node, item, lease, seconds))
 
-    def _report(self, node: _Node, item: Item, lease: int, seconds: float) -> None:
+    def _report(self, node: _SimulatedNode, item: Item, lease: int, seconds: float) -> None:
         node.running.pop(item, None)
         if self._policy.settled(node.name, lease, *item, self._now, seconds=seconds):
             self._settled += 1
