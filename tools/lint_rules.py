@@ -110,6 +110,7 @@ def check_fixes() -> Iterator[Violation]:
 RULES: dict[str, Callable[[], Iterator[Violation]]] = {
     "docstring-opening": check_openings,
     "word-list": check_words,
+    "docstring-what": check_what,
     "class-name-twice": check_class_names,
     "any-at-seam": check_seams,
     "input-error-without-fix": check_fixes,

@@ -58,7 +58,7 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
     lost = sorted(planned - done - quarantined - failed.keys() - waiting)
     tried = {(attempt.task, attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
     problems = [f"{f'{task}, ' if task else ''}episode {index}: neither stored nor failed" for task, index in lost]
-    problems += [f"{path}: missing, or not as large as the ledger says" for path in missing]
+    problems += [f"{path}: missing, or its size differs from the ledger" for path in missing]
     return Certificate(
         name=ACCOUNTING,
         holds=not problems,

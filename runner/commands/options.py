@@ -163,7 +163,7 @@ class WorkerSplit:
     """Value of ``PxR``: planners and renderers."""
 
     counts: tuple[int, int] | None
-    """None: chosen from the number of cores."""
+    """Planners and renderers; None to choose by the number of cores."""
 
 
 def worker_split(text: str) -> WorkerSplit:

@@ -144,11 +144,11 @@ def train_state_policy(
     """Clone demonstrations.
 
     Args:
-        data: What is cloned.
-        settings: Size of the network and course of the training.
-        row_weights: (N,) how much each row counts; all alike when not given.
-        start: Weights to go on from.
-        report: Called with the step and its loss now and then.
+        data: Demonstrations.
+        settings: Size of the network and schedule of the training.
+        row_weights: (N,) weight of each row; equal by default.
+        start: Initial weights.
+        report: Called occasionally with the step and its loss.
 
     Returns:
         The weights, see :mod:`nimbus.datagen.policies.perceptron`.
