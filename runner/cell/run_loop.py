@@ -167,7 +167,7 @@ class RunLoop:
         """Stop handing out work; work in progress may finish."""
         if self._drained_at is None:
             self._drained_at = now
-            self.progress.activity("stopping after what is under way")
+            self.progress.activity("stopping after the work in progress")
 
     def fork_server_ready(self, fork_server: Channel) -> None:
         """Accept the fork server's channel once its kernels are compiled."""

@@ -92,7 +92,9 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """
     read_info(folder)
     if (folder / FILE_NAME).is_dir():
-        raise InputError("a folder stands where the certificates go", where=str(folder / FILE_NAME), instead="move it")
+        raise InputError(
+            "a folder has the name of the certificates' file", where=str(folder / FILE_NAME), instead="move it"
+        )
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():

@@ -145,7 +145,7 @@ ShardSize = Annotated[
     ),
 ]
 NewFolder = Annotated[
-    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of what is written", show_default=False)
+    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of the output", show_default=False)
 ]
 
 

@@ -134,9 +134,9 @@ def test_a_pipe_among_the_files_is_not_waited_for(v30: Path, name: str) -> None:
     path.unlink()
     os.mkfifo(path)
     assert any(finding.is_certain for finding in check(open_lerobot(v30)))
-    with pytest.raises(InputError, match="no regular file|missing"):
+    with pytest.raises(InputError, match="not a regular file|missing"):
         open_set(v30)
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         train(v30)
 
 

@@ -120,7 +120,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
+        raise StorageError(f"cannot write: {error}", where=str(path), instead="free space on this disk") from error
     except sqlite3.DatabaseError as error:
         raise _damaged(path, error) from error
 
