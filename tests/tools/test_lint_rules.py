@@ -55,9 +55,10 @@ def test_grown_count_fails(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "docstring-opening: 2 in skills, at most 1" in capsys.readouterr().out
 
 
-def test_what_in_docstring_is_counted(write):
-    write('"""Name of what it is."""\n')
-    assert [line for _, line, _ in lint_rules.check_what()] == [1]
+def test_what_beyond_its_rate_is_found(write, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lint_rules, "relative", lambda path: "skills/made.py")
+    write('"""Name of what it is."""\ndef run():\n    """Do what it asks."""\n')
+    assert [line for _, line, _ in lint_rules.check_what()] == [3]
 
 
 def test_argument_name_is_no_prose(write):
