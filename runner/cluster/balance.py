@@ -1,8 +1,8 @@
-"""Balance of a job over nodes: fenced leases, recall, copies, and what nodes report. Pure: time is an argument.
+"""Balance of a job over nodes: fenced leases, recall, copies, and reports of nodes. Pure: time is an argument.
 
-Nodes pull. A lease holds as many episodes as the node's slots do in a share of what is left, at most 30 s, the longest
-first, from the context that the node has loaded. At the end, what no node has begun is recalled, and what is late is
-copied to an idle node: the first result counts, and equal inputs make equal results.
+Nodes pull. A lease holds as many episodes as the node's slots do in a share of the remaining work, at most 30 s, the
+longest first, from the context that the node has loaded. At the end, episodes that no node has begun are recalled,
+and late ones are copied to an idle node: the first result counts, and equal inputs make equal results.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 from nimbus.runner.cluster.poison_votes import PoisonVotes
 
 _LEASE_SECONDS = 30.0
-"""[s] of work a slot, at most: what a node that dies holds is made again, and what a slow one holds is waited for."""
+"""[s] Longest expected work of a lease for each slot: that of a lost node is repeated, that of a slow one awaited."""
 _SHARE = 2.0
-"""A lease holds this fraction of the node's share of what is left: guided self-scheduling."""
+"""A lease holds this fraction of the node's share of the remaining work: guided self-scheduling."""
 _SILENCE = 30.0
 """[s] After which the leases of a node without a message go back."""
 _LATE = 1.3
@@ -31,12 +31,12 @@ class Balance:
 
     Args:
         groups: Tasks of the job.
-        states: State of each episode by group, for what earlier runs have settled; all pending when left out.
+        states: State of each episode by group, as earlier runs settled them; all pending by default.
         cost_classes: Cost class of an episode by group; one class when left out.
         epoch: Number of the start of the head.
         lease_seconds: [s] of work a slot that a lease holds at most.
-        has_recall: Recall what is not begun when a node is idle.
-        has_copies: Copy what is late to idle nodes.
+        has_recall: Recall episodes that are not begun when a node is idle.
+        has_copies: Copy late episodes to idle nodes.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Balance:
     # Nodes
 
     def join(self, cell: str, slots: int, now: float, *, groups: Iterable[str] | None = None) -> None:
-        """Take in a node, or one that restarts: what it had before goes back unless its next beat names it."""
+        """Register a node, or one that restarts: its earlier episodes go back unless its next heartbeat names them."""
         known = self.nodes.get(cell)
         record = NodeRecord(cell, slots, None if groups is None else frozenset(groups), last_beat=now)
         if known:
@@ -85,7 +85,7 @@ class Balance:
         self.nodes[cell] = record
 
     def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
-        """Take a sign of life; with all that the node holds, what it does not hold goes back."""
+        """Process a heartbeat; episodes of the node that it does not name go back."""
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
         if held is None:
@@ -99,7 +99,7 @@ class Balance:
                 self._hold(node, item, HeldItem(0, now))
 
     def leave(self, cell: str, *, is_lost: bool = False) -> None:
-        """Forget a node; what it holds goes back."""
+        """Remove a node; its episodes go back."""
         if node := self.nodes.pop(cell, None):
             for item in list(node.holdings):
                 self._release(node, item, is_lost=is_lost)
@@ -109,7 +109,7 @@ class Balance:
         self.nodes[cell].is_draining = True
 
     def look(self, now: float) -> list[str]:
-        """Take back what silent nodes hold; return those that fell silent since the last look."""
+        """Take back the episodes of silent nodes; return the nodes that fell silent since the last call."""
         silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > _SILENCE]
         for node in silent:
             node.is_silent = True
@@ -126,7 +126,7 @@ class Balance:
             cell: The node.
             idle: Slots of it that have nothing to do.
             now: [s]
-            ahead: Further slots that have nothing to do after what they do now; they wait while others are idle.
+            ahead: Further slots without work after their current episode; they wait while others are idle.
         """
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
@@ -185,7 +185,7 @@ class Balance:
         return True
 
     def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
-        """Take back what a node has not begun."""
+        """Take back the episodes that a node has not begun."""
         node = self.nodes[cell]
         node.last_beat = now
         for item in items:
@@ -213,7 +213,7 @@ class Balance:
         self._votes.withdraw(cell)
 
     def try_giving_up(self) -> list[Item]:
-        """Give up what only nodes that are there could make, and all of these gave up; return it."""
+        """Give up episodes that all present nodes able to make them gave up; return these."""
         return [item for item in self._votes.items if self._try_giving_up(item)]
 
     def recall_for(self, count: int, *, by: str = "") -> dict[str, int]:

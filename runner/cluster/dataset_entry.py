@@ -75,7 +75,7 @@ class DatasetEntry:
         Args:
             reports: Node and report.
             infos: ``dataset.json`` of nodes, by name.
-            balance: Receives what is settled.
+            balance: Receives settled episodes.
             now: [s] of the monotonic clock.
 
         Raises:
@@ -114,7 +114,7 @@ class DatasetEntry:
         self.dataset.quarantine(index, range(self.task.spec.variants), evidence=evidence)
 
     def flush(self) -> None:
-        """Write what was deferred, unless the disk is full."""
+        """Write deferred rows, unless the disk is full."""
         try:
             self.dataset.flush()
         except StorageError:

@@ -1,7 +1,7 @@
 """Delivery of episodes from a node to the dataset: the seam at which a shared folder or an object store plugs in.
 
 The node uploads files and reports the rows; the head enters the rows. Uploads are safe to repeat and never overwrite;
-rows are entered by compare-and-set, and what is entered is durable.
+rows are entered by compare-and-set, and entered rows are durable.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class FolderUploader:
 
 
 def _place(source: Path, target: Path) -> None:
-    """Link or copy a file; what an earlier try left is replaced."""
+    """Link or copy a file; a leftover of an earlier try is replaced."""
     remove_file(target)
     try:
         link_file(source, target)
@@ -143,7 +143,7 @@ def _place(source: Path, target: Path) -> None:
 
 
 class FolderEntry:
-    """Enters what nodes have staged in the dataset's own folder.
+    """Enters files that nodes staged in the dataset's own folder.
 
     Args:
         dataset: Opened by this process, which alone writes it.

@@ -63,7 +63,7 @@ class Head:
     Args:
         job: The work.
         entries: Opened dataset of each task, by name.
-        balance: Knows what earlier runs have settled.
+        balance: Balance, with the episodes that earlier runs settled.
         status: Status of the run.
         epoch: Number of the start of the head.
     """
@@ -131,7 +131,7 @@ class Head:
             entry.missing.clear()
 
     def look(self, now: float) -> None:
-        """Do what is due now and then: silent nodes, nodes that fail everything, episodes to be given up."""
+        """Run periodic checks: silent nodes, nodes that fail everything, episodes to be given up."""
         for name in self.balance.look(now):
             self.status.tell(f"node {name}: silent; what it holds goes to others", kind="fault")
         for name in list(self.balance.nodes):

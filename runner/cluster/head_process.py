@@ -31,7 +31,7 @@ _WAIT = 0.02
 _FAREWELL = 15.0
 """[s] Nodes may take to leave once everything is settled."""
 _STOPPING = 60.0
-"""[s] Nodes may take to leave when the head is asked to stop: what is under way ends, and is delivered."""
+"""[s] Longest time for nodes to leave after a request to stop: current episodes end and are delivered."""
 
 
 @dataclass(frozen=True, kw_only=True)

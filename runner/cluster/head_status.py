@@ -1,4 +1,4 @@
-"""Status of a cluster run: nodes, leases and costs beside what the status of any run has."""
+"""Status of a cluster run: the status of a run, with nodes, leases and costs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class NodeNeeds:
     memory_bytes: int = 0
 
     def lacking(self, node: Capabilities) -> str:
-        """Return what a node lacks, in a few words; empty where it has all."""
+        """Return a short list of the needs that a node lacks; empty where it has all."""
         if self.simulator not in node.simulators:
             return f"simulator {self.simulator}"
         if self.engine not in node.engines:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-import nimbus
 from nimbus.datagen.errors import BUG, Diagnostic, InputError
-from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.codec import from_json
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 from nimbus.runner.cluster.job import CountDraw, JobTask, NodeNeeds
+from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.output import write_error
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskDescription:
-    """What the child process found: a description, or an error of the input."""
+    """Result of the child process: a description, or an error of the input."""
 
     origin: Origin | None = None
     count_draws: tuple[CountDraw, ...] = ()
@@ -33,7 +31,7 @@ def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: NodeNe
         SystemExit: Loading crashed; its traceback is shown.
     """
     done = subprocess.run(
-        module_command("nimbus.runner.cluster.job_description"),
+        module_command("nimbus.runner.cluster.describe_job"),
         input=spec.to_text(),
         capture_output=True,
         text=True,
@@ -50,43 +48,3 @@ def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: NodeNe
     return JobTask(
         name=name, spec=spec, origin=found.origin, priority=priority, needs=needs, count_draws=found.count_draws
     )
-
-
-def module_command(module: str, *words: str) -> list[str]:
-    """Return the command that runs a module of this Nimbus."""
-    return [sys.executable, "-P", "-m", module, *words]
-
-
-def module_environment(**more: str) -> dict[str, str]:
-    """Return the environment in which :func:`module_command` finds this Nimbus."""
-    root = str(Path(nimbus.__file__).parents[1])
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))} | more
-
-
-def describe(spec: CellSpec) -> TaskDescription:
-    """Describe a task in this process."""
-    from nimbus.runner.cell.worker.job import load_job
-
-    try:
-        job = load_job(spec)
-    except InputError as error:
-        return TaskDescription(error=error.diagnostic)
-    task = job.context.task
-    groups = task.objects.items() if task else ()
-    draws = (
-        CountDraw(address=("physical", "objects", name, "count"), low=group.count[0], high=group.count[1])
-        for name, group in groups
-        if group.count[0] < group.count[1]
-    )
-    return TaskDescription(origin=job.origin, count_draws=tuple(draws))
-
-
-def main() -> int:
-    """Describe the spec on standard input, as the last line of standard output."""
-    found = describe(CellSpec.from_text(sys.stdin.read()))
-    sys.stdout.write(to_json(found) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

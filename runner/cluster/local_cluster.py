@@ -16,8 +16,8 @@ from pathlib import Path
 from nimbus.datagen.files.codec import from_json
 from nimbus.runner.cluster.head_process import HeadEnd
 from nimbus.runner.cluster.job import ClusterJob
-from nimbus.runner.cluster.job_description import module_command, module_environment
 from nimbus.runner.cluster.node_agent import FAILED
+from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1
@@ -192,7 +192,7 @@ class LocalCluster:
                 child.process.send_signal(signal.SIGTERM)
 
     def _clean(self) -> None:
-        """End every process, and remove what belongs to the nodes."""
+        """End every process, and remove the files of the nodes."""
         deadline = time.monotonic() + 5.0
         for child in (*self._agents, self._head):
             if child.process:

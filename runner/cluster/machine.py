@@ -14,12 +14,12 @@ from nimbus.runner.system.gpus import list_gpus
 
 
 def platform_name() -> str:
-    """Return what decides the last bits of results: operating system, architecture and Python."""
+    """Return the properties that decide the last bits of results: operating system, architecture and Python."""
     return f"{sys.platform}-{platform.machine()}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def read_capabilities() -> Capabilities:
-    """Look for what a task may need."""
+    """Detect the simulators, planners and devices that a task may need."""
     gpus = list_gpus()
     simulators, engines = ["newton"], ["ompl"]
     if _has_isaacsim():

@@ -10,7 +10,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
 
 MOST_BYTES = 64_000
-"""[bytes] of a message: what is larger is sent in parts, so that no answer waits for long."""
+"""[bytes] Largest message: larger content is sent in parts, so that no answer waits for long."""
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -40,7 +40,7 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resident_bytes: int = 0
     disk_free_bytes: int = 0
     outbox_bytes: int = 0
-    """Of episodes that are made and not acknowledged."""
+    """Size of episodes that are made and not acknowledged."""
     workers: int = 0
     group: str = ""
 
@@ -179,7 +179,7 @@ class Finished(Struct, tag="finished"):
 
 
 class Reported(Struct, tag="reported"):
-    """Result of a report: what it named is settled, but for what is missing."""
+    """Result of a report: the named episodes are settled, except for missing ones."""
 
     missing: tuple[tuple[str, int], ...] = ()
     """Episodes whose files are not in their places: upload them again."""

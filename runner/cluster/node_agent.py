@@ -1,4 +1,4 @@
-"""Agent of a node: pulls leases, feeds the cell, uploads and reports what it made, and beats."""
+"""Agent of a node: pulls leases, feeds the cell, uploads and reports results, and sends heartbeats."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RETRY = 1.0
 _IDLE = 60.0
 """[s] without a lease, after which the cell ends; it loads again with the next."""
 _GRACE = 30.0
-"""[s] for what is under way, at a request to stop."""
+"""[s] Time for current episodes after a request to stop."""
 _OUTBOX_BYTES = 8 << 30
 """[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
 FAILED = 3
@@ -107,7 +107,7 @@ class NodeAgent:
         """Wall-clock seconds of a slot for a CPU second of an episode."""
 
     def ask_to_stop(self) -> None:
-        """Drain: begin nothing more, end what is under way, and leave."""
+        """Drain: begin no more episodes, end the current ones, and leave."""
         self._leaving = self._leaving or "asked to stop"
 
     def run(self) -> int:
@@ -174,7 +174,7 @@ class NodeAgent:
         return True
 
     def _adopt(self, task: CellTask) -> None:
-        """Report what an earlier agent of this node made and did not see acknowledged."""
+        """Report unacknowledged results of an earlier agent of this node."""
         cell = NodeCell(task, self._options.folder, slots=self._options.slots)
         for index in cell.unreported():
             self._held[task.group].fed[index] = 0
@@ -270,7 +270,7 @@ class NodeAgent:
                 cell.close_feed()
 
     def _collect(self, cell: NodeCell, work: _HeldWork, now: float) -> None:
-        """Move what the cell has made into the outbox."""
+        """Move results of the cell into the outbox."""
         group = cell.task.group
         for result in cell.results(list(work.fed)):
             lease = work.fed.pop(result.index)
@@ -298,7 +298,7 @@ class NodeAgent:
     # Delivery
 
     def _deliver(self, now: float) -> None:
-        """Upload, report, and remove what the head has."""
+        """Upload, report, and remove acknowledged files."""
         for entry in self._outbox.waiting_for_upload():
             cell = self._cells[entry.group]
             if entry.result.evidence:
@@ -351,7 +351,7 @@ class NodeAgent:
     # End
 
     def _drain(self, now: float) -> bool:
-        """End what is under way; True once this node has left."""
+        """End current episodes; True once this node has left."""
         if not self._stop_at:
             self._stop_at = now + _GRACE
             for group, work in self._held.items():

@@ -22,11 +22,11 @@ from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.cell.feed import write_feed
 from nimbus.runner.cell.queue.scheduler import default_split
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
-from nimbus.runner.cluster.job_description import module_command, module_environment
 from nimbus.runner.cluster.messages import CellTask
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import Status, read_status
+from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import cell_tag, describe, sweep
 
 _TYPICAL = (1.0, 4.0)
@@ -46,7 +46,7 @@ class CellResult:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU that it took, what is loaded once left out [s]."""
+        """CPU time without one-time loading [s]."""
         return sum(
             seconds
             for attempt in self.attempts
@@ -122,7 +122,7 @@ class NodeCell:
             write_feed(self._feed, self._fed, closed=True)
 
     def drain(self) -> None:
-        """Let the cell end what is under way."""
+        """Let the cell end its current episodes."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""Records of the balance: leases, and nodes with what they hold."""
+"""Records of the balance: leases, and nodes with their episodes."""
 
 from __future__ import annotations
 

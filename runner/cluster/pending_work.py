@@ -13,7 +13,7 @@ _WINDOW = 16_384
 """Episodes that are classed at once: of a million only the last ones have to be in order, and 0.3 s of drawing are not
 noticed."""
 _FEW_LOSSES = 2
-"""An episode lost so often by nodes waits behind all others: it may be what ends them."""
+"""An episode that nodes lost this often waits behind all others: it may be the cause."""
 
 
 class ItemState(IntEnum):
@@ -51,7 +51,7 @@ class PendingWork:
     Args:
         group: The group.
         states: State of each episode, by index; shared with the balance, which changes them.
-        cost_class: Class of an episode by index: by what is drawn.
+        cost_class: Class of an episode by index, from its drawn object count.
     """
 
     def __init__(self, group: WorkGroup, states: bytearray, *, cost_class: Callable[[int], int] = one_class) -> None:
@@ -122,7 +122,7 @@ class PendingWork:
 
     @property
     def left_seconds(self) -> float:
-        """Expected work of what is pending [s] of one slot."""
+        """Expected work of pending episodes on one slot [s]."""
         return self.left * self.costs.mean_seconds
 
     def _draw(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nimbus.runner.cluster.node_record import Item
 
 _NODES = 2
-"""Nodes whose evidence gives an episode up: one of them may be what is broken."""
+"""Number of nodes whose evidence gives an episode up: a single node may itself be broken."""
 
 
 class PoisonVotes:

@@ -32,7 +32,7 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
 
 
 def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None = None) -> int:
-    """Run a spec on nodes; show what is stored, and return the exit code.
+    """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.

@@ -41,7 +41,7 @@ class SimulatedPolicy(Protocol):
         ...
 
     def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
-        """Take back what is not begun."""
+        """Take back episodes that are not begun."""
         ...
 
     def leave(self, cell: str, *, is_lost: bool = False) -> None:
@@ -49,7 +49,7 @@ class SimulatedPolicy(Protocol):
         ...
 
     def look(self, now: float) -> list[str]:
-        """Take back what silent nodes hold."""
+        """Take back the episodes of silent nodes."""
         ...
 
     def take_recall(self, cell: str) -> int:
@@ -142,7 +142,7 @@ class Simulation:
         policy: The balance, or another one with its methods.
         costs: [s] of each episode on a slot of speed 1, by group and index.
         nodes: Slots of each node.
-        conditions: What befalls the nodes.
+        conditions: Faults of the nodes.
         seed: Of all draws.
     """
 

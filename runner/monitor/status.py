@@ -120,7 +120,7 @@ class ClusterStatus:
     """Episodes that nodes have."""
     node_hours: float = 0.0
     cost: float = 0.0
-    """Of the node hours, where prices are known."""
+    """Cost of the node hours, where prices are known."""
     nodes: tuple[NodeStatus, ...] = ()
 
 

@@ -64,8 +64,8 @@ class WorkQueue:
     """Work queue. It holds only indices in progress, because millions may be to come.
 
     Args:
-        requests: Missing work, read lazily, each index once: with growing indices, or, where more may follow later, in any
-            order, with None for "nothing now".
+        requests: Missing work, read lazily, each index once: with growing indices, or, where more may follow later,
+            in any order, with None for "nothing now".
         total: Number of requests, for the counts; exact once all are read.
         has_planner: True when planning is a separate role. Otherwise :meth:`next_render` hands out pending indices.
     """

@@ -1,0 +1,39 @@
+"""Program that describes the task of a spec for the head: it loads simulator and objects, and exits."""
+
+from __future__ import annotations
+
+import sys
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cell.worker.job import load_job
+from nimbus.runner.cluster.job import CountDraw
+from nimbus.runner.cluster.job_description import TaskDescription
+
+
+def describe(spec: CellSpec) -> TaskDescription:
+    """Describe a task in this process."""
+    try:
+        job = load_job(spec)
+    except InputError as error:
+        return TaskDescription(error=error.diagnostic)
+    task = job.context.task
+    groups = task.objects.items() if task else ()
+    draws = (
+        CountDraw(address=("physical", "objects", name, "count"), low=group.count[0], high=group.count[1])
+        for name, group in groups
+        if group.count[0] < group.count[1]
+    )
+    return TaskDescription(origin=job.origin, count_draws=tuple(draws))
+
+
+def main() -> int:
+    """Describe the spec on standard input, as the last line of standard output."""
+    found = describe(CellSpec.from_text(sys.stdin.read()))
+    sys.stdout.write(to_json(found) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
