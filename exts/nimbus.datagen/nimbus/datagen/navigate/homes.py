@@ -11,7 +11,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
-from nimbus.datagen.rooms.home import HOME_VERSION, Home, HomeRoom, make_home
+from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, Home, HomeRoom, make_home
 from nimbus.datagen.rooms.look import RoomLook, TextureSlot
 from nimbus.datagen.rooms.modeling import Color, Patch
 from nimbus.datagen.rooms.outdoors import paint_outdoors
@@ -39,6 +39,7 @@ def home_scene(seed: int, rooms: tuple[int, int]) -> NavigationScene:
         passages=_passages(home),
         lamps=np.array([lamp for room in home.rooms for lamp in room.lamps]).reshape(-1, 3),
         lamp_rooms=tuple(room.name for room in home.rooms for _ in room.lamps),
+        classes=("floor", "wall", *sorted(HOME_KINDS)),
     )
 
 
