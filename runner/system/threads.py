@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -99,9 +100,10 @@ def _plug_ins() -> list[str]:
     """Imported modules of the user that have kernels of their own."""
     if "warp" not in sys.modules:
         return []
-    import warp
 
-    registered = ((name, sys.modules.get(name)) for name in list(warp._src.context.user_modules))
+    registered = (
+        (name, sys.modules.get(name)) for name in list(importlib.import_module("warp._src.context").user_modules)
+    )
     return sorted(
         name
         for name, module in registered

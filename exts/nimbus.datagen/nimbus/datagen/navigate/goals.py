@@ -48,9 +48,9 @@ class NavigationGoal:
 
     scene: str
     number: int
-    """Of the scene in its source."""
+    """Number of the scene in its source."""
     rank: int
-    """Of the episode among those of its scene."""
+    """Rank of the episode among those of its scene."""
     kind: str
     start: tuple[float, float, float, float]
     """x, y, z [m] and yaw [rad]"""
@@ -61,7 +61,7 @@ class NavigationGoal:
     name: str
     object_class: str
     rooms: tuple[str, str]
-    """Of the start and of the goal."""
+    """Room of the start, and of the goal."""
     geodesic: float
     """[m]"""
     refused: str = ""
@@ -187,7 +187,10 @@ class GoalSampler:
             self._place.space.positions[start].tolist(),
             self._place.space.positions[goal].tolist(),
         )
-        facing = None if target.facing is None else tuple(float(value) for value in target.facing)
+        facing = None
+        if target.facing is not None:
+            fx, fy, fz = target.facing.tolist()
+            facing = (fx, fy, fz)
         return NavigationGoal(
             scene=self._place.scene.name,
             number=self._number,
@@ -195,7 +198,7 @@ class GoalSampler:
             kind=self._request.to,
             start=(x, y, z, float(rng.uniform(-np.pi, np.pi))),
             goal=(gx, gy, gz),
-            facing=facing and (facing[0], facing[1], facing[2]),
+            facing=facing,
             name=target.name,
             object_class=target.object_class,
             rooms=(str(self._rooms[self._row[start]]), target.room),

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.arrays import AnyArray, FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
-from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, Home, HomeRoom, make_home
+from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, HomePlan, HomeRoom, make_home
 from nimbus.datagen.rooms.look import RoomLook, TextureSlot
 from nimbus.datagen.rooms.modeling import Color, Patch
 from nimbus.datagen.rooms.outdoors import paint_outdoors
@@ -43,7 +43,7 @@ def home_scene(seed: int, rooms: tuple[int, int]) -> NavigationScene:
     )
 
 
-def _passages(home: Home) -> tuple[Passage, ...]:
+def _passages(home: HomePlan) -> tuple[Passage, ...]:
     return tuple(
         Passage(name=door.name, kind="door", rooms=door.rooms, position=door.position, width=door.width)
         for door in home.doors
@@ -134,7 +134,7 @@ def _triangles(patch: Patch, color: Color) -> Triangles:
     return made.painted(color)
 
 
-def _with_uvs(piece: Triangles, uvs: FloatArray) -> Triangles:
+def _with_uvs(piece: Triangles, uvs: AnyArray) -> Triangles:
     return replace(piece, uvs=np.asarray(uvs, dtype=np.float32))
 
 

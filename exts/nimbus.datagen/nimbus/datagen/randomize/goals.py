@@ -108,7 +108,7 @@ def draw_views(
 
 
 def short_instruction(physical: PhysicalLayout) -> str:
-    """Say where to go, without the way."""
+    """Name the place to go to, without the way."""
     goal = physical.drawn["goal"]
     kind = str(goal["object_class"]).replace("_", " ")
     room = str(goal["rooms"][1]).rpartition("_")[0].replace("_", " ")

@@ -26,7 +26,7 @@ _SOURCES = 4
 
 @register("randomizer", "rig")
 class RigRandomization(LayoutRandomization):
-    """Puts every camera of a body to a height of its own and tilts it."""
+    """Puts every camera of a body, or of the world, to a height of its own and tilts it."""
 
     part = "visual"
     height: Range[Annotated[Metres, Field(gt=0, le=2.4)]] = Field((0.6, 1.4), description="above the floor")
@@ -35,10 +35,10 @@ class RigRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a height and a tilt for each camera on a body."""
+        """Draw a height and a tilt for each such camera."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
-            if not camera.mount:
+            if camera.mount not in ("", "base"):
                 continue
             rng = streams(camera.name)
             height, tilt = float(rng.uniform(*self.height)), float(rng.uniform(*self.tilt))

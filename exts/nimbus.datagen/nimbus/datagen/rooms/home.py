@@ -76,7 +76,7 @@ class HomeDoor:
 
 
 @dataclass(frozen=True)
-class Home:
+class HomePlan:
     """Rooms and doors of a home; all of it stands still."""
 
     seed: int
@@ -84,7 +84,7 @@ class Home:
     doors: tuple[HomeDoor, ...]
 
 
-def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None) -> Home:
+def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None) -> HomePlan:
     """Make a home; equal arguments give equal homes.
 
     Args:
@@ -117,7 +117,7 @@ def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None
         )
         for place, plan in enumerate(plans)
     ]
-    return Home(seed, _numbered(made), tuple(doors))
+    return HomePlan(seed, _numbered(made), tuple(doors))
 
 
 def _entered(kinds: Sequence[str]) -> str:
@@ -266,7 +266,8 @@ def _is_joined(plan: RoomPlan, standing: Sequence[Furnishing], spots: Sequence[F
     origin = np.array([plan.x[0], plan.y[0]])
     free = _free_map(plan, standing, origin)
     wide = np.asarray(distance_transform_edt(np.pad(free, 1)))[1:-1, 1:-1] * _CELL >= _WAY
-    regions, _ = label(wide)
+    regions = np.zeros(wide.shape, dtype=np.int32)
+    label(wide, output=regions)
     found = []
     for spot in spots:
         i, j = np.clip(((spot - origin) / _CELL).astype(int), 0, np.array(free.shape) - 1)

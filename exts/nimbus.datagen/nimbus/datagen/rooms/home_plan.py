@@ -52,7 +52,7 @@ class SharedWall:
     axis: int
     """0: the rooms lie side by side along x, 1: along y."""
     low: float
-    """Of the stretch, along the other axis [m]."""
+    """Begin of the stretch, along the other axis [m]."""
     high: float
 
     @property

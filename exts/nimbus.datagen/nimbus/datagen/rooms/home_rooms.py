@@ -20,7 +20,7 @@ _WARE += ("microwave_oven", "paper_roll", "cutting_board", "mug")
 
 def _sides_of(plan: RoomPlan) -> list[Side]:
     """Sides in drawn order, those without a door first."""
-    drawn = [_SIDES[int(place)] for place in plan.rng.permutation(4)]
+    drawn: list[Side] = [_SIDES[int(place)] for place in plan.rng.permutation(4)]
     return sorted(drawn, key=lambda side: any(opening.low <= 0 for opening in plan.walls[side].openings))
 
 

@@ -15,7 +15,7 @@ class NavigationAssets:
 
     task: NavigationTask
     number: int
-    """Of the scene in the task's source."""
+    """Number of the scene in the task's source."""
     place: SceneMap
 
     @property

@@ -118,11 +118,12 @@ class NavigationFile(CommonFile):
     """A navigation task: scenes, a body, and where it goes."""
 
     scene: dict[str, Any] = Field(description="Source of scenes, such as {homes: 40, rooms: [4, 9]}.")
-    body: BodySettings = Field(BodySettings(), description="The body that moves.")
+    body: BodySettings = Field(default_factory=BodySettings.model_construct, description="The body that moves.")
     navigate: NavigateSettings = Field(description="Goals of the episodes.")
-    keep: KeepSettings = Field(KeepSettings(), description="Limits of the filters.")
+    keep: KeepSettings = Field(default_factory=KeepSettings.model_construct, description="Limits of the filters.")
     cameras: Annotated[Named[RigCameraSettings], BeforeValidator(_as_cameras)] = Field(
-        {"front": RigCameraSettings()}, description="Cameras on the body by name; {} for none."
+        default_factory=lambda: {"front": RigCameraSettings.model_construct()},
+        description="Cameras on the body by name; {} for none.",
     )
     instructions: Literal["template"] = Field("template", description="Source of the instructions' wording.")
     pipeline: str = Field("nav_mesh", description="Pipeline, a name or a path seen from this file.")

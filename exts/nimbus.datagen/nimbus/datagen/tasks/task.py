@@ -42,14 +42,14 @@ AS_THE_TASK = "task"
 
 @dataclass(frozen=True, kw_only=True)
 class BaseTask:
-    """What tasks of all kinds have: a name, a hash, a pipeline and randomizers; see :class:`Task` for paths."""
+    """Common part of tasks of all kinds: a name, a hash, a pipeline and randomizers; see :class:`Task` for paths."""
 
     name: str
     path: str
     content_hash: str
-    """Of what the file says: comments and formatting do not change it. The order of names does, it orders the draws."""
+    """Hash of the content: comments and formatting do not change it. The order of names does, it orders the draws."""
     family: str
-    """What kind of task it is, for people; empty when the file does not say."""
+    """Kind of task, for people; may be empty."""
     pipeline: str
     rate: float
     """Recorded steps per second [Hz]."""

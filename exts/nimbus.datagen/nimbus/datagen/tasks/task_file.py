@@ -343,7 +343,7 @@ class TaskFile(CommonFile):
         return self.scene if isinstance(self.scene, str) else self.scene.reference
 
     def canonical(self) -> dict[str, Any]:
-        """Return what the file says, in the order that hashes of tasks are made over."""
+        """Return the content in the order that hashes of tasks are made over."""
         dumped = self.model_dump(mode="json")
         return {name: dumped[name] for name in _ORDER if name in dumped}
 

@@ -128,11 +128,11 @@ def _light_of_lamps(
     )
     lit = tracer.see_lamps(points, normals, lamps, _SIDE)
     if scene.lamp_sources is None:
-        return lamps, lit / np.maximum(unblocked, 1e-6)
+        return lamps, (lit / np.maximum(unblocked, 1e-6)).astype(np.float32)
     joined = np.zeros((len(points), PLACES), dtype=np.float32)
     for source in range(PLACES):
         joined[:, source] = lit[:, scene.lamp_sources == source].sum(axis=1)
-    return lamps, joined / max(float(unblocked[0, 0]), 1e-6)
+    return lamps, (joined / max(float(unblocked[0, 0]), 1e-6)).astype(np.float32)
 
 
 def group_of(instance: str) -> int:
