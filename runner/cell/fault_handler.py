@@ -13,6 +13,7 @@ from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.incidents import write_incident
+from nimbus.runner.cell.queue.gpu_allocation import is_device_error
 from nimbus.runner.cell.queue.lease import Lease
 from nimbus.runner.cell.queue.poison import Action, PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
@@ -75,8 +76,12 @@ class FaultHandler:
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
         index = reading.index if handle.unfinished is None else handle.unfinished
         charged = next((lease for lease in leases if lease.index == index), None)
-        self._report(handle, kind, detail, phase, charged)
+        is_device = self._is_device_fault(handle, detail)
+        self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
         remove_file(handle.log)  # the incident has its tail
+        if is_device:  # the episode is innocent, and so is the cell while other GPUs work
+            self._leave_out(handle)
+            return handle.backoff.record_end()
         if self._dispatcher.results > self._results:  # some worker produced one since the last exit
             self._results = self._dispatcher.results
             self._circuit.result()
@@ -95,6 +100,18 @@ class FaultHandler:
         self._dispatcher.dataset.fault(
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
         )
+
+    def _is_device_fault(self, handle: WorkerHandle, detail: str) -> bool:
+        trace = handle.trouble.traceback if handle.trouble else self._pool.tail(handle)
+        return bool(handle.gpu) and is_device_error(f"{detail}\n{trace}")
+
+    def _leave_out(self, handle: WorkerHandle) -> None:
+        """Leave a GPU out whose workers fail in a row; the run ends when none is left."""
+        gpus = self._pool.gpus
+        if gpus.record_failure(handle.gpu):
+            self._announce(f"GPU {handle.gpu} gets no more workers: they ended with its errors", kind="workers")
+        if not gpus.worker_count:
+            self._circuit.open(f"every GPU of the run failed, the last one {handle.gpu}")
 
     def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> None:
         self.counts[kind] += 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.queue.scheduler import default_split, resize
+from nimbus.runner.cell.queue.scheduler import default_split, limit_split, resize
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
@@ -100,6 +100,8 @@ class PoolSizer:
         for role, row in zip(lacking, self._pool.free_rows()[: len(lacking)], strict=False):
             if role == Role.RENDERER and self._pool.instance_starts:
                 continue
+            if self._pool.gpus and not self._pool.has_free_gpu:
+                return
             if now >= self._row_free_at.get(row, 0.0):
                 self._pool.start(fork_server, role=role, row=row)
 
@@ -122,6 +124,8 @@ class PoolSizer:
         counts = self._dispatcher.work.counts
         left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.isolated
         planners, renderers = self.split
+        if self._pool.gpus:
+            planners, renderers = limit_split(self.split, self._pool.gpus.worker_count)
         if self._dispatcher.has_fixed_roles:
             return min(planners, left), min(renderers, left)
         total = min(planners + renderers, left)

@@ -70,4 +70,5 @@ class CellStatus:
                 retiring=handle.retiring,
                 resident=self._watchdog.resident.get(handle.number, 0),
                 results=handle.results,
+                gpu=handle.gpu,
             )

@@ -14,6 +14,7 @@ from typing import Any
 
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
+from nimbus.runner.cell.queue.gpu_allocation import GpuAllocation
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.restart_backoff import Backoff
 from nimbus.runner.cell.transport.channel import Channel, pair
@@ -60,6 +61,8 @@ class WorkerHandle:
     """Restart delays of its row."""
     instance: int = -1
     """Number of the Isaac Sim instance that it runs; -1 for none."""
+    gpu: str = ""
+    """UUID of its GPU; empty for none."""
     only_index: int | None = None
     """Index of its first order while it has had no other."""
     retiring: str = ""
@@ -118,6 +121,7 @@ class WorkerPool:
         self._count = 0
         self._backoffs = [Backoff(row) for row in range(rows)]
         self._logs = Path(spec.folder) / "stage"
+        self.gpus = GpuAllocation(spec.gpus.uuids, spec.gpus.worker_counts)
 
     def __iter__(self) -> Iterator[WorkerHandle]:
         return iter(list(self.handles.values()))
@@ -153,18 +157,25 @@ class WorkerPool:
             started=time.monotonic(),
             backoff=self._backoffs[row],
             instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
+            gpu=self.gpus.choose(other.gpu for other in self),
         )
         self.heartbeats.reset(row)
         fds = (theirs.fileno(), self._shared_slots.descriptor, self.heartbeats.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just ended, which its pidfd reports
-                fork_server.send(to_bytes(Spawn(worker=handle.number, row=row, instance=handle.instance)), fds=fds)
+                order = Spawn(worker=handle.number, row=row, instance=handle.instance, gpu=handle.gpu)
+                fork_server.send(to_bytes(order), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
         self.handles[handle.number] = handle
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._receive(handle))
         return handle
+
+    @property
+    def has_free_gpu(self) -> bool:
+        """True when some GPU has memory for one more worker."""
+        return bool(self.gpus.choose(handle.gpu for handle in self))
 
     @property
     def instance_starts(self) -> bool:

@@ -27,6 +27,7 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.system.console import TerminalConsole
 from nimbus.runner.system.threads import prepare_libraries
 
@@ -47,7 +48,7 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
     place = place_finder(states)
     planned = {place(row)[:2] for row in (*attempts, *states)}
     stored = [attempt for attempt in attempts if attempt.path]
-    missing = [attempt.path for attempt in stored if not attempt.is_in(folder)]
+    missing = [attempt.path for attempt in stored if not has_files(folder, attempt)]
     done = {place(attempt)[:2] for attempt in stored}
     quarantined = {place(state)[:2] for state in states if state.state is EpisodeStatus.QUARANTINED} - done
     last = {place(attempt)[:2]: attempt.reason for attempt in attempts if attempt.final and not attempt.success}

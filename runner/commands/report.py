@@ -29,7 +29,7 @@ def command(
 
     summary = summarize(folder, price_per_hour=price_per_hour)
     if yields:
-        write_yields(yields, summary.yields)
+        write_yields(yields, summary.yields, summary.semantic_yields)
     if as_json:
         write_json(summary.to_plain())
         return 0

@@ -113,6 +113,7 @@ def command(
         robot=assets.robot.name,
         inputs=inputs,
         credits=source.credits,
+        meaning=source.meanings.get(source.task),
     ) as dataset:
         report_foreign_files(dataset)
         rendered = RerenderSettings(device=device, stack=stack, variant=variant, images=images)

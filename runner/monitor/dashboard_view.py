@@ -151,7 +151,9 @@ def _workers(workers: tuple[WorkerStatus, ...]) -> RenderableType:
     for worker in ordered[:_MOST_WORKERS]:
         table.add_row(
             str(worker.number),
-            Text(worker.role + (" (leaves)" if worker.retiring else "")),
+            Text(
+                worker.role + (" (leaves)" if worker.retiring else "") + (f" {worker.gpu[:12]}" if worker.gpu else "")
+            ),
             Text("starting" if worker.phase == "none" else worker.phase, style=COLORS.get(worker.phase, "dim")),
             short_duration(worker.in_phase),
             str(worker.index) if worker.index >= 0 else "-",

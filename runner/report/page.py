@@ -19,7 +19,7 @@ from nimbus.runner.report.failures import build_failure_tree
 from nimbus.runner.report.summary import Summary
 from nimbus.runner.report.table import TableMap, map_table
 from nimbus.runner.report.timeline import SHOWN, lay_out_timelines
-from nimbus.runner.report.yields import chart_yields, flag_rows, least_kept
+from nimbus.runner.report.yields import chart_yields, flag_rows, least_kept, shown_meanings
 
 _TEMPLATE = Path(__file__).parent / "templates" / "report.html.j2"
 _SAMPLES = 6
@@ -67,6 +67,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         timelines=lay_out_timelines(summary.runs, spans, summary.fault_rows),
         yields=summary.yields,
         flags=flag_rows(summary.yields),
+        meanings=list(shown_meanings(summary.semantic_yields)),
         variants=least_kept(summary.yields),
         planned=chart_yields(summary.yields),
         table=_table(folder, summary, plans),

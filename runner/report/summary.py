@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.analysis.semantic_yields import SemanticYield, find_semantic_yields
 from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 
@@ -67,6 +69,8 @@ class Summary:
     kinds: tuple[KindYield, ...]
     yields: Yields
     """Tried against kept, for every value that was drawn."""
+    semantic_yields: tuple[SemanticYield, ...]
+    """First attempts and kept episodes by object, category, scene, relation and length."""
     failure_seconds: float
     """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
@@ -221,6 +225,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
         kinds=_kinds(plans),
         yields=find_yields(attempts),
+        semantic_yields=find_semantic_yields(attempts, info.meanings),
         failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
         stages=_stages(totals, stored_count=len(stored)),
         once={stage: totals[stage] for stage in ONCE if stage in totals},
@@ -230,7 +235,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         byte_count=info.byte_count,
         failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
         episodes=stored,
-        outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
+        outdated=tuple(attempt.path for attempt in stored if not has_files(folder, attempt)),
         wall_seconds=wall,
         startup_seconds=sum(run.startup_seconds for run in run_rows),
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,

@@ -106,6 +106,10 @@ class Circuit:
         if last or count >= self._given_up_limit:
             self.reason = f"{how}: so ended every try of {count} episode{'s' if count > 1 else ''}, and none is stored"
 
+    def open(self, reason: str) -> None:
+        """Open the circuit for a reason of its own, such as a machine without GPUs left."""
+        self.reason = self.reason or reason
+
     def result(self) -> None:
         """Record a result of any worker: a plan, a rejected attempt, or a stored episode."""
         self._same = self._given_up = "", 0

@@ -162,6 +162,22 @@ def default_split(
     )
 
 
+def limit_split(split: tuple[int, int], most: int) -> tuple[int, int]:
+    """Return a split with at most so many workers, which keeps one of each role where two fit.
+
+    A single worker plans, and changes its role to render.
+    """
+    planners, renderers = split
+    while planners + renderers > max(1, most):
+        if renderers > planners or planners <= 1 < renderers:
+            renderers -= 1
+        elif planners > 1 or not renderers:
+            planners -= 1
+        else:
+            renderers -= 1
+    return planners, renderers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resize:
     """Steps from one split to another."""

@@ -128,6 +128,8 @@ class Spawn(Message, frozen=True, kw_only=True):
     row: int
     instance: int = -1
     """Number of the Isaac Sim instance to become; -1 for none."""
+    gpu: str = ""
+    """UUID of the GPU to use; empty for none."""
 
 
 class Spawned(Message, frozen=True, kw_only=True):

@@ -51,6 +51,8 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
     ignore_stop_signals()
+    if spec.gpus.uuids:  # this process looks at the device once, and is not to take memory of another program's
+        os.environ["CUDA_VISIBLE_DEVICES"] = spec.gpus.uuids[0]
     try:
         job = load_job(spec)
         begin = time.thread_time()
@@ -120,6 +122,8 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
         os.setsid()
         die_with_parent(supervisor)
         os.environ["NIMBUS_WORKER"] = str(order.worker)
+        if order.gpu:  # renderer, physics and motion planner of this worker see this device alone, as cuda:0
+            os.environ["CUDA_VISIBLE_DEVICES"] = order.gpu
         *shared, log = descriptors
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -139,7 +143,7 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
 
 def _needs_exec(spec: CellSpec) -> bool:
     """Return True when each worker has to load the job itself."""
-    return spec.device != "cpu" or spec.resources.exec_workers
+    return spec.device != "cpu" or bool(spec.gpus.uuids) or spec.resources.exec_workers
 
 
 def _can_fork(spec: CellSpec) -> bool:

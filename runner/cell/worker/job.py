@@ -18,6 +18,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.credits import AssetCredit
+    from nimbus.datagen.episode.meaning import TaskMeaning
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain, SceneLoader
     from nimbus.datagen.tasks.task import BaseTask
@@ -124,6 +125,7 @@ def job_of(spec: CellSpec, task: BaseTask, *, assets: object | None = None) -> J
         collection=spec.collection,
         task_text=task.text,
         credits=_credits(task, context),
+        meaning=_meaning(task, context),
         reach=_reach(task, context),
     )
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
@@ -241,6 +243,15 @@ def _credits(task: BaseTask, context: RunContext) -> dict[str, AssetCredit]:
         return dict(context.assets.scene.credits)
     assets = assets_of(context)
     return credits_of(task, assets.libraries) if assets and isinstance(task, Task) else {}
+
+
+def _meaning(task: BaseTask, context: RunContext) -> TaskMeaning | None:
+    from nimbus.datagen.load.meaning import meaning_of
+    from nimbus.datagen.load.scene_loader import assets_of
+    from nimbus.datagen.tasks.task import Task
+
+    assets = assets_of(context)
+    return meaning_of(task, assets.libraries) if assets and isinstance(task, Task) else None
 
 
 def _reach(task: BaseTask, context: RunContext) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.Capture
     before = dataset_hashes(tmp_path / "data")
     describe(tmp_path / "data", field_schema=7)
     assert main(["hash", str(tmp_path / "data")]) == 2
-    assert "its field schema is 7, this Nimbus knows 1 to 2; write --fields 2" in capsys.readouterr().err
+    assert "its field schema is 7, this Nimbus knows 1 to 3; write --fields 3" in capsys.readouterr().err
     assert dataset_hashes(tmp_path / "data", fields=2) == before
 
 

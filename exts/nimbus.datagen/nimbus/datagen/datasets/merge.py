@@ -106,7 +106,7 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
         collection = info.task if info.tasks else ""
         refuse_other_task(folder, info, task=task, task_hash=mine.task_hash, seed=info.seed, collection=collection)
         refuse_other_inputs(folder, info, mine)
-    info = replace(info, credits=info.credits | other.credits)
+    info = replace(info, credits=info.credits | other.credits, meanings=info.meanings | other.meanings)
     return merge(info, other) if other.features else info
 
 

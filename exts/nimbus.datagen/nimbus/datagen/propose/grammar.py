@@ -12,11 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.drawing_weights import DrawingWeights
 from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
-from nimbus.datagen.propose.traits import TRAITS
+from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
-VERSION = 1
+VERSION = 2
 """Version of the drawing: raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Shares of tasks with 1, 2, 3 … goals."""
@@ -65,7 +66,14 @@ class Vocabulary:
     @cached_property
     def containers(self) -> tuple[str, ...]:
         """Open things into which others are put from above."""
-        return self._where(lambda kind: kind.is_hollow and not kind.parts and kind.room[1] > 0.12 < kind.room[0])
+        return self._where(
+            lambda kind: (
+                kind.is_hollow
+                and not kind.parts
+                and kind.room[1] > 0.12 < kind.room[0]
+                and kind.size[2] <= kind.room[2] + HANDLE
+            )
+        )
 
     @cached_property
     def supports(self) -> tuple[str, ...]:
@@ -91,6 +99,7 @@ class GraphDraft:
     vocabulary: Vocabulary
     rng: np.random.Generator
     goals_wanted: int
+    weights: DrawingWeights = field(default_factory=DrawingWeights)
     things: list[Thing] = field(default_factory=list)
     goals: list[Goal] = field(default_factory=list)
 
@@ -104,8 +113,11 @@ class GraphDraft:
         return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
 
     def choose(self, options: Sequence[str]) -> str:
-        """Draw one of some names; empty where there are none."""
-        return options[int(self.rng.integers(len(options)))] if options else ""
+        """Draw one of some names, kinds by their weights; empty where there are none."""
+        weights = np.array([self.weights.of_kind(name) for name in options])
+        if not len(options) or np.all(weights == 1.0):
+            return options[int(self.rng.integers(len(options)))] if options else ""
+        return options[int(self.rng.choice(len(options), p=weights / weights.sum()))]
 
     def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
         """Add a thing and return its name; empty where the table has no room for it."""
@@ -281,6 +293,20 @@ def _hold(draft: GraphDraft) -> bool:
     return bool(thing)
 
 
+RELATIONS = {
+    "pack": ("in",),
+    "store": ("in",),
+    "operate": ("open", "closed", "turned", "pressed"),
+    "arrange": ("beside", "left_of", "right_of", "in_front_of", "behind"),
+    "stack": ("on",),
+    "pour": ("poured_into",),
+    "insert": ("inserted",),
+    "hang": ("hung",),
+    "flip": ("inverted",),
+    "move": ("at",),
+    "hold": ("held",),
+}
+"""Relations that the goals of a family have."""
 FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
@@ -298,7 +324,14 @@ FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
 
 
 def draw_graph(
-    vocabulary: Vocabulary, *, seed: int, index: int, robot: str, scene: str, families: Sequence[str] = ()
+    vocabulary: Vocabulary,
+    *,
+    seed: int,
+    index: int,
+    robot: str,
+    scene: str,
+    families: Sequence[str] = (),
+    weights: DrawingWeights | None = None,
 ) -> GoalGraph:
     """Draw a goal graph.
 
@@ -309,17 +342,20 @@ def draw_graph(
         robot: Its name.
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
+        weights: Of kinds, relations and lengths, by what was measured.
     """
-    rng = generator(seed, "propose", index, VERSION)
-    wanted = 1 + int(rng.choice(MOST_GOALS, p=_COUNTS))
-    draft = GraphDraft(vocabulary, rng, wanted)
+    rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
+    counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]
+    wanted = 1 + int(rng.choice(MOST_GOALS, p=counts / counts.sum()))
+    draft = GraphDraft(vocabulary, rng, wanted, weights)
     names = list(families or FAMILIES)
-    weights = np.array([FAMILIES[name][0] for name in names])
+    shares = np.array([FAMILIES[name][0] * weights.of_relations(RELATIONS[name]) for name in names])
+    shares /= shares.sum()
     for _ in range(_TRIES):
         if draft.left <= 0:
             break
         things, goals = list(draft.things), list(draft.goals)
-        if not FAMILIES[names[int(rng.choice(len(names), p=weights / weights.sum()))]][1](draft):
+        if not FAMILIES[names[int(rng.choice(len(names), p=shares))]][1](draft):
             draft.things, draft.goals = things, goals
     if rng.random() < _DISTRACTOR:
         draft.add(draft.choose(vocabulary.items))

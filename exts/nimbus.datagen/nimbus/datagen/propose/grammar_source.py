@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.propose.drawing_weights import DrawingWeights
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.grammar import Vocabulary, draw_graph
 from nimbus.datagen.propose.planner import plan_task
@@ -27,13 +28,21 @@ class GrammarSource:
         robot: Its name.
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
+        weights: Of kinds, relations and lengths, by what was measured.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, *, seed: int, robot: str, scene: str, families: Sequence[str] = ()
+        self,
+        vocabulary: Vocabulary,
+        *,
+        seed: int,
+        robot: str,
+        scene: str,
+        families: Sequence[str] = (),
+        weights: DrawingWeights | None = None,
     ) -> None:
         self._vocabulary, self._seed, self._robot, self._scene = vocabulary, seed, robot, scene
-        self._families = families
+        self._families, self._weights = families, weights
 
     def draw(self, index: int) -> GoalGraph | None:
         """Draw the graph of an index."""
@@ -44,19 +53,28 @@ class GrammarSource:
             robot=self._robot,
             scene=self._scene,
             families=self._families,
+            weights=self._weights,
         )
         return graph if graph.goals else None
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
         """Change what the findings are about: another kind where one thing is named, else one goal less.
 
-        A failure in physics that names nothing is tried once more at other places.
+        In turns it is the kind of the thing that is named, and that of what its goal puts it into or onto. A failure in
+        physics that names nothing is tried once more at other places.
         """
         rng = generator(self._seed, "propose", index, attempt, "repair")
         graph, text = trial.graph, " ".join(trial.messages())
         named = [one for one in graph.things if one.name in text.replace("_start", "")]
-        if trial.stage != "pack" and named and (other := self._with_other_kind(graph, named[0], rng)):
-            return other
+        if named:
+            below = [
+                graph.thing(goal.target)
+                for goal in graph.goals
+                if goal.object == named[0].name and goal.relation in ("in", "on")
+            ]
+            turn = (named[0], *below)
+            if trial.stage != "pack" and (other := self._with_other_kind(graph, turn[attempt % len(turn)], rng)):
+                return other
         if trial.stage == "physics" and attempt == 0:
             return graph
         return _smaller(graph)

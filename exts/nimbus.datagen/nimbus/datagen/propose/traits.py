@@ -16,6 +16,8 @@ _IN_DRAWER = 0.10
 """[m] What is longer meets the case above a drawer on its way down."""
 _SHALLOW = 0.045
 """[m] Into a dish with a lower rim things are put as onto a board."""
+HANDLE = 0.06
+"""[m] What reaches so far above its room has a handle over it, which a hand on its way down meets."""
 _BASE = 0.6
 """Least share of a thing's sides that a flat top below it must have."""
 _FIRM = 0.25
@@ -44,6 +46,8 @@ def _fits(kind: KindEntry, container: KindEntry) -> str:
         return f"a {container.category} has no room inside"
     if container.parts and not any(part.is_drawer or part.is_lid for part in container.parts):
         return f"nothing can be put into a {container.category} from above"
+    if not container.parts and container.size[2] > container.room[2] + HANDLE:
+        return f"the handle of a {container.category} is in the way of a hand"
     long, short = container.room[0] - _ROOM, container.room[1] - _ROOM
     if any(part.is_drawer for part in container.parts):
         long = short = min(_IN_DRAWER, short)

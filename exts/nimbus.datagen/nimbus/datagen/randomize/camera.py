@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -85,6 +85,16 @@ class SensorRandomization(LayoutRandomization):
     exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="stops")
     blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="of a Gaussian [px]")
     grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, share of full scale")
+    antialiasing: Annotated[int, Field(ge=1, le=4)] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="samples of color along each side of a pixel; left out: as each camera has it",
+    )
+    tone: Literal["plain", "filmic"] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="curve from light to colors; left out: as each camera has it",
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw each property for each camera."""
@@ -93,8 +103,9 @@ class SensorRandomization(LayoutRandomization):
             rng = streams(camera.name)
             values = {name: float(rng.uniform(*getattr(self, name))) for name in ("exposure", "blur", "grain")}
             seed = int(rng.integers(2**31 - 1))
+            options = {name: value for name in ("antialiasing", "tone") if (value := getattr(self, name)) is not None}
             draft.cameras[place] = dataclasses.replace(
-                camera, sensor=dataclasses.replace(camera.sensor, seed=seed, **values)
+                camera, sensor=dataclasses.replace(camera.sensor, seed=seed, **values, **options)
             )
             drawn[camera.name] = values
         return drawn

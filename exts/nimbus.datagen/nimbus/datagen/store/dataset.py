@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.own_files import make_subfolder
@@ -32,11 +33,12 @@ from nimbus.datagen.store.info import (
     merge,
     read_info,
 )
-from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
+from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
 _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
@@ -87,6 +89,7 @@ class Dataset:
         inputs: Mapping[str, str] | None = None,
         collection: str = "",
         credits: Mapping[str, AssetCredit] | None = None,
+        meaning: TaskMeaning | None = None,
     ) -> Dataset:
         """Create a dataset in a new or empty folder, or reopen one of the same origin.
 
@@ -99,6 +102,7 @@ class Dataset:
             inputs: Further inputs that decide the content.
             collection: Name of the task folder that the task belongs to; the dataset then has several tasks.
             credits: Sources of imported objects that its episodes may show.
+            meaning: Meaning of the task, for yields.
 
         Raises:
             InputError: The folder is a file, cannot be written, holds other files or a dataset of another origin, or is
@@ -117,6 +121,7 @@ class Dataset:
                 field_schema=FIELD_SCHEMA,
                 robot=robot,
                 credits=dict(credits or {}),
+                meanings={task: meaning} if meaning else {},
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
@@ -296,7 +301,7 @@ class Dataset:
         if len(found) < self.info.episode_count:
             what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
-        there = [attempt for attempt in found if attempt.is_in(self.folder)]
+        there = [attempt for attempt in found if has_files(self.folder, attempt)]
         if len(there) < len(found):
             kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
@@ -323,7 +328,7 @@ class Dataset:
 
 def _first_outdated(folder: Path, attempt: Attempt) -> Path:
     """Return the first file of an episode that is missing or changed."""
-    return next(folder / path for path, size in attempt.files.items() if not has_size(folder / path, size))
+    return next(folder / path for path, size in attempt.files.items() if not is_stored(folder / path, size))
 
 
 def _latest(stored: list[Attempt], count: int) -> list[Attempt]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
@@ -49,6 +50,8 @@ class DatasetInfo:
     robot: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
+    meanings: dict[str, TaskMeaning] = field(default_factory=dict)
+    """Meanings of its tasks by name; not in files of up to Nimbus 0.1.0."""
     rate: Rate = 0.0
     """Steps per second [Hz]; like the fields below, empty or 0 until an episode is stored."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)
@@ -108,7 +111,14 @@ def read_single_task_info(folder: Path) -> DatasetInfo:
 
 def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
     """Describe the part of a dataset of several tasks that belongs to one."""
-    return replace(info, task=task, task_hash=info.tasks[task].task_hash, inputs=info.inputs_of(task), tasks={})
+    return replace(
+        info,
+        task=task,
+        task_hash=info.tasks[task].task_hash,
+        inputs=info.inputs_of(task),
+        tasks={},
+        meanings={name: one for name, one in info.meanings.items() if name == task},
+    )
 
 
 def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
@@ -135,7 +145,12 @@ def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
     names = sorted({*info.inputs, *own.inputs})
     inputs = {name: value for name in names if (value := own.inputs.get(name, "")) != info.inputs.get(name, "")}
     entry = TaskEntry(task_hash=own.task_hash, inputs=inputs)
-    return replace(info, tasks={**info.tasks, own.task: entry}, credits=info.credits | own.credits)
+    return replace(
+        info,
+        tasks={**info.tasks, own.task: entry},
+        credits=info.credits | own.credits,
+        meanings=info.meanings | own.meanings,
+    )
 
 
 def info_text(info: DatasetInfo) -> str:

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import Quaternion
-from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Vector
+from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Sensor, Tone, Vector
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
@@ -252,6 +252,17 @@ class CameraSettings(StrictModel):
         "left out: all.",
     )
 
+    antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
+        1,
+        exclude_if=lambda value: value == 1,
+        description="Samples of color along each side of a pixel; 2 smooths edges at 2 to 4 times the time.",
+    )
+    tone: Tone = Field(
+        "plain",
+        exclude_if=lambda value: value == "plain",
+        description="Curve from light to colors: plain, or filmic with deeper shadows and softer highlights.",
+    )
+
     @model_validator(mode="after")
     def _has_color(self) -> CameraSettings:
         if self.modalities is not None and "rgb" not in self.modalities:
@@ -285,6 +296,7 @@ class CameraSettings(StrictModel):
             vertical_fov=self.vertical_fov,
             width=width,
             height=height,
+            sensor=Sensor(antialiasing=self.antialiasing, tone=self.tone),
             modalities=tuple(modality for modality in MODALITIES if modality in wanted),
         )
 

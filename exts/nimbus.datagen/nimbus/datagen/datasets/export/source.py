@@ -17,9 +17,10 @@ from nimbus.datagen.store.episode_file.h264 import whole_rate
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.videos import SUFFIX
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.ledger.attempt import Attempt, Video, has_size
+from nimbus.datagen.store.ledger.attempt import Attempt, Video
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, place_finder
+from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
@@ -46,6 +47,8 @@ class ExportItem:
     """Where it failed; empty when it did not."""
     reason: str
     step_count: int
+    byte_count: int
+    """Size of its HDF5 file [bytes]."""
     sha256: str
     """Hash of its content."""
     split: str
@@ -149,8 +152,8 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
             states = ledger.episodes(EpisodeStatus.DONE)
             place = place_finder(states)
             done = set(map(place, states))
-            stored = [attempt for attempt in ledger.stored() if place(attempt) in done]
-            failed = [attempt for attempt in ledger.attempts() if attempt.failure] if keep_failures else []
+            stored = [attempt for attempt in ledger.walk_attempts(only_stored=True) if place(attempt) in done]
+            failed = [attempt for attempt in ledger.walk_attempts() if attempt.failure] if keep_failures else []
     finally:
         ledger.close()
     if not stored:
@@ -192,7 +195,7 @@ def _shows(inside: DatasetPaths, attempt: Attempt, kinds: set[str]) -> bool:
 def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     kept = attempt.failure
     path = inside.path(kept.path if kept else attempt.path)
-    if not (has_size(path, kept.byte_count) if kept else attempt.is_in(inside.root)):
+    if not (is_stored(path, kept.byte_count) if kept else has_files(inside.root, attempt)):
         instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
         raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
     return ExportItem(
@@ -207,6 +210,7 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
         phase=attempt.phase,
         reason=attempt.reason,
         step_count=attempt.step_count,
+        byte_count=kept.byte_count if kept else attempt.byte_count,
         sha256=kept.sha256 if kept else attempt.sha256,
         split=attempt.split,
         videos={_camera(attempt, video): inside.path(video.path) for video in attempt.videos},

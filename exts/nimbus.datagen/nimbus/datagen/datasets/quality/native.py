@@ -19,6 +19,7 @@ from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.remote.uploads import has_files
 
 _COLUMNS = {
     "observations/qpos": "observation.state",
@@ -82,7 +83,7 @@ class NativeView:
             yield fail("counts", "dataset.json", what)
         inside = DatasetPaths(self._folder)
         for attempt in self._stored:
-            if not attempt.is_in(self._folder):
+            if not has_files(self._folder, attempt):
                 yield fail("files", attempt.path, "missing, or not as large as the ledger says")
             try:
                 for path in attempt.files:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 IMAGES = "observation.images."
@@ -110,7 +111,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
 
     Args:
-        folder: Of the dataset.
+        folder: Of the dataset, or its address in a store.
         open_files: Episodes or videos that stay open at once.
         view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
 
@@ -121,7 +122,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     from nimbus.datagen.datasets.training.native import StoredFrames
     from nimbus.datagen.datasets.training.sharded import ShardFrames
 
-    folder = Path(folder)
+    folder = open_dataset(str(folder))
     for name, kind in {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames}.items():
         if (folder / name).is_file():
             return kind(folder, open_files=open_files, view=view)

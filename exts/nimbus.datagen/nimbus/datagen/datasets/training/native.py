@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
+from nimbus.datagen.datasets.export.source import ExportItem, Signals, open_source, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.remote.range_file import span_of
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
@@ -66,7 +67,13 @@ class StoredFrames:
         return read_signals(self._file(episode), self._source)
 
     def _file(self, episode: int) -> EpisodeFile:
-        return self._open.get(episode, lambda: EpisodeFile(self._source.items[episode].path))
+        return self._open.get(episode, lambda: _open(self._source.items[episode]))
+
+
+def _open(item: ExportItem) -> EpisodeFile:
+    """Open an episode; one that lies in a store is read in blocks."""
+    span = span_of(item.path, byte_count=item.byte_count, name=item.episode_id)
+    return EpisodeFile(item.path if span.is_here else span)
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:

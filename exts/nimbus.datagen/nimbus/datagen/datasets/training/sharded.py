@@ -28,6 +28,7 @@ from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.remote.range_file import span_of
 
 _KEPT = 256
 """Episodes whose signals stay in memory."""
@@ -119,12 +120,15 @@ class ShardManifest:
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
         path = self.folder / SHARD.format(number=number)
+        span = span_of(path, offset=offset, byte_count=size, name=f"{name}/{part}")
+        if not span.is_here:
+            return span
         if not path.exists():
             raise InputError("no such file", where=str(path), instead=_AGAIN)
         if offset + size > check_regular(path):
             what = f"{name}: bytes {offset} to {offset + size} are told, it has {path.stat().st_size}"
             raise InputError(what, where=str(path), instead=_AGAIN)
-        return ByteRange(path=path, offset=offset, byte_count=size, name=f"{name}/{part}")
+        return span
 
     @property
     def videos(self) -> tuple[str, ...]:

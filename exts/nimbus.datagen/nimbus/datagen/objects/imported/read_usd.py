@@ -53,7 +53,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
         mesh = UsdGeom.Mesh(prim)
         if mesh and mesh.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
             if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
-                parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path, root, notes)
+                parts += mesh_surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path, root, notes)
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
     up = str(UsdGeom.GetStageUpAxis(stage)).lower()
     if up not in ("x", "y", "z"):
@@ -64,9 +64,21 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
     return join_surfaces(parts, metres=metres, unit_is_known=True, up=up, notes=tuple(dict.fromkeys(notes)))
 
 
-def _surfaces(
+def mesh_surfaces(
     mesh: Any, transform: FloatArray, path: Path, root: Path | None, notes: list[str]
 ) -> list[ImportedSurface]:
+    """Read the triangles of a mesh: one surface, or none where it has no faces.
+
+    Args:
+        mesh: ``UsdGeom.Mesh``.
+        transform: (4, 4) of USD, to the frame wanted.
+        path: The stage's file.
+        root: As for :func:`read_usd`.
+        notes: Takes what was left out.
+
+    Raises:
+        InputError: A face names a point that is not there.
+    """
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
     )

@@ -59,11 +59,36 @@ class ContentHash:
         return total.hexdigest()
 
 
+class CombinedHash:
+    """One hash over episode hashes, which are added in the order of their ids; of one id, the last counts."""
+
+    def __init__(self) -> None:
+        self._total = hashlib.sha256()
+        self._last: tuple[str, str] | None = None
+
+    def add(self, episode_id: str, digest: str) -> None:
+        """Add an episode's hash."""
+        if self._last and self._last[0] != episode_id:
+            self._close()
+        self._last = (episode_id, digest)
+
+    def hexdigest(self) -> str:
+        """Return the hash; nothing is added afterwards."""
+        if self._last:
+            self._close()
+            self._last = None
+        return self._total.hexdigest()
+
+    def _close(self) -> None:
+        assert self._last
+        self._total.update("{} {}\n".format(*self._last).encode())
+
+
 def combine(episodes: dict[str, str]) -> str:
     """Combine episode hashes, ordered by episode id, into one hash."""
-    total = hashlib.sha256()
+    total = CombinedHash()
     for episode_id in sorted(episodes):
-        total.update(f"{episode_id} {episodes[episode_id]}\n".encode())
+        total.add(episode_id, episodes[episode_id])
     return total.hexdigest()
 
 
