@@ -206,8 +206,10 @@ def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
     if made.executed_actions is not None or stored.executed_actions is not None:
         again, before = (empty if one.executed_actions is None else one.executed_actions for one in (made, stored))
         arrays["executed_actions"] = again, before
-    for name in sorted({*made.contacts, *stored.contacts}):
-        arrays[f"contacts.{name}"] = made.contacts.get(name, empty), stored.contacts.get(name, empty)
+    for group in ("contacts", "signals"):
+        again, before = getattr(made, group), getattr(stored, group)
+        for name in sorted({*again, *before}):
+            arrays[f"{group}.{name}"] = again.get(name, empty), before.get(name, empty)
     for name, (one, other) in arrays.items():
         if one.shape != other.shape:
             yield f"{name} has the shape {one.shape}, not {other.shape}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import create_model
 
@@ -24,9 +24,7 @@ from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
 from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.stages import Chain, Stage
-
-if TYPE_CHECKING:
-    from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task, manipulation_of
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 
@@ -63,7 +61,7 @@ class RunContext:
     seed: int = 0
     split: str = RUN
     """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
-    task: Task | None = None
+    task: BaseTask | None = None
     """None in a run without a task file."""
     device: str = "cpu"
     """``cpu`` or ``cuda``, for rendering."""
@@ -94,8 +92,8 @@ class RunContext:
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
 
-    def need_task(self) -> Task:
-        """The task.
+    def need_any_task(self) -> BaseTask:
+        """Return the task, of whatever kind.
 
         Raises:
             InputError: The run has none.
@@ -105,6 +103,25 @@ class RunContext:
                 "this pipeline needs a task", where="--task", instead="give the name or path of a task file"
             )
         return self.task
+
+    def need_task(self) -> Task:
+        """The task, with steps.
+
+        Raises:
+            InputError: The run has none, or it is a navigation task.
+        """
+        return manipulation_of(self.need_any_task())
+
+    def need_navigation(self) -> NavigationTask:
+        """Return the navigation task.
+
+        Raises:
+            InputError: The run has none, or it is a task with steps.
+        """
+        if not isinstance(task := self.need_any_task(), NavigationTask):
+            what = f"'{task.name}' is no navigation task, this pipeline needs one"
+            raise InputError(what, where=task.path, instead="write navigate: in place of steps:, or another pipeline")
+        return task
 
 
 class NoSettings(StrictModel):

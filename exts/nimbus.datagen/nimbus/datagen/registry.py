@@ -16,6 +16,8 @@ KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator"
     "plan",
     "render",
     "store",
+    "scene",
+    "goal",
 )
 """What there can be: what files name, and the stages of a pipeline."""
 

@@ -109,6 +109,8 @@ class NavigationScene:
     """Room of each lamp."""
     is_lit: bool = False
     """Its pictures and colors carry their light, as those of scans do: it is drawn as it is, without a bake."""
+    classes: tuple[str, ...] = ()
+    """Classes that scenes of its source may have, so that an index means the same in each; empty: its own."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
     """Source and licence of what others made, by name."""
 
