@@ -256,7 +256,7 @@ class CameraSettings(StrictModel):
     antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
         1,
         exclude_if=lambda value: value == 1,
-        description="Samples of color along each side of a pixel; 2 smooths edges at 2 to 4 times the time.",
+        description="Samples of color along each side of a pixel; 2 smooths edges and takes four times as long.",
     )
     tone: Tone = Field(
         "plain",
