@@ -38,12 +38,12 @@ _TOLD = 20
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
-    """The certificate.
+    """Return the accounting certificate.
 
     Args:
-        folder: Of the dataset.
-        attempts: Every one.
-        states: Of every episode.
+        folder: Folder of the dataset.
+        attempts: All attempts.
+        states: States of all episodes.
     """
     place = place_finder(states)
     planned = {place(row)[:2] for row in (*attempts, *states)}
@@ -82,12 +82,12 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """Check a dataset of Nimbus and store the certificates with it.
 
     Args:
-        folder: Of the dataset.
-        sample: Episodes that are replayed and rendered, evenly spread; None for all.
-        skills: Folders with skills of somebody's own.
+        folder: Folder of the dataset.
+        sample: Number of episodes that are replayed and rendered, evenly spread; None for all.
+        skills: Folders with custom skills.
 
     Raises:
-        InputError: No dataset, or nothing stored in it.
+        InputError: There is no dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
     read_info(folder)
@@ -116,7 +116,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
 
 def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
-    """What cannot be checked here is no fault of the dataset."""
+    """Run a check; one that is impossible here is reported without counting as a fault of the dataset."""
     try:
         return check()
     except InputError as error:
@@ -137,7 +137,9 @@ def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
 
 def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
     from nimbus.datagen.datasets.certificates.rerender import FreshRenders
+    from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import load_assets
+    from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
     renders: dict[str, FreshRenders] = {}
@@ -149,7 +151,8 @@ def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
             task = stored_task(episode)
             check_assets(task, episode)
             with noting_where_paths_begin():
-                renders[text] = FreshRenders(load_assets(task))
+                is_driven = isinstance(task, NavigationTask)
+                renders[text] = FreshRenders(NavigationLoader(task) if is_driven else load_assets(task))
         found = renders[text].check(episode, episode.layout(), _moments(episode.step_count))
         psnr += found.psnr
         problems += found.problems
@@ -208,7 +211,7 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 
 def print_certificates(found: Certificates) -> None:
-    """Print a line for each, and what is wrong below it."""
+    """Print a line for each certificate, with its problems below."""
     console = TerminalConsole()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:

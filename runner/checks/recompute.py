@@ -19,6 +19,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.tasks.control_flow.recover import Retry, Try
 from nimbus.datagen.tasks.control_flow.repeat import Repeat
 from nimbus.datagen.tasks.steps import Step, Steps
+from nimbus.datagen.tasks.task import Task
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
@@ -145,7 +146,8 @@ class _Maker:
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
             task = stored_task(episode)
-            check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
+            if isinstance(task, Task):
+                check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
         found = self._info.inputs_of(key.task)
         wanted, fine = job.origin.inputs, "this is no fault of the dataset"

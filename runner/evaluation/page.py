@@ -34,12 +34,12 @@ class RateBar:
 
     @property
     def rate(self) -> float:
-        """Share of the layouts."""
+        """Fraction of the layouts."""
         return self.count / max(1, self.of)
 
     @property
     def line(self) -> str:
-        """As text."""
+        """Result as text."""
         return f"{self.name}: {rate_text(self.count, self.of, (self.low, self.high))}"
 
 

@@ -14,6 +14,7 @@ from nimbus.datagen.randomize.goals import GoalRandomizer, sampler_of
 from nimbus.datagen.render.scene_views import SceneViewRenderer
 from nimbus.datagen.rooms.home import HOME_VERSION
 from nimbus.datagen.stages import Planned, Randomized, Request
+from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from tests.golden.values import GoldenFile, digest, sketch
 from tests.golden.versions import version_of
@@ -39,7 +40,7 @@ def task() -> NavigationTask:
 
 
 @cache
-def planned() -> tuple[Randomized, Planned]:
+def planned() -> tuple[Randomized[NavigationAssets], Planned[NavigationAssets]]:
     """Draw and plan the first episode."""
     context = RunContext(seed=3, task=task())
     scene = next(NavigationLoader.create(context, None).process(Request(index=0)))  # pyright: ignore[reportArgumentType]

@@ -51,7 +51,7 @@ def test_a_bent_pixel_shows_what_its_ray_meets():
     assert np.allclose(x * factor * focal + camera.width / 2, u) and np.allclose(
         y * factor * focal + camera.height / 2, v
     )
-    with pytest.raises(ValueError, match="folds the picture"):
+    with pytest.raises(ValueError, match="folds the image"):
         Lens(dataclasses.replace(camera, distortion=(-5.0, 0.0)))
 
 

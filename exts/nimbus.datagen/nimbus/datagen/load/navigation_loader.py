@@ -77,6 +77,10 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         )
         yield Scene(request=item, assets=self.assets(number), provenance=provenance)
 
+    def of_index(self, index: int) -> NavigationAssets:
+        """Return the scene of an episode by its index."""
+        return self.assets(self._task.address(index)[0])
+
     def assets(self, number: int) -> NavigationAssets:
         """Return a scene by its number.
 

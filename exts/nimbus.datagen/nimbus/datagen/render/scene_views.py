@@ -95,6 +95,21 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
         return self._renderer.labels
 
 
+class SceneViews(StackedRenderer):
+    """Renders states of episodes in scenes, for checks of stored pictures.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, *, device: str = "cpu") -> None:
+        super().__init__(stack=1, device=device, shadows=False)
+
+    def load_episode(self, scene: NavigationScene, layout: Layout, trajectory: Trajectory) -> None:
+        """Prepare an episode."""
+        self.load_inputs(scene_inputs(scene, layout, trajectory))
+
+
 register_component("render", "views", SceneViewRenderer, SceneViewSettings)
 
 

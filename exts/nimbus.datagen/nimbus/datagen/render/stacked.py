@@ -21,7 +21,7 @@ from nimbus.datagen.render.camera_model.sensor import SensorModel
 from nimbus.datagen.render.raytracer import culling, rasterize
 from nimbus.datagen.render.raytracer.geometry import build_geometry
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer
-from nimbus.datagen.render.raytracer.kernel_data import SEAM, DeviceLight, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import DeviceLight, Steps, Views
 from nimbus.datagen.render.raytracer.still import Shown
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
@@ -151,7 +151,9 @@ class StackedRenderer:
         steps.corners, steps.edges = upload(rectangles[:, :, 0], wp.vec3), upload(rectangles[:, :, 2:], wp.vec3)
         moves = geometry.casts_shadow & [bool(body) for body in geometry.bodies]
         if geometry.scene.is_baked and self.shadows and moves.any():
-            culling.cover_near(geometry.boxes, np.tile(moves, (count, 1)), steps, 2 * SEAM)
+            corners = np.stack([geometry.bounds[:, bits, (0, 1, 2)] for bits in np.ndindex(2, 2, 2)], axis=1)
+            around = corners @ turned + position[:, :, None]
+            culling.cover_near(geometry.boxes, np.tile(moves, (count, 1)), steps, around)
         return placed
 
     def _render(

@@ -1,4 +1,4 @@
-"""A task: what a robot does, with what, in which scene, and what varies. Loaded from a short, strictly read file."""
+"""Task: robot, objects, scene, steps and variation, loaded from a short file with a strict schema."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HIGHEST_CAMERA = 2.4
 _BLOCK = 5
 """Episodes in a row that share a scene: a worker opens and maps it once for them."""
 AS_THE_TASK = "task"
-"""Amount of randomization that the task file asks for."""
+"""Level of randomization given in the task file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,15 +65,15 @@ class BaseTask:
 
     @property
     def text(self) -> str:
-        """The file as it was written."""
+        """Text of the file."""
         return self.document.text
 
     def where(self, *keys: str | int) -> str:
-        """Where a field stands in the file, for errors: ``where("objects", "items", "count")``."""
+        """Return the location of a field in the file, for errors: ``where("objects", "items", "count")``."""
         return self.document.where(keys)
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
-        """An error about one field of the file, ready to raise."""
+        """Return an error about one field of the file, ready to raise."""
         return self.document.error(keys, what, instead=instead, at_key=at_key)
 
 
@@ -129,19 +129,19 @@ class NavigationTask(BaseTask):
 
 
 def task_names() -> list[str]:
-    """Names of the tasks that come with Nimbus."""
+    """Return the names of the tasks that come with Nimbus."""
     return scene_names("tasks")
 
 
 def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task:
-    """Load a task by name or path, and validate all that can be said without robot, scene and libraries.
+    """Load a task by name or path, and check everything that needs no robot, scene or libraries.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
-        skill_folders: Folders with skills of one's own.
+        skill_folders: Folders with custom skills.
 
     Raises:
-        InputError: No such task, or the first mistake in it: one line with its place.
+        InputError: There is no such task, or the first error in it, in one line with its location.
     """
     return manipulation_of(load_any_task(name_or_path, skill_folders=skill_folders))
 
@@ -165,13 +165,13 @@ def load_any_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | st
 
 
 def check_form(name_or_path: str | Path) -> None:
-    """Check that a file has the form of a task; no skill is imported for it.
+    """Check that a file has the form of a task, without importing skills.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
 
     Raises:
-        InputError: No such task, or the first mistake of form in it.
+        InputError: There is no such task, or the first error of form in it.
     """
     document = read(scene_file("tasks", name_or_path, kind="task"))
     document.validate(file_model(document))
@@ -200,8 +200,8 @@ def parse_any_task(text: str, *, name: str = "task", folder: Path = Path()) -> T
 
     Args:
         text: The text.
-        name: What the task and the file in errors are called.
-        folder: From where relative paths in it are seen.
+        name: Name of the task, and of the file in errors.
+        folder: Folder at which relative paths begin.
     """
     return _task(parse(text, f"{name}.yaml"), name, folder=folder)
 
@@ -295,12 +295,12 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
 
     Args:
         task: The task.
-        level: Name of an amount, such as ``none`` or ``medium``; ``task``: that of the file.
-        only: Names of the randomizers that are kept; all when empty.
-        where: Flag, for messages.
+        level: Name of a level, such as ``none`` or ``medium``; ``task`` for that of the file.
+        only: Names of randomizers to keep; all when empty.
+        where: Command-line flag, for messages.
 
     Raises:
-        InputError: There is no such amount, or it has no such randomizer.
+        InputError: There is no such level, or it has no such randomizer.
     """
     known = presets("randomizations")
     if level not in (AS_THE_TASK, *known):
@@ -317,7 +317,7 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
 
 
 def _scene(scene: str | RoomSettings | StageFileSettings, folder: Path) -> str:
-    """Resolve a scene to what opens its stage."""
+    """Return the name or path that opens the stage of a scene."""
     if isinstance(scene, str):
         return resolve_from(folder, scene)
     if isinstance(scene, StageFileSettings):

@@ -46,7 +46,9 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
         if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
-            raise InputError(f"refers to '{layer.realPath}' outside its folder", where=str(path))
+            raise InputError(
+                f"refers to '{layer.realPath}' outside its folder", where=str(path), instead="copy it into the folder"
+            )
     cache = UsdGeom.XformCache()
     parts, notes = [], []
     for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
@@ -91,7 +93,9 @@ def mesh_surfaces(
     points = np.asarray(points, dtype=np.float64) @ transform[:3, :3] + transform[3, :3]
     indices, places = np.asarray(indices), _fans(counts)
     if indices.min() < 0 or indices.max() >= len(points) or places.max(initial=-1) >= len(indices):
-        raise InputError(f"{mesh.GetPath()}: a face names a point that is not there", where=str(path))
+        raise InputError(
+            f"{mesh.GetPath()}: a face refers to a missing point", where=str(path), instead="export it again"
+        )
     if mesh.GetOrientationAttr().Get() == "leftHanded":
         places = places[:, ::-1]
     corners = points[indices[places]]
@@ -144,7 +148,9 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         notes.append(f"no texture '{asset.path}' below its root: it does without")
         return None
     if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
-        raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
+        raise InputError(
+            f"refers to '{asset.path}' outside its folder", where=str(path), instead="copy it into the folder"
+        )
     opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
     if opened is None:
         notes.append(f"'{asset.path}' cannot be opened: it does without")

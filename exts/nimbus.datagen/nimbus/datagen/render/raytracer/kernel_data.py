@@ -21,7 +21,7 @@ LEVELS = wp.constant(12)
 """Largest number of sizes a texture is kept in."""
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
-SEAM = wp.constant(0.035)
+SEAM = wp.constant(0.02)
 """[m] Height above a place at which what is near it is looked for: seams are as wide."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of that table."""
@@ -179,6 +179,9 @@ class Steps:
     there are no seams."""
     near_corner: wp.array(dtype=wp.vec2)
     near_scale: wp.array(dtype=wp.vec2)
+    near_low: wp.array(dtype=wp.vec3)
+    near_high: wp.array(dtype=wp.vec3)
+    """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
     corners: wp.array(dtype=wp.vec3)
     edges: wp.array(dtype=wp.vec3)
     """First corner of each rectangle in the world frame [m], and its two edges over the squares of their lengths."""

@@ -1,4 +1,4 @@
-"""Light and bytes: tables between linear light and the sRGB bytes of a picture."""
+"""Tables between linear light and sRGB bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, TINTS, TONES
 from nimbus.datagen.textures.color import encoded, linear
 
 _SHOULDER = 0.7
-"""Light up to here is shown as it is; above, it bends towards white and never clips hard."""
+"""Light above which the tone curve bends toward white, so that it never clips hard."""
 _FILM_EXPOSURE = 0.7232
-"""Factor of light on the curve of film: 0.18 stays 0.18."""
+"""Factor on light before the film curve, which keeps 0.18 at 0.18."""
 
 
 def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -27,10 +27,10 @@ def _filmic(light: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 LINEAR_OF_SRGB = linear(np.arange(TINTS) * (256.0 / 255.0) / TINTS).astype(np.float32)
-"""(TINTS,) over sRGB values from 0 to 256 / 255"""
+"""(TINTS,) over sRGB values from 0 to 256 / 255."""
 _light = (np.arange(TONES) + 0.5) / TONES * BRIGHTEST
 BYTE_OF_LIGHT: dict[Tone, NDArray[np.uint8]] = {
     "plain": np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8),
     "filmic": np.rint(encoded(_filmic(_light)) * 255.0).astype(np.uint8),
 }
-"""(TONES,) over light from 0 to BRIGHTEST, by the curve"""
+"""(TONES,) over light from 0 to BRIGHTEST, by the curve."""
