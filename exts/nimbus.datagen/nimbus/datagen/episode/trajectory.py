@@ -78,8 +78,6 @@ class Reason(StrEnum):
     """The body comes nearer to something than it may."""
     DUPLICATE = "duplicate"
     """A path to the same goal runs as near as that already."""
-    UNGROUNDED = "ungrounded"
-    """An instruction would claim what the episode does not show."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 
