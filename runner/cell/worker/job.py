@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.registry import names
+from nimbus.datagen.registry import lookup, names
+from nimbus.datagen.stages import SceneLoader
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.credits import AssetCredit
     from nimbus.datagen.episode.meaning import TaskMeaning
     from nimbus.datagen.pipeline import Pipeline, RunContext
-    from nimbus.datagen.stages import Chain, SceneLoader
+    from nimbus.datagen.stages import Chain
     from nimbus.datagen.tasks.task import BaseTask
 
 
@@ -201,9 +202,6 @@ def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: 
 
 def _loader(pipeline: Pipeline) -> type[SceneLoader] | None:
     """Class of the pipeline's load component; None where one component loads and does more."""
-    from nimbus.datagen.registry import lookup
-    from nimbus.datagen.stages import SceneLoader
-
     for component in pipeline.components:
         if component.kind == "load" and component.name in names("load"):
             made = lookup("load", component.name)

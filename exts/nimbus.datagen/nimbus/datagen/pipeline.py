@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pydantic import create_model
 
@@ -24,7 +24,9 @@ from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
 from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.stages import Chain, Stage
-from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task, manipulation_of
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 
@@ -110,6 +112,8 @@ class RunContext:
         Raises:
             InputError: The run has none, or it is a navigation task.
         """
+        from nimbus.datagen.tasks.task import manipulation_of
+
         return manipulation_of(self.need_any_task())
 
     def need_navigation(self) -> NavigationTask:
@@ -118,6 +122,8 @@ class RunContext:
         Raises:
             InputError: The run has none, or it is a task with steps.
         """
+        from nimbus.datagen.tasks.task import NavigationTask
+
         if not isinstance(task := self.need_any_task(), NavigationTask):
             what = f"'{task.name}' is no navigation task, this pipeline needs one"
             raise InputError(what, where=task.path, instead="write navigate: in place of steps:, or another pipeline")

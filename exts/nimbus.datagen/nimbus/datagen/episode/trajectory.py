@@ -80,8 +80,6 @@ class Reason(StrEnum):
     """A path to the same goal runs as near as that already."""
     OUTSIDE_CAPTURE = "outside_capture"
     """Views on the way show what no splat covers."""
-    UNGROUNDED = "ungrounded"
-    """An instruction would claim what the episode does not show."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 
