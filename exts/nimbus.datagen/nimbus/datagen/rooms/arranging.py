@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nimbus.datagen.rooms.furnishing import Furnishing
-from nimbus.datagen.rooms.plan import RoomPlan
-from nimbus.datagen.rooms.walls import Side
+if TYPE_CHECKING:
+    from nimbus.datagen.rooms.furnishing import Furnishing
+    from nimbus.datagen.rooms.plan import RoomPlan
+    from nimbus.datagen.rooms.walls import Side
 
 CORNER = 0.64
 """[m] Of a wall, that the row along the wall beside it takes."""
