@@ -34,6 +34,8 @@ class Resources:
     """[bytes] A worker that holds more is renewed after its orders; 0: a share of the machine's memory."""
     grace: float = 30.0
     """[s] What is under way may take this long after a request to stop."""
+    spool_bytes: int = 0
+    """[bytes] Files of a dataset in a store that may wait in the folder; 0: the folder is the dataset."""
     disk_patience: float = 60.0
     """[s] How long a full disk is waited for."""
     exec_workers: bool = False
