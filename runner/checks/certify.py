@@ -38,12 +38,12 @@ _TOLD = 20
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
-    """The certificate.
+    """Return the accounting certificate.
 
     Args:
-        folder: Of the dataset.
-        attempts: Every one.
-        states: Of every episode.
+        folder: Folder of the dataset.
+        attempts: All attempts.
+        states: States of all episodes.
     """
     place = place_finder(states)
     planned = {place(row)[:2] for row in (*attempts, *states)}
@@ -82,12 +82,12 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """Check a dataset of Nimbus and store the certificates with it.
 
     Args:
-        folder: Of the dataset.
-        sample: Episodes that are replayed and rendered, evenly spread; None for all.
-        skills: Folders with skills of somebody's own.
+        folder: Folder of the dataset.
+        sample: Number of episodes that are replayed and rendered, evenly spread; None for all.
+        skills: Folders with custom skills.
 
     Raises:
-        InputError: No dataset, or nothing stored in it.
+        InputError: There is no dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
     read_info(folder)
@@ -116,7 +116,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
 
 def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
-    """What cannot be checked here is no fault of the dataset."""
+    """Run a check; one that is impossible here is reported without counting as a fault of the dataset."""
     try:
         return check()
     except InputError as error:
@@ -208,7 +208,7 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 
 def print_certificates(found: Certificates) -> None:
-    """Print a line for each, and what is wrong below it."""
+    """Print a line for each certificate, with its problems below."""
     console = TerminalConsole()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:

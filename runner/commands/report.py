@@ -1,4 +1,4 @@
-"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+"""``nimbus report DIR``: summary of a dataset's runs, in the terminal, as JSON, and as a self-contained page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; of Nimbus, or of LeRobot whoever wrote it."""
+"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; datasets of Nimbus, and LeRobot of any origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds Isaac Sim on this machine, of whichever kind, or says in one line what is missing."""
+"""Discovery of Isaac Sim on this machine, with a one-line error if it is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nimbus.runner.cell.transport.spec import Instances
 from nimbus.runner.system.gpus import Gpu, list_gpus
 
 _PATIENCE = 120.0
-"""[s] A Python may take to say what it is: a container's first start reads from a cold disk."""
+"""Longest time for a Python to answer the probe [s]: a container's first start reads from a cold disk."""
 _PROBE = """
 import importlib.metadata, importlib.util, json, os, sys
 try:
@@ -34,20 +34,20 @@ told = {"version": version, "by_pip": by_pip, "found": found}
 told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
-"""Says what a Python is, without importing Isaac Sim: an import asks for the licence."""
+"""Script that describes a Python without importing Isaac Sim, because an import asks for the licence."""
 _WHERE = "--sim isaacsim"
 _YES = ("1", "y", "yes", "true")
 
 
 def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gpu] | None = None) -> Instances:
-    """What instances are started with.
+    """Return the installation that instances are started from.
 
     Args:
-        environ: Of this process.
-        gpus: Those of the machine; asked for when not given.
+        environ: Environment of this process.
+        gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is fit.
+        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

@@ -29,7 +29,7 @@ _MOMENTS = (0.05, 0.35, 0.65, 0.98)
 
 @dataclass(frozen=True)
 class KeyFigure:
-    """One large number at the top of the page."""
+    """Key figure at the top of the page."""
 
     name: str
     value: str
@@ -48,13 +48,13 @@ class SampleStrip:
 
 
 def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[TimeSpan]) -> str:
-    """Render the page, sample pictures read from the stored episodes.
+    """Render the page, with sample images from the stored episodes.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         summary: Its figures.
         plans: Attempts, one for each plan.
-        spans: What workers did.
+        spans: Time spans of the workers.
     """
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return render_html(

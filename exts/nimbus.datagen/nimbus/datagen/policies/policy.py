@@ -73,12 +73,12 @@ class PolicyTask:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEpisode:
-    """One episode that begins."""
+    """Episode to begin."""
 
     key: EpisodeKey
     instruction: str
     seed: int
-    """For a policy that samples: the same whenever this episode is evaluated."""
+    """Seed for a policy that samples, the same in every evaluation of this episode."""
 
     @property
     def id(self) -> str:
@@ -151,7 +151,7 @@ class Policy(ABC):
         """
 
     def close(self) -> None:
-        """Release what the policy holds."""
+        """Release the policy's resources."""
         return
 
 
@@ -175,12 +175,12 @@ _FURTHEST = 0.5
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
-    """The rows (K, M) of an answer.
+    """Check and return the rows (K, M) of an answer.
 
     Args:
-        answer: As the policy gave it.
+        answer: Answer of the policy.
         names: Names of its M entries.
-        execute: Rows that are to be executed.
+        execute: Number of rows to execute.
 
     Raises:
         PolicyFault: It is not an array of that form, too short, or not finite.

@@ -167,6 +167,27 @@ def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tupl
     steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count)
 
 
+def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, reach: float) -> None:
+    """Set a grid across the light and the cells of it that are within reach of what moves.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        moves: (K, G) which of them to look at.
+        steps: K steps with ``bounds``; gets ``near``, ``near_corner`` and ``near_scale``.
+        reach: Around each box [m].
+    """
+    device = boxes.mesh.device
+    bounds = steps.bounds.numpy().reshape(len(moves), -1, 4) + np.array((-reach, -reach, reach, reach), np.float32)
+    shown = moves[:, boxes.mesh.numpy(), None]
+    low = np.where(shown, bounds[..., :2], np.inf).min(axis=1)
+    high = np.where(shown, bounds[..., 2:], -np.inf).max(axis=1)
+    scale = GRID / np.maximum(high - low, 1e-6)
+    steps.near_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.near_scale = wp.array(scale, dtype=wp.vec2, device=device)
+    grown = wp.array(bounds.reshape(-1, 4), dtype=wp.vec4, device=device)
+    steps.near = _sets(boxes, grown, low, scale, moves, (GRID, GRID), boxes.count)
+
+
 def _sets(
     boxes: Boxes,
     bounds: wp.array,

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject, Sensor
 from nimbus.datagen.episode.observation import ARRAYS, CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import RelationSpan, SkillSegment, Trajectory
@@ -282,11 +282,16 @@ def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
     _drop(layout["physical"], PhysicalLayout)
     for camera in layout["visual"]["cameras"]:
         _drop(camera, Camera)
+        for name in _SENSOR_OPTIONS if "sensor" in camera else ():
+            if camera["sensor"][name] == getattr(Sensor(), name):
+                del camera["sensor"][name]
     if layout["visual"]["dome"] is None:
         del layout["visual"]["dome"]
     return layout
 
 
+_SENSOR_OPTIONS = ("antialiasing", "tone")
+"""Fields of sensors that are stored where they differ from their defaults; the others are where any of them does."""
 _ALWAYS = ("scale", "drawn")
 """Are told whatever they are."""
 
