@@ -12,6 +12,8 @@ _FEW = 3
 """Fewer grasps than that are too few among other things."""
 _ROOM = 0.01
 """[m] Between a thing and the walls of the room that it is put into."""
+_BELOW_RIM = 0.005
+"""[m] What is in a thing has its middle so far below the rim."""
 _IN_DRAWER = 0.10
 """Length above which a thing collides with the case above a drawer on its way down [m]."""
 _SHALLOW = 0.045
@@ -53,6 +55,8 @@ def _fits(kind: KindEntry, container: KindEntry) -> str:
         long = short = min(_IN_DRAWER, short)
     if kind.size[0] > long or kind.size[1] > short:
         return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large for it"
+    if not container.parts and kind.size[2] / 2 > container.room[2] - _BELOW_RIM:
+        return f"a {kind.category} stands over the rim of a {container.category}"
     if kind.is_ball:
         return ""
     return "its room is too low" if container.parts and kind.size[2] > container.room[2] - _ROOM else ""

@@ -111,7 +111,7 @@ def _named(names: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in names.split("+"))
     if "" in found and names.strip():
         context = {"names": names, "instead": f"write {'+'.join(filter(None, found)) or 'front+wrist'}"}
-        raise PydanticCustomError("preset", "a name is missing beside a + in '{names}'", context)
+        raise PydanticCustomError("preset", "a name is missing next to a + in '{names}'", context)
     return found
 
 
@@ -255,7 +255,7 @@ class CameraSettings(StrictModel):
     antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
         1,
         exclude_if=lambda value: value == 1,
-        description="Samples of color along each side of a pixel; 2 smooths edges at 2 to 4 times the time.",
+        description="Samples of color along each side of a pixel; 2 smooths edges and takes four times as long.",
     )
     tone: Tone = Field(
         "plain",

@@ -10,7 +10,7 @@ from nimbus.datagen.render.raytracer.shading import lowest
 
 wp.set_module_options({"enable_backward": False})
 
-_SEAM_DEPTH = wp.constant(0.65)
+_SEAM_DEPTH = wp.constant(0.75)
 """Share of the light from all sides that is missing where two things touch."""
 
 
@@ -47,13 +47,16 @@ def open_share(
     column = wp.int32(wp.floor((wp.dot(place, light.across) - corner[1]) * scale[1]))
     if row < 0 or column < 0 or row >= GRID or column >= GRID:
         return 1.0
+    above = place + normal * SEAM
     closeness = wp.float32(0.0)
     for word in range(steps.near.words):
         bits = steps.near.bits[((step * GRID + row) * GRID + column) * steps.near.words + word]
         while bits != wp.uint32(0):
             mesh = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
-            if scene.looks[scene.face_part[scene.face_start[mesh]]].instance != instance:
-                found = _closeness(scene, steps, step * scene.mesh_count + mesh, mesh, place + normal * SEAM)
-                closeness = wp.max(closeness, found)
+            at = step * scene.mesh_count + mesh
+            outside = wp.max(steps.near_low[at] - above, above - steps.near_high[at])
+            if wp.max(outside) < 0.0:
+                if scene.looks[scene.face_part[scene.face_start[mesh]]].instance != instance:
+                    closeness = wp.max(closeness, _closeness(scene, steps, at, mesh, above))
     return 1.0 - _SEAM_DEPTH * closeness
