@@ -116,7 +116,7 @@ class NavigationScene:
 
     @cached_property
     def corners(self) -> Float32Array:
-        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; what collides."""
+        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; the collision geometry."""
         found = [part.triangles.vertices[part.triangles.faces] for part in self.parts]
         return np.concatenate(found) if found else np.zeros((0, 3, 3), dtype=np.float32)
 

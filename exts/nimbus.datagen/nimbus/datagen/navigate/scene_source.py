@@ -1,4 +1,4 @@
-"""Sources of scenes: what a task's ``scene:`` names, one class for each key."""
+"""Sources of scenes: one class for each key that a task's ``scene:`` may have."""
 
 from __future__ import annotations
 

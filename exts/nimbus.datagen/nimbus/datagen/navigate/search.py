@@ -124,7 +124,7 @@ def _search(
 
 
 class PathSearch:
-    """Searches in one free space; what does not change between searches is uploaded once.
+    """Path searches in one free space, whose constant arrays are uploaded once.
 
     Args:
         space: The free space.

@@ -32,5 +32,5 @@ class HomesSource(SceneSource):
         return home_scene(self.seed + number, self.rooms)
 
     def fingerprint(self) -> dict[str, str]:
-        """Version of what makes homes; the task's hash has all else."""
+        """Version of the home generator; the task's hash covers all else."""
         return {"homes": str(HOME_VERSION)}
