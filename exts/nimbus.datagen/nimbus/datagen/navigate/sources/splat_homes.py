@@ -38,5 +38,5 @@ class SplatHomesSource(SplatSource):
         return PlacedSplats(scene=scene, cloud=cloud, world_T_cloud=upright(), has_mesh=True, samples=samples)
 
     def fingerprint(self) -> dict[str, str]:
-        """Versions of what makes homes and of what samples them; the task's hash has all else."""
+        """Versions of the homes and of their samples; the task's hash has all else."""
         return {"homes": str(HOME_VERSION), "splat samples": str(VERSION)}

@@ -53,7 +53,7 @@ class SplatFileSource(SplatSource):
         )
 
     def fingerprint(self) -> dict[str, str]:
-        """Hash of each file, and the version of what makes proxies."""
+        """Hash of each file, and the version of the proxies."""
         found = {"proxy": str(PROXY_VERSION)}
         for one in self.splats:
             for name in filter(None, (one.splat, one.proxy)):
