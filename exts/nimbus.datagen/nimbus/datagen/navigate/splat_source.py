@@ -66,7 +66,7 @@ class SplatSource(SceneSource):
         return self.placed(number).scene
 
     def outline(self, number: int) -> SplatRasterizer:
-        """Return a rasterizer of the covered space of a scene; its colors mean nothing where splats are yet to be lit."""
+        """Return a rasterizer of the covered space of a scene; colors of unlit splats mean nothing."""
 
         def make() -> SplatRasterizer:
             placed = self.placed(number)
