@@ -40,7 +40,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         InputError: The device is not there.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:

@@ -31,7 +31,7 @@ class MaterialRow:
 
     tint: wp.vec3
     density: wp.float32
-    """Texels per metre."""
+    """Texels per metre; less than zero where each face has one color, that of ``face_paint``."""
     texture: wp.int32
     width: wp.int32
     height: wp.int32
@@ -58,11 +58,11 @@ class DeviceScene:
     """Half of the sides of a box around it, in the frame of its mesh [m]."""
     piece_points: wp.array(dtype=wp.int32)
     piece_faces: wp.array(dtype=wp.int32)
-    """Starts of the faces of each piece, and the end."""
-    drawn_faces: wp.array(dtype=wp.int32)
-    """Numbers of faces, piece after piece."""
+    """Starts of the faces of each piece, and the end; faces are numbered piece after piece."""
     outward: wp.array(dtype=wp.vec3)
-    """Normals in the same order; zero for faces whose backs can be seen, which are not of a closed surface."""
+    """Normals; zero for faces whose backs can be seen, which are not of a closed surface."""
+    face_normals: wp.array(dtype=wp.vec3)
+    """Unit normals of the faces of meshes, in the frame of each."""
     points: wp.array(dtype=wp.vec3)
     """Vertices of all meshes, in the frame of each, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
@@ -74,6 +74,12 @@ class DeviceScene:
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
     corner_uvs: wp.array(dtype=wp.vec2)
+    face_paint: wp.array(dtype=wp.vec3)
+    """Linear color of each face that has only one."""
+    rectangle_uvs: wp.array(dtype=wp.vec2)
+    """Of the first corner of each rectangle, and what they grow by along its two edges."""
+    is_even: wp.array(dtype=wp.uint8)
+    """A byte for each rectangle: those three hold in both of its faces."""
     looks: wp.array(dtype=MaterialRow)
     level_start: wp.array2d(dtype=wp.int32)
     texels: wp.array(dtype=wp.uint32)
@@ -146,7 +152,9 @@ class Raster:
     places: wp.array(dtype=wp.vec3)
     """(K * V) column and row [px], and how near: one over the depth, or the height towards the light."""
     nearest: wp.array(dtype=wp.uint64)
-    """Of each pixel, as ``raster`` packs it."""
+    """Of each pixel of a camera's picture, as ``raster`` packs it."""
+    tops: wp.array(dtype=wp.uint32)
+    """Bits of the height of each pixel of a picture from the light; 0 when there is nothing."""
 
 
 @wp.struct
@@ -174,6 +182,8 @@ class Steps:
     grid_scale: wp.array(dtype=wp.vec2)
     heights: Raster
     """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
+    pictures: wp.array(dtype=wp.int32)
+    """Number of each mesh's picture among them: that of a step before, while the mesh stands still."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
     """Corner of each mesh's picture across the light [m], and its pixels per metre."""
@@ -197,9 +207,7 @@ class Views:
     """Rectangles that each tile can show."""
     meshes: Raster
     is_still: wp.bool
-    """Only tiles that are stale are rendered; others are copied from the step before."""
-    step_before: wp.int32
-    """Its number among the images."""
+    """Only tiles that are stale are rendered; the images hold those of the step before."""
     stale: wp.array(dtype=wp.uint8)
     """A byte for each tile of one step."""
     reach: wp.array(dtype=wp.vec4)

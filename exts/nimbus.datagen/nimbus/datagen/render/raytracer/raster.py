@@ -1,8 +1,8 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Meshes drawn triangle by triangle: what is nearest in each pixel, for a camera or from the light.
 
-Of each pixel an integer is kept: bits of how near the nearest face is there, then one more than its number. The larger
-integer wins, in whatever order faces are drawn.
+Of each pixel an integer is kept: bits of how near the nearest face is there, then one more than its number; from the
+light, the bits alone. The larger integer wins, in whatever order faces are drawn.
 """
 
 from __future__ import annotations
@@ -69,6 +69,11 @@ def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
 
 @wp.func
 def _keep(raster: Raster, index: int, closeness: float, face: int):
+    if not raster.perspective:
+        top = wp.cast(closeness, wp.uint32)
+        if top > raster.tops[index]:
+            wp.atomic_max(raster.tops, index, top)
+        return
     key = (wp.uint64(wp.cast(closeness, wp.uint32)) << wp.uint64(32)) | wp.uint64(face + 1)
     if key > raster.nearest[index]:
         wp.atomic_max(raster.nearest, index, key)
@@ -225,7 +230,7 @@ def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
     towards = raster.matrices[row][2]
     for place in range(scene.piece_faces[piece] + lane, scene.piece_faces[piece + 1], lanes):
         if raster.perspective or wp.dot(scene.outward[place], towards) >= 0.0:
-            _draw_face(scene, raster, step, row, scene.drawn_faces[place])
+            _draw_face(scene, raster, step, row, place)
 
 
 @wp.func
@@ -263,9 +268,11 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
 
 
 def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
-    """Draw all meshes that are shown at K steps; sets ``places`` and ``nearest``."""
+    """Draw all meshes that are shown at K steps; sets ``places``, and ``nearest`` or ``tops``."""
     raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
-    raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)
+    pixels = steps * raster.height * raster.width
+    raster.nearest = wp.zeros(pixels if raster.perspective else 0, dtype=wp.uint64, device=device)
+    raster.tops = wp.zeros(0 if raster.perspective else pixels, dtype=wp.uint32, device=device)
     raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
     # On a GPU neighbouring threads share a piece; on a CPU a thread takes all of it.
     lanes = _LANES if device.is_cuda else 1

@@ -145,6 +145,8 @@ class Shown:
     """(K, G, 3, 3)"""
     casts: NDArray[np.bool_]
     """(K, G) which of them cast shadows."""
+    extents: NDArray[np.float64]
+    """(K, G, 2, 2) lower and upper corners of them across the light, as :func:`rasterize.draw_heights` gives them."""
     steps: Any
     view: Any
 
@@ -168,17 +170,9 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
     casts = now.casts | earlier("casts")
     shades = moved & casts
-
-    def pairs(name: str, *shape: int) -> NDArray[Any]:
-        """Values of the steps and of those before them."""
-        values, others = (getattr(shown.steps, name).numpy() for shown in (now, before))
-        values = values.reshape(len(moved), *shape)
-        return np.stack([values, np.concatenate([others.reshape(last + 1, *shape)[last:], values[:-1]])])
-
-    bounds = pairs("bounds", -1, 2, 2)
-    shown = shades[:, geometry.mesh_of_box, None]
-    low = np.where(shown, bounds[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * _ROUNDING
-    high = np.where(shown, bounds[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * _ROUNDING
+    extents = np.stack([now.extents, earlier("extents")])
+    low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * _ROUNDING
+    high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * _ROUNDING
     changes = Changes()
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
