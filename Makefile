@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
+.PHONY: docs gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -80,6 +80,14 @@ short-fuzz: .venv/installed-dev
 chaos: .venv/installed-dev
 	$(BIN)/python tools/chaos/run.py --json out/chaos.json
 
+# The documentation site in build/site; a broken link ends it. `make gallery` adds videos of all tasks, in about ten CPU-minutes.
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
+
+gallery: .venv/installed
+	$(BIN)/python -m tools.docs_site.gallery
+
 extension:
 	$(PYTHON) exts/nimbus.datagen/pack.py
 
@@ -96,4 +104,8 @@ clean:
 
 .venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@ .venv/installed
+
+.venv/installed-docs: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@touch $@ .venv/installed

@@ -6,12 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.runner.cli import parse_command
+from nimbus.runner.commands import COMMANDS
 from tests.support import ROOT
+from tests.support.doc_blocks import PAGES, blocks, broken_links, nimbus_commands
 from tests.support.runs import RUNNER, sound
 
 PAGE = (ROOT / "docs" / "your-own.md").read_text()
@@ -55,19 +60,42 @@ def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path)
     assert said.count("\n") == 1
 
 
-def test_the_readme_names_every_kind_and_its_bin():
+def test_docs_name_every_kind_and_its_bin():
     trash = open_library("trash")
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs/objects.md").read_text()
     for bin_name in trash.classes:
         kinds = [kind.replace("_", " ") for kind in trash.kinds if trash.kind(kind).object_class == bin_name]
-        assert f"| {bin_name} | {', '.join(kinds)} |" in readme
-    assert f"of {len(trash.kinds)} kinds" in readme
+        assert f"| {bin_name} | {', '.join(kinds)} |" in page
+    assert f"has {len(trash.kinds)} kinds" in page
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
-)
+@pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str):
-    path = ROOT / page
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    assert not broken_links(page)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_known_with_their_flags(page: str):
+    for words in nimbus_commands(page):
+        assert parse_command(words) is not None, words
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_can_be_read(page: str):
+    for block in blocks(page, "python"):
+        compile(textwrap.dedent(block), page, "exec")
+    for block in blocks(page, "yaml"):
+        list(yaml.safe_load_all(textwrap.dedent(block)))
+
+
+def test_docs_name_most_commands():
+    named = {words[0] for page in PAGES for words in nimbus_commands(page) if words}
+    assert len(named & set(COMMANDS)) > 20
+
+
+def test_every_page_is_in_the_navigation():
+    pages = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert pages == {page.removeprefix("docs/") for page in PAGES if page.startswith("docs/")} | {
+        "commands.md",
+        "gallery.md",
+    }

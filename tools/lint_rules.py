@@ -24,6 +24,9 @@ _WORDS = re.compile(
     r"|anew|wish(?:es|ed)?|buried|bury)\b",
     re.IGNORECASE,
 )
+_ARGUMENT = re.compile(r"^\s*\**\w+: ", re.MULTILINE)
+"""Entry of an ``Args:`` section; the name of an argument is no prose."""
+_WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
 _TYPED_SEAMS = (
     "nimbus.datagen.plugin",
     "nimbus.datagen.stages",
@@ -60,8 +63,15 @@ def check_words() -> Iterator[Violation]:
     """Docstrings that speak of components as persons, or of data flow as speech."""
     for path in modules().values():
         for line, text in docstrings(path):
-            for match in _WORDS.finditer(text):
+            for match in _WORDS.finditer(_ARGUMENT.sub("", text)):
                 yield path, line, match[0]
+
+
+def check_what() -> Iterator[Violation]:
+    """Docstrings with "what": a clause where the noun should stand."""
+    for path in modules().values():
+        for line, text in docstrings(path):
+            yield from ((path, line, text.split("\n")[0]) for _ in _WHAT.finditer(text))
 
 
 def check_class_names() -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""What workers made, on its way into the dataset: rows of failed attempts, and files that are committed in groups."""
+"""Results of workers on their way into the dataset: failed attempts as ledger rows, episode files in group commits."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from nimbus.runner.cell.worker_pool import WorkerHandle
 
 _GROUP = 32
 _GROUP_WAIT = 0.1
-"""As many results wait at most before they enter the dataset, and [s] that the first of them waits."""
+"""Largest number of results in one commit, and longest time [s] that the first of them waits."""
 
 
 class CommitReceiver(Protocol):
     """Receiver of the result of each commit."""
 
     def note_failed(self, handle: WorkerHandle, message: Recorded) -> None:
-        """Its attempts are in the ledger."""
+        """Handle failed attempts that are now in the ledger."""
         ...
 
     def note_stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """It is in the dataset."""
+        """Handle an episode that is now in the dataset."""
         ...
 
     def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Its file is missing, or the episode was given to another worker."""
+        """Handle an episode whose file is missing or whose lease another worker holds."""
         ...
 
 
 class CommitQueue:
-    """Keeps what was made until the dataset has it: on a full disk it waits, and nothing is lost.
+    """Holds results until the dataset has them; while the disk is full they stay queued.
 
     Args:
-        dataset: Opened by this process, which alone writes it.
-        receiver: Told what became of everything.
-        load_time: [s] CPU that loading took, for all workers; the first attempt has it.
+        dataset: Opened by this process, its only writer.
+        receiver: Notified of the outcome of each result.
+        load_time: CPU time of loading the job, for all workers [s]; recorded with the first attempt.
     """
 
     def __init__(self, dataset: Dataset, receiver: CommitReceiver, *, load_time: float) -> None:
@@ -52,10 +52,10 @@ class CommitQueue:
         self._failed: deque[tuple[WorkerHandle, Recorded]] = deque()
         self._written: deque[tuple[WorkerHandle, EpisodeWritten]] = deque()
         self._since = 0.0
-        """When the first of those that wait came [s monotonic]."""
+        """Arrival of the oldest waiting result [s monotonic]."""
 
     def record(self, handle: WorkerHandle, message: Recorded) -> None:
-        """Take in failed attempts, for the next :meth:`commit`."""
+        """Queue failed attempts for the next :meth:`commit`."""
         self._wait()
         if self._load_time:
             first, *others = message.attempts
@@ -63,22 +63,22 @@ class CommitQueue:
         self._failed.append((handle, message))
 
     def store(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Take in an episode, for the next :meth:`commit`."""
+        """Queue an episode for the next :meth:`commit`."""
         self._wait()
         if self._load_time:
             message = structs.replace(message, attempt=self._with_load_time(message.attempt))
         self._written.append((handle, message))
 
     def is_due(self, now: float) -> bool:
-        """Whether enough waits, or the first of it has waited for long enough at ``now`` [s] of the monotonic clock."""
+        """Return True when the group is full or its oldest result has waited long enough, at ``now`` [s monotonic]."""
         count = len(self._failed) + len(self._written)
         return count >= _GROUP or (count > 0 and now >= self._since + _GROUP_WAIT)
 
     def commit(self) -> bool:
-        """Record what failed, and commit what was written, all that waits together; whether any was written.
+        """Write all waiting results into the dataset; True when episodes were among them.
 
         Raises:
-            StorageError: The disk is full; the same is tried again by the next call.
+            StorageError: The disk is full. The results stay queued, and the next call tries again.
         """
         self._record_failures()
         if not self._written:
@@ -93,22 +93,22 @@ class CommitQueue:
 
     @property
     def next_commit(self) -> float | None:
-        """[s] monotonic, when what waits is due; None when nothing does."""
+        """Time at which the waiting results are due [s monotonic]; None when none wait."""
         return None if self.is_empty else self._since + _GROUP_WAIT
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits."""
+        """True when no result waits."""
         return not self._written and not self._failed
 
     @property
     def indices(self) -> set[int]:
-        """Episodes of which a file or a last attempt waits."""
+        """Episodes with a file or a last attempt that waits."""
         written = {message.index for _, message in self._written}
         return written | {message.index for _, message in self._failed if message.attempts[-1].final}
 
     def forget_begun(self, handle: WorkerHandle) -> None:
-        """Remove the files that a worker began and, when it ended, had not sent."""
+        """Remove unfinished files of a worker that ended; files that it has sent stay."""
         waiting = {message.path for _, message in self._written}
         for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:
@@ -135,5 +135,5 @@ class CommitQueue:
 
 
 def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
-    """What a worker learned about the dataset, under the dataset's names."""
+    """Return a worker's description of the dataset under the dataset's own task, seed and inputs."""
     return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)

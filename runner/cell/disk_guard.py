@@ -1,4 +1,4 @@
-"""A disk that is full: the run pauses until there is room again, for a while."""
+"""Pause of a run while its disk is full."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.publish import storage_error
 
 _LOOK = 0.5
-"""[s] Between two looks at a full disk."""
+"""Interval between two checks of a full disk [s]."""
 _LEAST = 8 << 20
-"""[bytes] that must be free before work is handed out again."""
+"""Free space required before work is handed out again [bytes]."""
 
 
 class DiskGuard:
-    """Notes that the disk is full, and since when; until there is room, nothing is handed out.
+    """Tracks a full disk; while it is full, no work is handed out.
 
     Args:
-        folder: On the disk.
-        patience: [s] to wait for room.
+        folder: Folder on the disk.
+        patience: Longest time to wait for free space [s].
     """
 
     def __init__(self, folder: Path, *, patience: float) -> None:
@@ -30,13 +30,13 @@ class DiskGuard:
         self._next_look = 0.0
         self._line = ""
         self.is_full = False
-        """Nothing is to be handed out."""
+        """True while no work must be handed out."""
 
     def full(self, now: float, line: str) -> None:
-        """Somebody met a full disk.
+        """Record that a write failed for lack of space.
 
         Args:
-            now: [s] of the monotonic clock.
+            now: Monotonic time [s].
             line: Message of the error.
         """
         self._line = line
@@ -46,24 +46,24 @@ class DiskGuard:
             self.is_full, self._next_look = True, now + _LOOK
 
     def worked(self) -> None:
-        """Something was written: if the disk is full again, that is another time."""
+        """Record a successful write; the next full disk starts a wait of its own."""
         if not self.is_full:
             self._since = None
 
     @contextmanager
     def guard(self, now: float) -> Iterator[None]:
-        """Inside, a full disk is kept in mind instead of raised."""
+        """Record a :class:`StorageError` of the block instead of raising it."""
         try:
             yield
         except StorageError as error:
             self.full(now, str(error))
 
     def look(self, now: float, *, needed: int) -> None:
-        """See whether there is room again; if the disk is full again before anything worked, the same patience goes on.
+        """Check for free space. A disk that fills up again before a write succeeds continues the same wait.
 
         Args:
-            now: [s] of the monotonic clock.
-            needed: [bytes] to go on with.
+            now: Monotonic time [s].
+            needed: Free space required to continue [bytes].
         """
         if not self.is_full or now < self._next_look:
             return
@@ -76,8 +76,8 @@ class DiskGuard:
         self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:
-        """The line with which the run ends, when the disk has been full for too long; else empty.
+        """Return the message to end the run with once the disk has been full for too long; empty otherwise.
 
-        While there is room nobody complains: the first episode after a wait takes as long as it takes.
+        While there is free space the message is empty, however long the first episode after a wait takes.
         """
         return self._line if self.is_full and self._since is not None and now - self._since > self._patience else ""

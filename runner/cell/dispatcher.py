@@ -388,6 +388,7 @@ class Dispatcher:
         self.results += 1
         handle.results += 1
         handle.backoff.result()
+        self.pool.gpus.record_result(handle.gpu)
         self.evidence.record_lease(index, role)
 
     def _report(self, attempt: Attempt) -> None:

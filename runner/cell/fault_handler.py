@@ -1,4 +1,4 @@
-"""The fault handler: a lost worker's leases go back; a fault leaves a ledger row, a folder, and evidence."""
+"""Handling of worker exits: requeues leases, records the fault, and writes an incident."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.incidents import write_incident
+from nimbus.runner.cell.queue.gpu_allocation import is_device_error
 from nimbus.runner.cell.queue.lease import Lease
 from nimbus.runner.cell.queue.poison import Action, PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
@@ -23,14 +24,14 @@ logger = logging.getLogger("nimbus.cell")
 
 
 class FaultHandler:
-    """Deals with workers that are gone.
+    """Requeues the work of ended workers and decides which deaths count as evidence.
 
     Args:
-        dispatcher: Takes back what they had.
-        pool: Holds their heartbeats and logs.
-        evidence: Which episodes are poison.
-        circuit: Whether starting workers leads anywhere.
-        task_text: For the folders of incidents.
+        dispatcher: Takes back leases and slots.
+        pool: Heartbeats and logs of the workers.
+        evidence: Detector of poison episodes.
+        circuit: Circuit breaker for restarts.
+        task_text: Task file, copied into incidents.
         run: Number of the run in the ledger.
     """
 
@@ -47,20 +48,20 @@ class FaultHandler:
         self.counts: Counter[str] = Counter()
         """Faults by kind."""
         self.recycled = 0
-        """Workers that were renewed, because they held too much memory."""
+        """Number of workers that were replaced because they held too much memory."""
         self._dispatcher, self._pool = dispatcher, pool
         self._evidence, self._circuit = evidence, circuit
         self._task_text, self._run = task_text, run
         self._results = 0
         self.incident = "incidents"
-        """Where the last fault is described, below the dataset's folder."""
+        """Folder of the latest incident, relative to the dataset's folder."""
 
     def handle_exit(self, handle: WorkerHandle, how: str) -> float:
-        """Handle the end of a worker; [s] to wait before its row is taken again.
+        """Handle the exit of a worker; returns the delay before its row is used again [s].
 
         Args:
-            handle: Which.
-            how: How its process ended.
+            handle: The worker.
+            how: Exit code or signal of its process, in words.
         """
         reading = self._pool.heartbeats.snapshot(handle.row)
         leases = self._dispatcher.take_back(handle)
@@ -75,9 +76,13 @@ class FaultHandler:
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
         index = reading.index if handle.unfinished is None else handle.unfinished
         charged = next((lease for lease in leases if lease.index == index), None)
-        self._report(handle, kind, detail, phase, charged)
-        remove_file(handle.log)  # its end is in the incident
-        if self._dispatcher.results > self._results:  # somebody gave one since the last worker ended
+        is_device = self._is_device_fault(handle, detail)
+        self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
+        remove_file(handle.log)  # the incident has its tail
+        if is_device:  # the episode is innocent, and so is the cell while other GPUs work
+            self._leave_out(handle)
+            return handle.backoff.record_end()
+        if self._dispatcher.results > self._results:  # some worker produced one since the last exit
             self._results = self._dispatcher.results
             self._circuit.result()
         if not handle.results:
@@ -88,13 +93,25 @@ class FaultHandler:
         return handle.backoff.record_end()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
-        """A fault of a process that is no worker."""
+        """Record a fault of a process other than a worker."""
         self.counts[kind] += 1
         self._announce(f"{kind}: {detail}", kind="fault")
         path = self._incident(kind, detail, worker=-1, phase="", index=-1, lease=0, log_tail=log_tail)
         self._dispatcher.dataset.fault(
             Fault(time=time.time(), run=self._run, worker="", kind=kind, detail=detail, incident=path)
         )
+
+    def _is_device_fault(self, handle: WorkerHandle, detail: str) -> bool:
+        trace = handle.trouble.traceback if handle.trouble else self._pool.tail(handle)
+        return bool(handle.gpu) and is_device_error(f"{detail}\n{trace}")
+
+    def _leave_out(self, handle: WorkerHandle) -> None:
+        """Leave a GPU out whose workers fail in a row; the run ends when none is left."""
+        gpus = self._pool.gpus
+        if gpus.record_failure(handle.gpu):
+            self._announce(f"GPU {handle.gpu} gets no more workers: they ended with its errors", kind="workers")
+        if not gpus.worker_count:
+            self._circuit.open(f"every GPU of the run failed, the last one {handle.gpu}")
 
     def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> None:
         self.counts[kind] += 1
@@ -132,7 +149,7 @@ class FaultHandler:
         if trouble.sort == "lost_plan":
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
-        if verdict.action is not Action.RETRY:  # also before a quarantine, which a full disk may refuse
+        if verdict.action is not Action.RETRY:  # before a quarantine as well: a full disk may make that fail
             self._dispatcher.work.isolate(lease.index)
         if verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
@@ -156,7 +173,7 @@ def _is_disk(handle: WorkerHandle) -> bool:
 
 
 def _kind(handle: WorkerHandle, how: str) -> tuple[str, str]:
-    """Name of a fault, and one line about it."""
+    """Return the name of a fault and a one-line description."""
     if handle.trouble:
         return handle.trouble.sort, handle.trouble.line
     if handle.ending:

@@ -1,4 +1,4 @@
-"""A folder for each fault: what, when, in which phase of which episode, the stacks, the last lines, the task."""
+"""Incident folders: one for each fault, with its facts, stacks, log tail and task file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nimbus.datagen.files.own_files import make_subfolder, remove_tree, write_ne
 _log = logging.getLogger(__name__)
 
 KEPT = 200
-"""Folders that are kept, the newest; how many faults there were is in the ledger."""
+"""Number of incident folders kept, the newest; the ledger counts all faults."""
 _LONGEST_TEXT = 256 << 10
-"""Letters of a file; of a longer text the end is kept."""
+"""Longest text of a file [characters]; of a longer one the end is kept."""
 _ATTEMPTS = 100
 PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
-"""Folder that the package lies in."""
+"""Parent folder of the package."""
 
 
 def write_incident(
@@ -43,18 +43,18 @@ def write_incident(
 
     Args:
         folder: The dataset's folder.
-        kind: What happened, for example ``hang``; becomes part of the name.
-        worker: Row of the worker, as the ledger names it.
-        phase: What it was in.
+        kind: Kind of fault, for example ``hang``; part of the folder's name.
+        worker: Row of the worker, as in the ledger.
+        phase: Phase of the worker.
         index: Episode, -1 for none.
-        lease: How often that episode was handed out.
-        detail: One line for people.
+        lease: Number of the episode's lease.
+        detail: One-line description.
         stack: Stacks of its threads.
-        log_tail: The last lines of its log.
-        task_text: The task file.
+        log_tail: End of its log.
+        task_text: Text of the task file.
 
     Returns:
-        The folder; ``None``, and a warning in the log, when the disk does not take it: a fault must not cause another.
+        The folder; None, with a warning in the log, when it cannot be written: a fault must not cause another.
     """
     now = time.time()
     facts = {
@@ -103,13 +103,13 @@ def _new_folder(incidents: Path, moment: str, kind: str) -> Path:
 
 
 def _order(name: str) -> tuple[str, int]:
-    """By time; incidents of one second by their number."""
+    """Return the sort key of an incident's name: its second, then its number."""
     match = re.fullmatch(r"(\d{8}-\d{6})-(\d+)-\w+", name)
     return (match[1], int(match[2])) if match else ("", 0)
 
 
 def _forget_oldest(incidents: Path) -> None:
-    """Remove all but the newest; what has another kind of name is somebody else's."""
+    """Remove all but the newest incidents; folders with other names are left alone."""
     ours = sorted((name for name in os.listdir(incidents) if _order(name)[0]), key=_order)
     for name in ours[:-KEPT]:
         with suppress(OSError):
@@ -117,7 +117,7 @@ def _forget_oldest(incidents: Path) -> None:
 
 
 def _portable(text: str, folder: Path) -> str:
-    """Shorten this machine's own folders, which name its users: a dataset is passed on with its incidents."""
+    """Replace this machine's folders, which reveal user names, because a dataset is shared with its incidents."""
     home = os.path.expanduser("~")
     places = {str(folder): ".", str(PACKAGE_FOLDER): "<nimbus>", sys.prefix: "<python>", sys.base_prefix: "<python>"}
     places |= {home: "~"} if len(home) > 1 else {}

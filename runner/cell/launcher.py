@@ -1,4 +1,4 @@
-"""The launcher: starts the supervisor, again when it ends unasked, passes signals on, and shows the dashboard."""
+"""Launcher: starts the supervisor, restarts it after a crash, forwards signals, and shows the dashboard."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import LAUNCHER, Interruption, is_in_kernel, sweep
 
 _POLL = 0.1
-"""[s]"""
+"""Longest wait for a message of the supervisor [s]."""
 _SILENCE = 8.0
-"""[s] A supervisor whose loop is silent for so long is ended; it sends a beat each second. A machine that sleeps is no
-reason, and neither is what it asked patience for."""
+"""Longest time without a message before a supervisor is killed [s]; it sends one each second.
+
+"""
 _STARTING = 120.0
-"""[s] A supervisor may take to its first beat: a busy machine, packages on a network disk."""
+"""Longest time until the first message [s]: the machine may be busy, the packages on a network disk."""
 _DISK = 120.0
-"""[s] It may wait for a disk: the kernel does not let it go before, killed or not."""
+"""Longest wait for a process in uninterruptible disk I/O [s]; the kernel would not end it earlier anyway."""
 _MOST_ENDS = 5
-"""A supervisor that ends so often without anything stored in between is not started again."""
+"""Crashes in a row, without a stored episode in between, after which the supervisor is not restarted."""
 
 
 class _Supervisor:
@@ -50,10 +51,10 @@ class _Supervisor:
         self.last_beat = time.monotonic() + _STARTING - _SILENCE
         self.ended: Ended | None = None
         self.silence = 0.0
-        """[s] For which it was silent when it was ended as hung; 0: it was not."""
+        """Time without a message for which it was killed as hung [s]; 0 when it was not."""
 
     def listen(self) -> None:
-        """Wait a moment for its messages, and take one."""
+        """Wait briefly for a message, and process it."""
         if not self.channel.poll(_POLL):
             return
         if (received := self.channel.receive()) is None:
@@ -67,16 +68,16 @@ class _Supervisor:
                 self.last_beat += patience
 
     def is_hung(self, now: float) -> bool:
-        """Check whether its loop has been silent for too long.
+        """Return True when the supervisor's loop has been silent for too long.
 
         Args:
-            now: [s] of the monotonic clock.
+            now: Monotonic time [s].
         """
         silence = now - self.last_beat
         return silence > (_DISK if silence > _SILENCE and is_in_kernel(self.process.pid) else _SILENCE)
 
     def kill(self) -> None:
-        """Kill it; its workers end with it."""
+        """Kill the supervisor; its workers end with it."""
         self.process.kill()
         self.process.wait()
 
@@ -85,18 +86,18 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
     """Run a cell to its end.
 
     Args:
-        spec: What to do.
-        watch: Called several times a second; shows how far the run is, and returns the number of settled episodes.
+        spec: The run.
+        watch: Called several times a second; shows the progress and returns the number of settled episodes.
 
     Returns:
-        How it ended.
+        Result of the run.
 
     Raises:
-        KeyboardInterrupt: Stopped at once, by a second Ctrl-C.
+        KeyboardInterrupt: The run was stopped at once by a second Ctrl-C.
     """
     tag = spec.worker_environment["NIMBUS_CELL"]
     ends, settled = 0, -1
-    sweep(tag)  # what a launcher that was killed could not
+    sweep(tag)  # remove the processes of a launcher that was killed
     with Interruption() as interruption:
         while True:
             supervisor = _Supervisor(spec)
@@ -117,19 +118,21 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
                 what = f"the supervisor died {ends} times in a row ({_exit_reason(supervisor.process.returncode)})"
                 return Ended(code=1, state="failed", line=what)
             if supervisor.silence:
-                write_error(f"the supervisor was silent for {supervisor.silence:.0f} s: ended, and replaced\n")
+                write_error(
+                    f"the supervisor sent nothing for {supervisor.silence:.0f} s; it was killed and restarted\n"
+                )
             time.sleep(min(10.0, 0.25 * 2 ** (ends - 1)) if ends > 1 else 0.0)
 
 
 def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable[[], int]) -> Ended | None:
-    """Wait until a supervisor has ended; its last message, or None when it ended without one."""
+    """Wait for the end of a supervisor; returns its last message, or None when it ended without one."""
     asked = False
     before = time.monotonic()
     while supervisor.process.poll() is None:
         supervisor.listen()
         watch()
         now = time.monotonic()
-        if now - before > 2.0:  # this process slept as well: forgive
+        if now - before > 2.0:  # this process was suspended as well, so the silence proves nothing
             supervisor.last_beat += now - before
         before = now
         if interruption.requested and not asked:

@@ -1,4 +1,4 @@
-"""Plan slots: places of plans between planner and renderer, in shared memory or in spill files."""
+"""Plan slots: storage of plans between planner and renderer, in shared memory or in spill files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
 
 
 class PlanSlots:
-    """Gives out slots and files for plans, and takes them back.
+    """Allocates and frees slots and spill files for plans.
 
     Args:
         folder: The dataset's folder.
@@ -22,38 +22,38 @@ class PlanSlots:
         self._folder, self._slots = folder, slots
         self.slot_count = sum(slots.counts.values())
         self._reserved: dict[tuple[int, int], int | None] = {}
-        """Slot, or None for a file, by planning worker and index: a worker may have several orders to plan."""
+        """Slot, or None for a spill file, by planning worker and index; a worker may hold several planning orders."""
         self._spilled: set[str] = set()
 
     @property
     def counts(self) -> dict[SlotState, int]:
-        """Slots by state."""
+        """Number of slots by state."""
         return self._slots.counts
 
     @property
     def free_count(self) -> int:
-        """Slots without an owner."""
+        """Number of slots without an owner."""
         return self._slots.free_count
 
     @property
     def spilled_count(self) -> int:
-        """Plans that wait in files."""
+        """Number of plans that wait in spill files."""
         return len(self._spilled)
 
     @property
     def file_count(self) -> int:
-        """Files in which plans wait or will be put, for want of a slot."""
+        """Number of spill files that hold a plan or are reserved for one."""
         return len(self._spilled) + sum(slot is None for slot in self._reserved.values())
 
     def reserve(self, planner: int, index: int) -> tuple[int, int]:
-        """Reserve a slot for a plan; its number and generation, -1 and 0 where none is free."""
+        """Reserve a slot for a plan; returns its number and generation, or -1 and 0 when none is free."""
         slot = self._reserved[planner, index] = self._slots.reserve(planner)
         if slot is None:
             return -1, 0
         return slot, self._slots.generation(slot)
 
     def mark_ready(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:
-        """Note that a planner has written its plan into its slot or spill file; the place of the plan."""
+        """Mark a plan as written into its slot or spill file; returns its location."""
         slot = self._reserved.pop((planner, index), None)
         if slot is not None and not in_file:
             self._slots.mark_ready(slot)
@@ -64,12 +64,12 @@ class PlanSlots:
         return file
 
     def take(self, slot: int, renderer: int) -> int:
-        """Let a worker read a slot; its generation."""
+        """Give a slot to a renderer for reading; returns its generation."""
         self._slots.take(slot, renderer)
         return self._slots.generation(slot)
 
     def free(self, place: Place | None) -> None:
-        """What lies there is needed no more."""
+        """Free a slot, or remove a spill file."""
         if isinstance(place, str):
             self._spilled.discard(place)
             remove_file(self._folder / place)
@@ -77,11 +77,11 @@ class PlanSlots:
             self._slots.free(place)
 
     def withdraw(self, planner: int, index: int) -> None:
-        """Nothing comes into the slot that a worker was given for an index."""
+        """Free the slot reserved for an index that has no plan."""
         self.free(self._reserved.pop((planner, index), None))
 
     def reclaim(self, worker: int, leases: Iterable[Lease]) -> None:
-        """Take back the slots of a worker that ended, with the files that it may have begun."""
+        """Free the slots of a worker that ended, and remove spill files that it may have left unfinished."""
         self._slots.reclaim(worker)
         self._reserved = {key: slot for key, slot in self._reserved.items() if key[0] != worker}
         for lease in leases:
@@ -90,5 +90,5 @@ class PlanSlots:
 
 
 def spill_path(index: int, lease: int) -> str:
-    """Path of the spill file of a plan, relative to the dataset."""
+    """Return the path of a plan's spill file, relative to the dataset."""
     return f"stage/{index}.{lease}.plan"

@@ -1,4 +1,4 @@
-"""Size of the worker pool: number of workers in each role, and the way to it."""
+"""Target size of the worker pool by role, and the steps that reach it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from pathlib import Path
 from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.queue.scheduler import default_split, resize
+from nimbus.runner.cell.queue.scheduler import default_split, limit_split, resize
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.scale import FILE_NAME, read_scale
 
 _CORES_PERIOD = 2.0
-"""[s] Between two looks at how many cores there are."""
+"""Interval between two checks of the number of cores [s]."""
 _ROLES = (Role.PLANNER, Role.RENDERER)
 _TYPICAL = (1.0, 4.0)
-"""[s] Planning and rendering of an episode, before anything is measured."""
+"""Assumed durations of planning and rendering of an episode before any are measured [s]."""
 
 Split = tuple[int, int]
 
 
 def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
-    """Planners and renderers to start with; renderers only where planning is no separate role."""
+    """Return the initial number of planners and renderers; only renderers where planning is not a separate role."""
     if workers := spec.resources.workers:
         return workers if has_planner else (0, sum(workers))
     return _automatic_split(spec, usable_cores(), has_planner=has_planner)
 
 
 def _automatic_split(spec: CellSpec, cores: int, *, has_planner: bool) -> Split:
-    """Workers for all cores: one instance of Isaac Sim for each GPU, or renderers on the CPU."""
+    """Return a split that uses all cores: one Isaac Sim instance for each GPU, or renderers on the CPU."""
     if spec.instances.executable:
         gpus = len(spec.instances.gpus)
         return max(1, cores - gpus), gpus
@@ -40,19 +40,19 @@ def _automatic_split(spec: CellSpec, cores: int, *, has_planner: bool) -> Split:
 
 
 class PoolSizer:
-    """Keeps a worker pool at its size, and changes that when cores come or go, or when somebody asks for it.
+    """Keeps a worker pool at its target size, and changes the target with the cores or at a user's request.
 
     Args:
         spec: The run.
         pool: The workers.
-        dispatcher: Knows how much work is left.
-        split: Planners and renderers to start with.
+        dispatcher: Source of the amount of remaining work.
+        split: Initial planners and renderers.
     """
 
     def __init__(self, spec: CellSpec, pool: WorkerPool, dispatcher: Dispatcher, *, split: Split) -> None:
         self.split = split
         self.scaled = 0
-        """Number of the last wish that was followed."""
+        """Number of the last resize request that was applied."""
         self._spec, self._pool, self._dispatcher = spec, pool, dispatcher
         self._progress = dispatcher.progress
         self._row_free_at: dict[int, float] = {}
@@ -64,19 +64,19 @@ class PoolSizer:
         self._report()
 
     def rest(self, row: int, until: float) -> None:
-        """Leave a row empty for a while.
+        """Keep a row empty until a time.
 
         Args:
-            row: Which.
-            until: [s] of the monotonic clock.
+            row: Row of the heartbeat page.
+            until: Monotonic time [s].
         """
         self._row_free_at[row] = until
 
     def look(self, now: float) -> None:
-        """See whether another split is wanted, or the cores are others.
+        """Apply a resize request or a change of the number of cores.
 
         Args:
-            now: [s] of the monotonic clock.
+            now: Monotonic time [s].
         """
         try:
             stamp = self._wishes.stat().st_mtime_ns
@@ -90,23 +90,25 @@ class PoolSizer:
             self._follow_cores()
 
     def spawn(self, fork_server: Channel, now: float) -> None:
-        """Start workers until there are enough.
+        """Start workers until the target size is reached.
 
         Args:
-            fork_server: Whom to ask.
-            now: [s] of the monotonic clock.
+            fork_server: Channel to the fork server.
+            now: Monotonic time [s].
         """
         lacking = self._lacking()
         for role, row in zip(lacking, self._pool.free_rows()[: len(lacking)], strict=False):
             if role == Role.RENDERER and self._pool.instance_starts:
                 continue
+            if self._pool.gpus and not self._pool.has_free_gpu:
+                return
             if now >= self._row_free_at.get(row, 0.0):
                 self._pool.start(fork_server, role=role, row=row)
 
     def make_room_for_isolated(self) -> None:
-        """Retire a worker where an isolated episode waits for a fresh one, which then takes its row.
+        """Retire a worker to free its row for a fresh one, which an isolated episode waits for.
 
-        Where roles are fixed it is one of the role that the episode needs.
+        With fixed roles, a worker of the role that the episode needs is retired.
         """
         if not (needed := self._dispatcher.work.isolated_roles):
             return
@@ -118,21 +120,23 @@ class PoolSizer:
             _retire_one([handle for handle in staying if handle.role == role])
 
     def wanted(self) -> Split:
-        """Planners and renderers that there should be, as far as there is work for them."""
+        """Target number of planners and renderers, limited by the remaining work."""
         counts = self._dispatcher.work.counts
         left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.isolated
         planners, renderers = self.split
+        if self._pool.gpus:
+            planners, renderers = limit_split(self.split, self._pool.gpus.worker_count)
         if self._dispatcher.has_fixed_roles:
             return min(planners, left), min(renderers, left)
         total = min(planners + renderers, left)
         return min(planners, total), max(0, total - planners)
 
     def rescale(self, split: Split, *, why: str) -> None:
-        """From now on, keep the worker pool at another split.
+        """Set another target split.
 
         Args:
             split: Planners and renderers.
-            why: One line.
+            why: One-line reason, for the event log.
         """
         has_planner, has_instances = self._dispatcher.has_planner, bool(self._spec.instances.executable)
         split = split if has_planner else (0, sum(split))
@@ -194,7 +198,7 @@ class PoolSizer:
 
 
 def _retire_one(handles: Sequence[WorkerHandle]) -> None:
-    """Retire one of these workers, unless one is fresh or retires already."""
+    """Retire one of these workers, unless one is fresh or already retiring."""
     if not any(handle.is_fresh or handle.retiring for handle in handles):
         for handle in sorted(handles, key=_is_busy)[:1]:
             handle.retiring = "makes room for a fresh worker"

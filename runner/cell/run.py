@@ -1,4 +1,4 @@
-"""Runs a spec in the processes of a cell, or in this one, and shows what it stored."""
+"""Execution of a spec, in the processes of a cell or in this process, with the output shown at its end."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
 
 SHORT = 1
-"""Exit code of a run that ended before all of its episodes were stored."""
+"""Exit code of a run that ended with fewer episodes than requested."""
 
 
 class Drained(KeyboardInterrupt):
-    """The run was asked to stop, and what was under way is stored."""
+    """Raised when a run was stopped on request after the work in progress was stored."""
 
 
 def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
-    """Run a spec to its end; how many of its episodes are stored.
+    """Run a spec to its end; returns the number of its episodes that are stored.
 
     Args:
-        spec: What to do.
-        coupled: As the paper's baseline, in which rendering is not decoupled from planning.
+        spec: The run.
+        coupled: Run the paper's baseline, whose rendering is not decoupled from planning.
 
     Raises:
-        InputError: Something that the spec names is wrong.
-        Drained: The run was asked to stop.
-        KeyboardInterrupt: It was asked twice.
+        InputError: An input of the spec is invalid.
+        Drained: The run was stopped on request.
+        KeyboardInterrupt: The run was stopped by a second request.
     """
     from nimbus.runner.monitor.dashboard import Dashboard, loading
     from nimbus.runner.monitor.output_summary import report_foreign_files
@@ -96,7 +96,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 
 
 def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:
-    """The episodes that are still to be made, in order; the first has the time of loading for all of them."""
+    """Yield requests for the missing episodes in order; the first carries the load time of all."""
     from nimbus.datagen.store.episode_file.read import stored_plan
 
     times = {"load": load_time}
@@ -115,7 +115,7 @@ def run_spec(
     price_per_hour: float | None = None,
     shows: bool = True,
 ) -> int:
-    """Run a spec; show what it stored if asked to; return the exit code."""
+    """Run a spec, show its output if requested, and return the exit code."""
     serial = serial or coupled or not sys.platform.startswith("linux")
     if serial:
         return _serial(spec, price_per_hour, coupled=coupled, shows=shows)
@@ -156,7 +156,7 @@ def _short(stored: int, spec: CellSpec) -> int:
 
 
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
-    """Previews, the report page, and the figures in the terminal."""
+    """Show previews, the report page and the figures of a dataset."""
     from nimbus.datagen.store.dataset import read_info
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
@@ -175,7 +175,7 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
 
 @contextmanager
 def reporting_input_errors() -> Iterator[None]:
-    """Print an ``InputError`` of the block as one line, and go on: the episodes are stored."""
+    """Print an ``InputError`` of the block as one line and continue: the episodes are already stored."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Status of a cell for the status file: workers, slots, faults."""
+"""Status file of a cell: workers, slots, faults."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import RingStatus, WorkerStatus
 
 _PERIOD = 0.25
-"""[s]"""
+"""Interval between two writes of the status file [s]."""
 
 
 class CellStatus:
-    """Gathers what is known, a few times a second."""
+    """Gathers and writes the status a few times a second."""
 
     def __init__(
         self, progress: Progress, dispatcher: Dispatcher, fault_handler: FaultHandler, watchdog: Watchdog
@@ -27,7 +27,7 @@ class CellStatus:
         self._next = 0.0
 
     def write(self) -> None:
-        """Write the status, when it is time."""
+        """Write the status if it is due."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _PERIOD
@@ -70,4 +70,5 @@ class CellStatus:
                 retiring=handle.retiring,
                 resident=self._watchdog.resident.get(handle.number, 0),
                 results=handle.results,
+                gpu=handle.gpu,
             )

@@ -1,7 +1,7 @@
-"""The supervisor: one thread that starts workers, hands out work, commits what comes back, and watches.
+"""Supervisor: a single thread that starts workers, hands out work, commits results, and watches for hangs.
 
-It runs none of the user's code and loads no simulator. Everything that it decides follows from the ledger and from what
-workers send; when it is killed, the ledger is enough to go on.
+It runs no user code and loads no simulator. Its decisions follow from the ledger and the workers' messages alone, so
+that after a crash the ledger is enough to resume.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from nimbus.runner.cell.transport.messages import Ended, Loaded
 
 TICK = 0.1
-"""[s] Between two looks at everything."""
+"""Interval of the periodic checks [s]."""
 _BEAT = 1.0
-"""[s] Between two signs of life to the launcher."""
+"""Interval between two messages to the launcher [s]."""
 _LOADING = 900.0
-"""[s] A fork server may take to load, compiling and slow disks included."""
+"""Longest time for the fork server to load, compilation and slow disks included [s]."""
 _OPENING = 60.0
-"""[s] Opening the dataset may take beyond what its ledger's size explains, and as much for the end of a run."""
+"""Longest time to open the dataset beyond the estimate from its ledger's size, and longest time to end a run [s]."""
 _COLLECT = 20_000
-"""Objects made beyond those freed, before the collector looks for cycles: messages and rows leave none."""
+"""Threshold of the garbage collector [net allocations]; messages and ledger rows form no cycles."""
 _FORK_SERVERS = 5
-"""Processes that ended while they loaded, before the run is given up."""
+"""Fork servers that may end while loading before the run is given up."""
 
 
 class Supervisor:
     """Runs one spec to its end.
 
     Args:
-        spec: What to do.
-        launcher: Channel to whoever started this process.
+        spec: The run.
+        launcher: Channel to the process that started this one.
     """
 
     def __init__(self, spec: CellSpec, launcher: Channel) -> None:
@@ -67,7 +67,7 @@ class Supervisor:
         self._start_fork_server()  # before anything else is loaded: both load at the same time
 
     def run(self) -> Ended:
-        """Work until everything is settled, or cannot be; how it ended."""
+        """Work until everything is settled or the run fails; returns its result."""
         next_tick = next_beat = 0.0
         try:
             while True:
@@ -75,7 +75,7 @@ class Supervisor:
                 if self._run_loop and (commit := self._run_loop.next_commit) is not None:
                     wait = min(wait, commit - time.monotonic())
                 for key, _ in self._selector.select(max(0.0, wait)):
-                    if self._selector.get_map().get(key.fd) is key:  # else what came before has closed it
+                    if self._selector.get_map().get(key.fd) is key:  # an earlier callback may have closed it
                         key.data()
                 now = time.monotonic()
                 if now >= next_beat:
@@ -167,7 +167,7 @@ class Supervisor:
                 started=self._started,
                 tick=TICK,
             )
-            gc.freeze()  # what is loaded stays: nothing in it is to be looked for again and again
+            gc.freeze()  # loaded objects are never garbage: later collections skip them
             gc.set_threshold(_COLLECT)
             self._beat()  # the patience asked for is over
         except InputError as error:
@@ -215,7 +215,7 @@ class Supervisor:
 
 
 def _become_fork_server(spec: CellSpec, channel: Channel, *, log: int, supervisor: int) -> None:
-    """In the forked process: cut every tie to the supervisor but one, and serve."""
+    """Turn the forked process into the fork server: keep one channel to the supervisor, and serve."""
     code = 1
     try:
         os.setsid()

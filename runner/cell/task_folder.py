@@ -1,4 +1,4 @@
-"""Runs every task of a folder into one dataset."""
+"""Run of every task in a folder, into one dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_tasks(folder: Path) -> list[Path]:
     """List the task files of a folder by name.
 
     Raises:
-        InputError: There is none.
+        InputError: The folder holds no task file.
     """
     found = sorted(path for path in folder.iterdir() if path.suffix == ".yaml" and path.is_file())
     if not found:
@@ -32,7 +32,7 @@ def check_tasks(paths: list[Path], *, skills: tuple[str, ...]) -> None:
     """Check that the episodes of all tasks fit into one dataset.
 
     Raises:
-        InputError: A task cannot be read, or has another robot or other cameras than the first.
+        InputError: A task cannot be read, or its robot or cameras differ from the first task's.
     """
     from nimbus.datagen.tasks.task import load_task
 
@@ -49,17 +49,17 @@ def check_tasks(paths: list[Path], *, skills: tuple[str, ...]) -> None:
 def run_task_folder(
     spec: CellSpec, folder: Path, *, serial: bool = False, coupled: bool = False, price_per_hour: float | None = None
 ) -> int:
-    """Run a spec for each task of a folder, one after the other, and show what all of them stored.
+    """Run a spec for each task of a folder in turn, and show the combined output.
 
     Args:
-        spec: The run; its episodes are those of each task.
-        folder: Of the tasks.
-        serial: Everything in this process.
-        coupled: As :func:`run_spec` has it.
-        price_per_hour: Of the machine.
+        spec: The run; its number of episodes is that of each task.
+        folder: Folder of the task files.
+        serial: Run in this process.
+        coupled: As in :func:`run_spec`.
+        price_per_hour: Price of the machine.
 
     Returns:
-        The exit code: 0 when all episodes of all tasks are stored.
+        Exit code: 0 when all episodes of all tasks are stored.
 
     Raises:
         InputError: The folder holds no task, or tasks that do not fit into one dataset.

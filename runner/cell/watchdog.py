@@ -1,4 +1,4 @@
-"""The watchdog: checks heartbeats and memory of workers, records the stacks of slow ones, and ends hung ones."""
+"""Watchdog: checks heartbeats and memory of workers, records the stacks of slow ones, and kills hung ones."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
 
 _MEMORY_PERIOD = 1.0
-"""[s]"""
+"""Interval between two checks of memory [s]."""
 _SHARE = 0.8
-"""Of the machine's memory, all workers together."""
+"""Fraction of the machine's memory that all workers together may hold."""
 
 
 class Watchdog:
-    """Judges every worker of a worker pool, once a tick.
+    """Checks every worker of a pool once a tick.
 
     Args:
-        pool: Whom to watch.
-        deadlines: How long each phase may take.
-        tick: [s] between two looks.
-        memory_limit: [bytes] a worker may hold; 0: a share of the machine's memory.
+        pool: The workers.
+        deadlines: Limits of each phase.
+        tick: Interval between two checks [s].
+        memory_limit: Memory that a worker may hold [bytes]; 0 for its share of the machine's memory.
     """
 
     def __init__(self, pool: WorkerPool, deadlines: Deadlines, *, tick: float, memory_limit: int = 0) -> None:
@@ -33,13 +33,13 @@ class Watchdog:
         self._total_memory = total_memory()
         self._next_memory = 0.0
         self.resident: dict[int, int] = {}
-        """[bytes] by worker"""
+        """Resident memory by worker [bytes]."""
 
     def look(self, now: float) -> None:
-        """Judge all workers.
+        """Check all workers.
 
         Args:
-            now: [s] of the monotonic clock.
+            now: Monotonic time [s].
         """
         self.amnesty.late(time.monotonic())
         for handle in self._pool:
@@ -58,7 +58,7 @@ class Watchdog:
         verdict = self.deadlines.judge(reading, amnesty=self.amnesty)
         if verdict is Timeliness.SLOW and not handle.suspected:
             handle.suspected = True
-            if reading.units:  # who has never stamped still loads, and has nobody to write its stacks
+            if reading.units:  # before its first heartbeat a worker loads and cannot dump its stacks
                 self._pool.dump(handle)
         elif verdict is Timeliness.OK:
             handle.suspected = False
@@ -69,6 +69,6 @@ class Watchdog:
         limit = self._memory_limit or int(_SHARE * self._total_memory / max(1, len(self._pool)))
         self.resident = {handle.number: processes.resident_bytes(handle.pid) for handle in self._pool if handle.pid}
         for handle in self._pool:
-            # One that has done nothing yet would only be followed by another of the same size.
+            # A fresh worker is spared: its successor would grow to the same size.
             if self.resident.get(handle.number, 0) > limit and not handle.retiring and not handle.is_fresh:
                 handle.retiring = f"holds {self.resident[handle.number] / 1e6:.0f} MB, at most {limit / 1e6:.0f}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
+from nimbus.runner.cell.queue.gpu_allocation import GpuAllocation
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.restart_backoff import Backoff
 from nimbus.runner.cell.transport.channel import Channel, pair
@@ -24,7 +25,7 @@ from nimbus.runner.cell.worker.heartbeat import HeartbeatPage
 from nimbus.runner.system import processes
 
 _LOG_TAIL = 20_000
-"""[bytes] of a worker's log that an incident keeps."""
+"""Longest log tail kept in an incident [bytes]."""
 
 
 @dataclass(kw_only=True)
@@ -42,9 +43,9 @@ class WorkerHandle:
     pid: int = 0
     pidfd: int = -1
     orders: int = 0
-    """Orders given so far."""
+    """Number of orders given."""
     done: int = 0
-    """Orders that it has reported as carried out."""
+    """Number of orders that it has reported as complete."""
     ordered: float = 0.0
     """Time of the last order [s monotonic]."""
     ordered_as: str = ""
@@ -55,36 +56,38 @@ class WorkerHandle:
     """Revision of the work at which nothing fitted it, see :meth:`Dispatcher.reconsider`."""
     roles: tuple[str, ...] = ()
     results: int = 0
-    """Plans, rejections and stored episodes so far."""
+    """Number of plans, rejections and stored episodes."""
     backoff: Backoff
     """Restart delays of its row."""
     instance: int = -1
-    """Number of the instance of Isaac Sim that it is; -1: none."""
+    """Number of the Isaac Sim instance that it runs; -1 for none."""
+    gpu: str = ""
+    """UUID of its GPU; empty for none."""
     only_index: int | None = None
-    """Index of its first order, as long as it has had no other."""
+    """Index of its first order while it has had no other."""
     retiring: str = ""
-    """Reason to exit after its current orders; empty: none."""
+    """Reason to exit after its current orders; empty for none."""
     stopped: bool = False
-    """It was ordered to exit."""
+    """True after it was ordered to exit."""
     ending: str = ""
-    """Limit that it was killed for."""
+    """Exceeded limit for which it was killed."""
     suspected: bool = False
-    """Its stacks were written, because half of a limit is over."""
+    """True once its stacks were written because half of a limit had passed."""
     malformed: bool = False
-    """It sent an invalid message; its channel is not read any more."""
+    """True after an invalid message; its channel is no longer read."""
     trouble: WorkerError | None = None
     """Error that it reported before it ended."""
     unfinished: int | None = None
-    """Index of an episode that came to no result with it, for which it was killed."""
+    """Index of the episode without a result for which it was killed."""
 
     @property
     def is_fresh(self) -> bool:
-        """It has done nothing yet."""
+        """True when it has received no orders yet."""
         return self.orders == 0
 
     @property
     def is_working(self) -> bool:
-        """It carries out orders, or writes what they led to; not while it starts."""
+        """True while it carries out orders or writes their results; False while it starts."""
         return self.flushing or not (self.is_idle or self.is_fresh)
 
 
@@ -118,6 +121,7 @@ class WorkerPool:
         self._count = 0
         self._backoffs = [Backoff(row) for row in range(rows)]
         self._logs = Path(spec.folder) / "stage"
+        self.gpus = GpuAllocation(spec.gpus.uuids, spec.gpus.worker_counts)
 
     def __iter__(self) -> Iterator[WorkerHandle]:
         return iter(list(self.handles.values()))
@@ -131,12 +135,12 @@ class WorkerPool:
         return [row for row in range(self.row_count) if row not in taken]
 
     def start(self, fork_server: Channel, *, role: str, row: int) -> WorkerHandle:
-        """Ask the fork server for a worker, in a free row.
+        """Request a worker from the fork server, in a free row.
 
-        A worker that it cannot make any more is forgotten with the fork server.
+        If the fork server has ended, the new handle is discarded together with it.
 
         Raises:
-            StorageError: The disk does not take the worker's log.
+            StorageError: The worker's log cannot be created.
         """
         self._count += 1
         log = self._logs / f"worker-{self._count}.log"
@@ -153,12 +157,14 @@ class WorkerPool:
             started=time.monotonic(),
             backoff=self._backoffs[row],
             instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
+            gpu=self.gpus.choose(other.gpu for other in self),
         )
         self.heartbeats.reset(row)
         fds = (theirs.fileno(), self._shared_slots.descriptor, self.heartbeats.descriptor, descriptor)
         try:
             with contextlib.suppress(BrokenPipeError):  # it has just ended, which its pidfd reports
-                fork_server.send(to_bytes(Spawn(worker=handle.number, row=row, instance=handle.instance)), fds=fds)
+                order = Spawn(worker=handle.number, row=row, instance=handle.instance, gpu=handle.gpu)
+                fork_server.send(to_bytes(order), fds=fds)
         finally:
             theirs.close()
             os.close(descriptor)
@@ -167,8 +173,13 @@ class WorkerPool:
         return handle
 
     @property
+    def has_free_gpu(self) -> bool:
+        """True when some GPU has memory for one more worker."""
+        return bool(self.gpus.choose(handle.gpu for handle in self))
+
+    @property
     def instance_starts(self) -> bool:
-        """Whether an instance of Isaac Sim is on its way: two at once would wait for each other."""
+        """Return True while an Isaac Sim instance starts: two starting at once would block each other."""
         return any(
             handle.instance >= 0 and self.heartbeats.snapshot(handle.row).phase in ("none", "start") for handle in self
         )
@@ -178,49 +189,49 @@ class WorkerPool:
         return next(number for number in range(self.row_count + 1) if number not in taken)
 
     def register_process(self, number: int, pid: int) -> None:
-        """Note the process of a worker that the fork server has forked."""
+        """Register the process id of a forked worker."""
         handle = self.handles[number]
         handle.pid, handle.pidfd = pid, processes.open_pidfd(pid)
         self._selector.register(handle.pidfd, selectors.EVENT_READ, lambda: self._reap(handle))
 
     def send(self, handle: WorkerHandle, message: Message) -> None:
-        """Send an order; a worker that is gone will be noticed by its process."""
-        handle.channel.post(to_bytes(message))  # short enough: what has no room goes with the next tick
+        """Send an order; a worker that has ended is detected through its process instead."""
+        handle.channel.post(to_bytes(message))  # orders are short; one without room is sent at the next tick
 
     def dump(self, handle: WorkerHandle) -> None:
-        """Let a worker write its stacks into its log."""
+        """Request a dump of a worker's stacks into its log."""
         self._signal(handle, signal.SIGUSR1)
 
     def kill(self, handle: WorkerHandle, *, why: str) -> None:
-        """End a worker and everything in its session."""
+        """Kill a worker and all processes of its session."""
         handle.ending = handle.ending or why
         if handle.pid:
             processes.kill_group(handle.pid)
         self._signal(handle, signal.SIGKILL)
 
     def forget(self, handle: WorkerHandle) -> None:
-        """Give up a worker that never got a process."""
+        """Discard a worker that never got a process."""
         remove_file(handle.log)
         self._drop(handle)
 
     def tail(self, handle: WorkerHandle) -> str:
-        """The end of a worker's log."""
+        """Return the end of a worker's log."""
         with contextlib.suppress(OSError), handle.log.open("rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - _LOG_TAIL))
             return log.read(_LOG_TAIL).decode(errors="replace")
         return ""
 
     def flush(self) -> None:
-        """Send what had no room."""
+        """Send messages that the channels had no room for."""
         for handle in self:
             handle.channel.flush()
 
     def kill_orphans(self, *, fork_server: int, drain: Callable[[], None]) -> None:
-        """Kill the children that ended workers left: they have become this process's.
+        """Kill the children of ended workers, which this process has inherited.
 
         Args:
-            fork_server: Its process, which is no orphan.
-            drain: Takes the messages of the fork server: one may be of a worker that is new here.
+            fork_server: Process id of the fork server, which is spared.
+            drain: Processes the fork server's messages, which may announce a new worker.
         """
         while found := processes.orphans({fork_server, *(handle.pid for handle in self)}):
             drain()  # after the search: each worker that was found has a message by now
@@ -240,7 +251,7 @@ class WorkerPool:
             for message in messages:
                 self._on_message(handle, message)
             if handle.is_idle and not has_ended:
-                return  # mostly all has come; the selector reports what its writer sends later
+                return  # usually complete; the selector reports later messages
         if handle.malformed or handle.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(handle.channel)
@@ -251,7 +262,7 @@ class WorkerPool:
             return all_from_bytes(content) if content else []
         except ValueError as error:
             handle.malformed = True
-            handle.trouble = WorkerError(sort="garbled", line=f"said what is no message: {error}")
+            handle.trouble = WorkerError(sort="garbled", line=f"sent an invalid message: {error}")
             self.kill(handle, why=handle.trouble.line)
             return []
 

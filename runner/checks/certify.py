@@ -27,6 +27,7 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.system.console import TerminalConsole
 from nimbus.runner.system.threads import prepare_libraries
 
@@ -37,17 +38,17 @@ _TOLD = 20
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
-    """The certificate.
+    """Return the accounting certificate.
 
     Args:
-        folder: Of the dataset.
-        attempts: Every one.
-        states: Of every episode.
+        folder: Folder of the dataset.
+        attempts: All attempts.
+        states: States of all episodes.
     """
     place = place_finder(states)
     planned = {place(row)[:2] for row in (*attempts, *states)}
     stored = [attempt for attempt in attempts if attempt.path]
-    missing = [attempt.path for attempt in stored if not attempt.is_in(folder)]
+    missing = [attempt.path for attempt in stored if not has_files(folder, attempt)]
     done = {place(attempt)[:2] for attempt in stored}
     quarantined = {place(state)[:2] for state in states if state.state is EpisodeStatus.QUARANTINED} - done
     last = {place(attempt)[:2]: attempt.reason for attempt in attempts if attempt.final and not attempt.success}
@@ -81,12 +82,12 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """Check a dataset of Nimbus and store the certificates with it.
 
     Args:
-        folder: Of the dataset.
-        sample: Episodes that are replayed and rendered, evenly spread; None for all.
-        skills: Folders with skills of somebody's own.
+        folder: Folder of the dataset.
+        sample: Number of episodes that are replayed and rendered, evenly spread; None for all.
+        skills: Folders with custom skills.
 
     Raises:
-        InputError: No dataset, or nothing stored in it.
+        InputError: There is no dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
     read_info(folder)
@@ -115,7 +116,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
 
 def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
-    """What cannot be checked here is no fault of the dataset."""
+    """Run a check; one that is impossible here is reported without counting as a fault of the dataset."""
     try:
         return check()
     except InputError as error:
@@ -207,7 +208,7 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 
 def print_certificates(found: Certificates) -> None:
-    """Print a line for each, and what is wrong below it."""
+    """Print a line for each certificate, with its problems below."""
     console = TerminalConsole()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:

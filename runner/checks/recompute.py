@@ -195,6 +195,8 @@ def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
     for name in _VALUES:
         if getattr(made, name) != getattr(stored, name):
             yield f"{name} differs"
+    if stored.scene_graph is not None and made.scene_graph != stored.scene_graph:
+        yield "scene_graph differs"
     arrays = {name: (getattr(made, name), getattr(stored, name)) for name in _NUMBERS}
     arrays |= {
         f"start.{name}": (getattr(made.start, name), getattr(stored.start, name))

@@ -1,4 +1,4 @@
-"""``nimbus assets``: a prepared library of meshes that others made, and words for what is in it."""
+"""``nimbus assets``: imports third-party meshes into a prepared library, and describes its kinds."""
 
 from __future__ import annotations
 

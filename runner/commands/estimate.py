@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
 
 PROBE = 5
-"""Episodes that are made to learn what they cost."""
+"""Number of episodes that are made to measure their cost."""
 
 
 def command(

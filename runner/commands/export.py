@@ -64,7 +64,7 @@ def command(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Write the export and print what it holds."""
+    """Write the export and print a summary."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.datasets.export.shards import Options
     from nimbus.datagen.policies.signal_view import SignalView

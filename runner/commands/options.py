@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
+from nimbus.runner.commands.parser import DatasetAddress
 
 if TYPE_CHECKING:
     from nimbus.datagen.language_model.client import LanguageModel
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _REPLIES = "replies"
 """Folder with the questions to a model and its replies."""
 IMAGES = ("lossless", "video", "both", "none")
-FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
+FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards", "vln-n1", "r2r-ce")
 ACTIONS = ("joint", "joint_relative", "tool_pose", "tool_delta")
 ROTATIONS = ("6d", "quaternion", "euler")
 STATES = ("measured", "commanded")
@@ -93,8 +94,15 @@ def size(text: str) -> int:
     return int(match[1]) * {"MB": 10**6, "GB": 10**9}[match[2]]
 
 
+def dataset_place(text: str) -> Path | DatasetAddress:
+    """Parse the folder of a dataset, or its address, which is opened when the command runs."""
+    return DatasetAddress(text) if "://" in text else Path(text)
+
+
 # Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
-DatasetFolder = Annotated[Path, typer.Argument(metavar="DIR", parser=Path, help="folder of the dataset")]
+DatasetFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", parser=dataset_place, help="folder of the dataset, or its address (s3://…)")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
@@ -114,6 +122,12 @@ Price = Annotated[
     typer.Option("--price-per-hour", metavar="X", parser=price, help="of the machine; gives what an episode costs"),
 ]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="cpu, cuda")]
+Gpus = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus", metavar="all|0,2|UUID,…", help="GPUs of --device cuda or --sim isaacsim: numbers, UUIDs (all)"
+    ),
+]
 Stack = Annotated[
     int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from typer._click.core import Context, Parameter
 
 _HELP = ("-h", "--help")
+
+
+@dataclass(frozen=True)
+class DatasetAddress:
+    """Value of a parameter that is a dataset in a store; the command is given the folder that stands for it."""
+
+    text: str
 
 
 class OneLineCommand(TyperCommand):
@@ -45,6 +53,19 @@ class OneLineCommand(TyperCommand):
         if rest:
             raise InputError(f"unexpected '{rest[0]}'", instead=_see(ctx))
         return []
+
+    def invoke(self, ctx: Context) -> int:
+        """Run the command; datasets in stores are opened first.
+
+        Raises:
+            InputError: There is no such dataset, or the store does not answer.
+        """
+        for name, value in ctx.params.items():
+            if isinstance(value, DatasetAddress):
+                from nimbus.datagen.store.remote.working_copy import open_dataset
+
+                ctx.params[name] = open_dataset(value.text)
+        return super().invoke(ctx)
 
     def _with_empty_values(self, words: Sequence[str]) -> Iterator[str]:
         """Yield the words, with an empty one behind each flag whose value may be left out, and is."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nimbus.datagen.episode.meaning import length_bin
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.commands.options import NewFolder, Seed, Skills, open_model, whole
 from nimbus.runner.system.output import write_out
@@ -55,6 +56,10 @@ def command(
         list[str] | None,
         typer.Option("--language", metavar="NAME", parser=str, help="of instructions; may be repeated (english)"),
     ] = None,
+    yields: Annotated[
+        list[Path] | None,
+        typer.Option("--yields", metavar="DIR", parser=Path, help="weigh draws by a dataset, or earlier proposals"),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="without attempts in physics")] = False,
     skills: Skills = None,
 ) -> int:
@@ -65,6 +70,7 @@ def command(
         raise InputError("there is something already", where=f"--out {out}", instead="name a new folder")
     prepare_libraries()
     from nimbus.datagen.propose.catalogue import Catalogue
+    from nimbus.datagen.propose.drawing_weights import read_weights
     from nimbus.datagen.propose.grammar import FAMILIES, Vocabulary
     from nimbus.datagen.propose.grammar_source import GrammarSource
     from nimbus.datagen.propose.intent.source import ModelSource
@@ -81,13 +87,16 @@ def command(
     if words and asked is None:
         instead = "give --model URL too: the grammar takes no words"
         raise InputError(f"no model reads '{words[:60]}'", where="WORDS", instead=instead)
+    weights = read_weights(yields or ())
     discover_components()
     discover(skills or [])
     request = ProposalRequest(count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds)
     catalogue = Catalogue(load_robot(robot, where="--robot"), libraries or ())
     source: GrammarSource | ModelSource
     if asked is None:
-        source = GrammarSource(Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or ())
+        source = GrammarSource(
+            Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or (), weights=weights
+        )
     else:
         source = ModelSource(asked, catalogue, words, robot=robot, scene=scene, seed=seed, rounds=rounds)
     workshop = Workshop.open(request, catalogue, lambda graph: writer.write(graph, catalogue, source.wordings(graph)))
@@ -128,7 +137,7 @@ def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
         lengths: dict[str, list[bool]] = {}
         relations: dict[str, list[bool]] = {}
         for trial in tried:
-            lengths.setdefault(_length(trial.steps), []).append(trial.attempts[0].success)
+            lengths.setdefault(length_bin(trial.steps), []).append(trial.attempts[0].success)
             for relation in set(trial.graph.skeleton):
                 relations.setdefault(relation, []).append(trial.attempts[0].success)
         yield "by steps   " + ", ".join(f"{name}: {_share(good)}" for name, good in sorted(lengths.items()))
@@ -138,10 +147,6 @@ def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
             [f"failed     {', '.join(f'{what} ({n})' for what, n in reasons.most_common())}"] if reasons else []
         )
     yield f"CPU        {seconds / max(1, len(done)):.1f} s a task"
-
-
-def _length(steps: int) -> str:
-    return next((name for most, name in ((3, "1-3"), (5, "4-5"), (8, "6-8")) if steps <= most), "9+")
 
 
 def _share(good: Sequence[bool]) -> str:

@@ -1,4 +1,4 @@
-"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+"""``nimbus report DIR``: summary of a dataset's runs, in the terminal, as JSON, and as a self-contained page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(
 
     summary = summarize(folder, price_per_hour=price_per_hour)
     if yields:
-        write_yields(yields, summary.yields)
+        write_yields(yields, summary.yields, summary.semantic_yields)
     if as_json:
         write_json(summary.to_plain())
         return 0

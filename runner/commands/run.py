@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -9,13 +10,14 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
+from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.commands.options import (
     FORMATS,
     PLANNERS,
     ROLES,
     SIMULATORS,
     Device,
+    Gpus,
     Images,
     Price,
     RunPart,
@@ -99,6 +101,7 @@ def command(
     ] = False,
     price_per_hour: Price = None,
     device: Device = "cpu",
+    gpus: Gpus = None,
     stack: Stack = None,
     skills: Skills = None,
 ) -> int:
@@ -110,13 +113,19 @@ def command(
         check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec
 
-    instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled)
+    devices = _select_devices(gpus, device=device, simulator=sim)
+    instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled, gpus=gpus)
     if format:
         from nimbus.datagen.datasets.export.export import check_format
 
         check_format(format)  # before the run
     counts = workers.counts if workers else None
     fixed = bool(instances.executable) or (roles or ("fixed" if counts else "")) == "fixed"
+    if fixed and devices.uuids and sum(devices.worker_counts) < 2:
+        what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
+        raise InputError(
+            what, where="--gpus", instead="leave --workers and --roles out, so that one worker has both roles"
+        )
     folder = Path("out") / Path(task).absolute().stem if out is None else out
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
@@ -129,6 +138,7 @@ def command(
         simulator=sim,
         planner=planner,
         device=device,
+        gpus=devices,
         stack=stack,
         settings=({} if images == "lossless" else {"images": images})
         | ({"keep_failures": True} if keep_failures else {}),
@@ -150,7 +160,25 @@ def command(
     return code
 
 
-def _available(*, simulator: str, planner: str, serial: bool, coupled: bool) -> Instances:
+def _select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
+    """Return the GPUs that workers are spread over: those of the flag, of ``CUDA_VISIBLE_DEVICES``, or all."""
+    if device == "cpu":
+        if gpus is not None and simulator != "isaacsim":
+            raise InputError(
+                "no part of this run uses a GPU", where="--gpus", instead="add --device cuda, or leave it out"
+            )
+        return CudaDevices()
+    from nimbus.runner.system.gpus import list_gpus, select_gpus
+
+    visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
+    if gpus is None and not known:
+        return CudaDevices()  # no driver tool: workers use the device that Warp finds
+    where = "--gpus" if gpus is not None or visible is None else "CUDA_VISIBLE_DEVICES"
+    chosen = select_gpus(gpus or visible or "all", known, where=where)
+    return CudaDevices(uuids=tuple(gpu.uuid for gpu in chosen), worker_counts=tuple(gpu.worker_count for gpu in chosen))
+
+
+def _available(*, simulator: str, planner: str, serial: bool, coupled: bool, gpus: str | None) -> Instances:
     """Refuse what this machine lacks; return what instances of Isaac Sim are started with, where they are asked for."""
     if planner == "curobo":
         from nimbus.datagen.plan.curobo.process import check_curobo
@@ -162,8 +190,9 @@ def _available(*, simulator: str, planner: str, serial: bool, coupled: bool) -> 
         flag = "--serial" if serial else "--coupled"
         raise InputError("Isaac Sim renders in processes of its own", where=flag, instead=f"leave {flag} out")
     from nimbus.runner.isaac.find import find_instances
+    from nimbus.runner.system.gpus import list_gpus, select_gpus
 
-    return find_instances()
+    return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus()))
 
 
 def _text(path: Path | str, flag: str) -> str:

@@ -1,4 +1,4 @@
-"""``nimbus skills``: what the steps and conditions of a task file can say."""
+"""``nimbus skills``: lists the steps and conditions of the task language."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""A run in which a policy acts in place of the skills, and what came of it."""
+"""Evaluation: a run in which a policy acts in place of the skills, and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.datasets.export.training_source import read_training_source
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
+from nimbus.datagen.policies.policy import layout_source
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.tasks.task import load_task, randomize_task
+from nimbus.datagen.tasks.task import Task, load_task, randomize_task
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.evaluation.compare import Comparison, pair
 from nimbus.runner.evaluation.layouts import Layouts
@@ -30,12 +31,12 @@ UNPERTURBED = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """One evaluation, as it is asked for."""
+    """Request for one evaluation."""
 
     folder: Path
     task: str
     policy: str
-    """As ``--policy`` takes it; ``demonstrator``: the task's own skills."""
+    """Policy in the form of ``--policy``; ``demonstrator`` for the task's own skills."""
     layouts: Layouts
     identity: str = ""
     """Identity of the policy, see :meth:`with_identity`."""
@@ -51,18 +52,22 @@ class EvaluationRequest:
     """Folder of the data that the policy was trained on: its view, and conventions to compare."""
     view: SignalView = SignalView()
     """Signals of the policy, see :meth:`with_identity`."""
+    trained_layouts: int = 0
+    """Layouts that the policy was trained on, see :meth:`with_identity`."""
     device: str = "cpu"
     skills: tuple[str, ...] = ()
 
     def with_identity(self) -> EvaluationRequest:
-        """The same with the policy's identity and view, and its limit where none is given.
+        """Return the request with the policy's identity and view, and its step limit if none is given.
 
         Raises:
-            InputError: There is no such policy, its answers are shorter than what is to be executed, or it was trained
-                with other conventions than the task's.
+            InputError: There is no such policy, its answers are shorter than the executed chunk, it was trained with
+                other conventions than the task's, or the layouts come from another task.
         """
         if self.policy == DEMONSTRATOR and self.trained_on:
             raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")
+        task = load_task(self.task, skill_folders=[Path(one) for one in self.skills])
+        self.layouts.compare(task)
         if self.policy == DEMONSTRATOR:
             return replace(self, identity=DEMONSTRATOR, limit=self.limit or self.layouts.limit)
         policy = open_policy(self.policy, options=self.options | {"opening": _GREETING})
@@ -70,24 +75,35 @@ class EvaluationRequest:
             if 0 < policy.horizon < self.execute:
                 what = f"{self.execute} actions are to be carried out, an answer of the policy has {policy.horizon}"
                 raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
-            limit = self.limit or policy.limit or self.layouts.limit
-            return replace(self, identity=policy.identity, limit=limit, view=self._view(policy.view))
+            for name in policy.needs.cameras or ():
+                if name not in task.cameras:
+                    what = f"the policy looks through a camera '{name}', {task.name} has {_listed(task.cameras)}"
+                    raise InputError(what, where="--policy", instead="evaluate it on a task with that camera")
+            source = layout_source(task.name, self.layouts.split, self.layouts.seed)
+            trained = set(policy.trained_layouts.get(source, ()))
+            return replace(
+                self,
+                identity=policy.identity,
+                limit=self.limit or policy.limit or self.layouts.limit,
+                view=self._view(policy.view, task),
+                trained_layouts=len(trained.intersection(self.layouts.indices)),
+            )
         finally:
             policy.close()
 
-    def _view(self, stated: SignalView | None) -> SignalView:
+    def _view(self, stated: SignalView | None, task: Task) -> SignalView:
         """Signals of the policy: those that it states, and those of the data that it was trained on."""
         if not self.trained_on:
             return stated or SignalView()
         source = read_training_source(Path(self.trained_on), where=_TRAINED_ON)
-        source.compare(load_task(self.task, skill_folders=[Path(one) for one in self.skills]), where=_TRAINED_ON)
+        source.compare(task, where=_TRAINED_ON)
         if stated is not None and not stated.acts_like(source.view):
             what = f"the policy states {stated}; {self.trained_on} holds {source.view}"
             raise InputError(what, where=_TRAINED_ON, instead="give the data that it was trained on")
         return source.view
 
     def spec(self) -> CellSpec:
-        """The run that it is."""
+        """Return the spec of the run."""
         is_policy = self.policy != DEMONSTRATOR
         view = {"actions": self.view.actions, "rotation": self.view.rotation, "state": self.view.state}
         own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options} | view
@@ -196,8 +212,13 @@ def _base(asked: EvaluationRequest) -> Evaluation:
         execute=asked.execute,
         limit=asked.limit,
         randomize=" ".join(filter(None, (asked.randomize, ",".join(asked.only)))),
+        trained_layouts=asked.trained_layouts,
         inputs=dict(info.inputs),
     )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
 
 
 def _run(spec: CellSpec, *, serial: bool) -> int:

@@ -12,6 +12,7 @@ from nimbus.datagen.policies.policy import DEFAULT_LIMIT, TIMES_LONGEST
 from nimbus.datagen.random_streams import EVALUATION, RUN
 from nimbus.datagen.store.info import read_single_task_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.tasks.task import Task
 
 _SPELLING = "write a number, run:SEED, run:SEED:NUMBER, or train:DATASET"
 _MOST = 100_000
@@ -28,11 +29,26 @@ class Layouts:
     indices: tuple[int, ...]
     steps: int = 0
     """Longest stored episode of the dataset that they come from; 0: not known."""
+    dataset: str = ""
+    """Folder of that dataset; empty: they come from none."""
+    task_hash: str = ""
+    """Content hash of that dataset's task."""
 
     @property
     def limit(self) -> int:
         """Steps of an episode at most, where the policy states none: twice the longest demonstration."""
         return TIMES_LONGEST * self.steps or DEFAULT_LIMIT
+
+    def compare(self, task: Task) -> None:
+        """Compare the task of the dataset with the one that is evaluated.
+
+        Raises:
+            InputError: It is another one: the stored layouts would not be drawn again.
+        """
+        if self.dataset and self.task_hash != task.content_hash:
+            what = f"its task is not {task.name} as it is evaluated: {self.task_hash}, not {task.content_hash}"
+            instead = f"evaluate the task that made it, or write run:{self.seed}:{len(self.indices)}"
+            raise InputError(what, where=f"--layouts train:{self.dataset}", instead=instead)
 
 
 def parse_layouts(text: str, *, seed: int = 0, where: str = "--layouts") -> Layouts:
@@ -67,8 +83,10 @@ def _stored(folder: Path) -> Layouts:
     if not stored:
         raise InputError("it holds no episode", where=f"--layouts train:{folder}", instead="run until there is one")
     return Layouts(
-        split=RUN,
+        split=info.inputs.get("split", RUN),
         seed=info.seed,
         indices=tuple(sorted({attempt.idx for attempt in stored})),
         steps=max(attempt.step_count for attempt in stored),
+        dataset=str(folder),
+        task_hash=info.task_hash,
     )

@@ -6,7 +6,7 @@ Faults that were repeated differ from run to run: a server was killed, or not. T
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,13 +16,17 @@ from nimbus.datagen.episode.trajectory import FAULTS, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.policies.policy import ANSWER_SPREAD, ASKED_AGAIN, STILL
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 
 NAME, FAULTS_NAME = "evaluation.json", "faults.json"
+_SAME_ANSWER = 1e-3
+"""[rad or m] Two answers as near as this are the same: a GPU rounds otherwise from time to time."""
 MOST_FAULTS = 0.01
-"""Share of the layouts that may be lost to faults of the policy before the result is invalid."""
+"""Largest fraction of layouts lost to faults of the policy for a valid result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,7 @@ class LayoutResult:
     success: bool
     reason: str = "none"
     phase: str = ""
-    """Last thing that the robot did: reach, touch, hold, after."""
+    """Last thing that the robot did: still, reach, touch, hold, after."""
     detail: str = ""
     steps: int = 0
     faults: int = 0
@@ -61,6 +65,10 @@ class Evaluation:
     limit: int
     randomize: str = ""
     """Level of randomization, where it is not the task's own."""
+    trained_layouts: int = 0
+    """Layouts that the policy was trained on, as far as it states them."""
+    is_repeatable: bool = True
+    """Asked twice with the same seed, the policy gave the same answer."""
     inputs: dict[str, str] = field(default_factory=dict)
     """Further inputs that decide the outcome: assets, versions and settings by name."""
     layouts: tuple[LayoutResult, ...] = ()
@@ -87,17 +95,34 @@ class Evaluation:
 
     @property
     def is_valid(self) -> bool:
-        """Enough layouts have an outcome, and one of them does not end with a wild action."""
+        """Enough layouts have an outcome, one does not end with a wild action, and in one the robot moved."""
         lost = len(self.layouts) - len(self.judged)
-        return bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts) and not self.is_wild
+        enough = bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts)
+        return enough and not self.is_wild and not self.is_still
 
     @property
     def is_wild(self) -> bool:
-        """Every outcome is a wild action: the conventions of the policy are not those of the task."""
+        """True if every outcome is a wild action, which means that the policy's conventions are not the task's."""
         return all(one.reason == Reason.WILD_ACTION for one in self.judged)
 
+    @property
+    def is_still(self) -> bool:
+        """No action moved an arm, so that no rate counts."""
+        return bool(self.judged) and all(one.phase == STILL for one in self.judged)
+
+    @property
+    def why_invalid(self) -> str:
+        """Reason why the result does not count; empty where it does."""
+        if self.is_valid:
+            return ""
+        if self.judged and self.is_wild:
+            return "every layout ended with a wild action; the policy must answer absolute positions in rad and m"
+        if self.is_still:
+            return "no action moved an arm; the policy must answer absolute positions, not the present ones"
+        return f"more than {MOST_FAULTS:.0%} of the layouts have no outcome"
+
     def reasons(self) -> dict[str, int]:
-        """Failures by reason and by what the robot did last, the most frequent first."""
+        """Failures by reason and by the robot's last activity, the most frequent first."""
         found = Counter(
             f"{one.reason} ({one.phase})" if one.phase else one.reason for one in self.judged if not one.success
         )
@@ -113,7 +138,7 @@ class Evaluation:
         return dict(sorted(found.items()))
 
     def to_text(self) -> str:
-        """As JSON, with the figures that readers want first, and without faults that were repeated."""
+        """Encode as JSON, key figures first, without faults that were retried."""
         low, high = self.interval
         figures = {
             "success": self.success_count,
@@ -128,25 +153,39 @@ class Evaluation:
 
 
 def rate_text(count: int, of: int, interval: tuple[float, float]) -> str:
-    """A success rate with its interval, such as ``7 of 10 = 70% [40%, 89%]``."""
+    """Return a success rate with its interval, such as ``7 of 10 = 70% [40%, 89%]``."""
     rate = f"{count / of:.0%}" if of else "-"
     return f"{count} of {of} = {rate} [{interval[0]:.0%}, {interval[1]:.0%}]"
 
 
 def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evaluation:
-    """Put together what the ledger of an evaluation holds.
+    """Collect the results in the ledger of an evaluation.
 
     Args:
-        folder: Of the evaluation.
-        base: What was evaluated, without layouts.
-        indices: Layouts that were asked for.
+        folder: Folder of the evaluation.
+        base: Evaluation without layouts.
+        indices: Requested layouts.
     """
     by_index: dict[int, list[Attempt]] = {}
     with closing(Ledger(folder, read_only=True)) as ledger:
         for attempt in ledger.attempts():
             by_index.setdefault(attempt.idx, []).append(attempt)
     results = tuple(_result(index, by_index[index]) for index in indices if index in by_index)
-    return replace(base, layouts=results)
+    return replace(base, layouts=results, is_repeatable=_largest_spread(folder, by_index) <= _SAME_ANSWER)
+
+
+def _largest_spread(folder: Path, attempts: Mapping[int, list[Attempt]]) -> float:
+    """Largest difference between answers to one observation, of the kept files in which it was measured."""
+    spreads = [0.0]
+    for index, tries in attempts.items():
+        if index % ASKED_AGAIN:
+            continue
+        kept = [folder / (one.failure.path if one.failure else one.path) for one in tries]
+        for path in filter(Path.is_file, kept):
+            with EpisodeFile(path) as episode:
+                if ANSWER_SPREAD in episode.members("plan_statistics"):
+                    spreads.append(float(episode.array(f"plan_statistics/{ANSWER_SPREAD}").max()))
+    return max(spreads)
 
 
 def _result(index: int, attempts: list[Attempt]) -> LayoutResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.runner.evaluation.compare import Comparison, pair
-from nimbus.runner.evaluation.results import MOST_FAULTS, Evaluation, rate_text
+from nimbus.runner.evaluation.results import Evaluation, rate_text
 
 _SHOWN = 12
 """Lines of a list at most."""
@@ -30,11 +30,14 @@ def lines_of(evaluation: Evaluation) -> Iterator[str]:
         detail = next((one.detail for one in evaluation.layouts if one.is_lost), "")
         if detail:
             yield f"  {detail}"
-    if evaluation.judged and evaluation.is_wild:
-        yield "invalid: every layout ended with a wild action; the policy must answer absolute positions in rad and m"
-        yield f"  {evaluation.judged[0].detail}"
-    elif not evaluation.is_valid:
-        yield f"invalid: more than {MOST_FAULTS:.0%} of the layouts have no outcome"
+    if evaluation.trained_layouts:
+        yield f"not held out: the policy was trained on {evaluation.trained_layouts} of these layouts"
+    if not evaluation.is_repeatable:
+        yield "not repeatable: from the same seed the policy answered otherwise; draw from episode.seed alone"
+    if not evaluation.is_valid:
+        yield f"invalid: {evaluation.why_invalid}"
+        if evaluation.judged and evaluation.is_wild:
+            yield f"  {evaluation.judged[0].detail}"
 
 
 def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:

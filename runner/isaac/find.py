@@ -1,15 +1,13 @@
-"""Finds Isaac Sim on this machine, of whichever kind, or says in one line what is missing."""
+"""Discovery of Isaac Sim on this machine, with a one-line error if it is missing."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import site
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -17,14 +15,10 @@ from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.simulate.isaac_location import CONTAINER, VARIABLE, locate_isaac_python
 from nimbus.datagen.simulate.kit_app import VERSION
 from nimbus.runner.cell.transport.spec import Instances
+from nimbus.runner.system.gpus import Gpu, list_gpus
 
-_FIELDS = "index,uuid,name,compute_cap,memory.free"
-_QUERY_PATIENCE = 30.0
-"""[s]"""
-_WITHOUT = {(8, 0), (9, 0), (10, 0), (10, 3), (11, 0)}
-"""Compute capabilities of 7.5 or more whose GPUs have no RT cores: A100, H100, B200, B300 and their kin."""
 _PATIENCE = 120.0
-"""[s] A Python may take to say what it is: a container's first start reads from a cold disk."""
+"""Longest time for a Python to answer the probe [s]: a container's first start reads from a cold disk."""
 _PROBE = """
 import importlib.metadata, importlib.util, json, os, sys
 try:
@@ -40,68 +34,20 @@ told = {"version": version, "by_pip": by_pip, "found": found}
 told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
-"""Says what a Python is, without importing Isaac Sim: an import asks for the licence."""
+"""Script that describes a Python without importing Isaac Sim, because an import asks for the licence."""
 _WHERE = "--sim isaacsim"
 _YES = ("1", "y", "yes", "true")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gpu:
-    """One GPU."""
-
-    number: int
-    """In the order of the bus."""
-    uuid: str
-    name: str
-    capability: tuple[int, int]
-    free_bytes: int
-
-    @property
-    def traces_rays(self) -> bool:
-        """True for a GPU with RT cores."""
-        if self.capability < (7, 5) or self.capability in _WITHOUT:
-            return False
-        return re.search(r"\bGTX 16|\bMX ?\d|\bT\d{3}\b|\bT1000\b|\bT1200\b", self.name) is None
-
-
-def list_gpus() -> list[Gpu]:
-    """All of them; none where there is no driver."""
-    words = ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=_QUERY_PATIENCE, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return parse_gpus(done.stdout)
-
-
-def parse_gpus(text: str) -> list[Gpu]:
-    """Parse the driver's table; lines that are not of it are passed over."""
-    found = []
-    for line in text.splitlines():
-        match = re.fullmatch(r"(\d+), (GPU-[-0-9a-f]+), (.+), (\d+)\.(\d+), (\d+)", line.strip())
-        if match:
-            number, uuid, name, major, minor, free = match.groups()
-            found.append(
-                Gpu(
-                    number=int(number),
-                    uuid=uuid,
-                    name=name,
-                    capability=(int(major), int(minor)),
-                    free_bytes=int(free) << 20,
-                )
-            )
-    return found
-
-
 def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gpu] | None = None) -> Instances:
-    """What instances are started with.
+    """Return the installation that instances are started from.
 
     Args:
-        environ: Of this process.
-        gpus: Those of the machine; asked for when not given.
+        environ: Environment of this process.
+        gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is fit.
+        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -171,7 +117,7 @@ def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
     if not gpus:
         instead = "look at 'nvidia-smi', or use --sim newton"
         raise InputError("no NVIDIA GPU was found", where=_WHERE, instead=instead)
-    fit = [gpu for gpu in gpus if gpu.traces_rays]
+    fit = [gpu for gpu in gpus if gpu.has_rt_cores]
     if not fit:
         names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
         instead = "Isaac Sim needs an RTX GPU; use --sim newton --device cuda on this one"

@@ -41,6 +41,8 @@ class WorkerStatus:
     """Plans, rejections and stored episodes so far."""
     retiring: str = ""
     """Why it leaves after what it does now."""
+    gpu: str = ""
+    """UUID of its GPU; empty for none."""
 
 
 @dataclass(frozen=True, kw_only=True)

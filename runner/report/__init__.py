@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.columns import Columns
@@ -14,10 +15,12 @@ from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
-from nimbus.runner.report.yields import flag_words
+from nimbus.runner.report.yields import flag_words, shown_meanings
 from nimbus.runner.system.console import TerminalConsole, trim_lines
 
 FILE_NAME = "report.html"
+_MOST_ROWS = 8
+"""Values of a meaning that are printed."""
 
 
 def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
@@ -49,7 +52,7 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     with trim_lines(console):
         rest = f" seed {summary.seed}: {summary.stored} episodes stored{asked}"
         console.print(Text.assemble((summary.task, "bold"), rest))
-        tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary)]
+        tables = [_figures(summary), _stages(summary), _reasons(summary), _kinds(summary), *_meanings(summary)]
         console.print(Columns(tables, padding=(1, 4)))
     for flag in summary.yields.flags:
         console.print(flag_words(flag), style="red", soft_wrap=True)
@@ -100,6 +103,16 @@ def _stages(summary: Summary) -> Table:
     for name, seconds in summary.waits.items():
         table.add_row(name.replace("_", " "), f"{seconds / max(1, summary.stored):.2f} s", "wall")
     return table
+
+
+def _meanings(summary: Summary) -> Iterator[Table]:
+    """First attempts by category, scene, relation and length, where a dataset has several; objects have their own."""
+    for meaning, rows, _ in shown_meanings(summary.semantic_yields):
+        if meaning != "object" and len(rows) > 1:
+            table = _table(f"first attempts, {meaning}", "", "succeed", "")
+            for row in rows[:_MOST_ROWS]:
+                table.add_row(row.value.replace("_", " "), f"{row.first} of {row.episodes}", f"{row.share:.0%}")
+            yield table
 
 
 def _reasons(summary: Summary) -> Table:

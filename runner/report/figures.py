@@ -1,4 +1,4 @@
-"""What the runs into a dataset were, and how long each took, also those that were killed."""
+"""Figures of the runs into a dataset, including killed ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nimbus.runner.monitor.status import Status
 
 @dataclass(frozen=True, kw_only=True)
 class RunFigures:
-    """One run."""
+    """Figures of one run."""
 
     id: int
     mode: str
     state: str
-    """``killed``, when it never told how it ended."""
+    """Result; ``killed`` for a run without one."""
     started: float
     """[s since 1970]"""
     seconds: float
@@ -36,13 +36,13 @@ class RunFigures:
 def run_figures(
     runs: list[Run], attempts: list[Attempt], faults: list[Fault], status: Status | None
 ) -> tuple[RunFigures, ...]:
-    """Figures of every run, in order.
+    """Return the figures of every run, in order.
 
     Args:
-        runs: From the ledger.
-        attempts: Likewise.
-        faults: Likewise.
-        status: Of the last run, which may go on.
+        runs: Runs in the ledger.
+        attempts: Attempts in the ledger.
+        faults: Faults in the ledger.
+        status: Status of the last run, which may continue.
     """
     rows = []
     for run, following in zip(runs, [*runs, None][1:], strict=True):

@@ -19,7 +19,7 @@ from nimbus.runner.report.failures import build_failure_tree
 from nimbus.runner.report.summary import Summary
 from nimbus.runner.report.table import TableMap, map_table
 from nimbus.runner.report.timeline import SHOWN, lay_out_timelines
-from nimbus.runner.report.yields import chart_yields, flag_rows, least_kept
+from nimbus.runner.report.yields import chart_yields, flag_rows, least_kept, shown_meanings
 
 _TEMPLATE = Path(__file__).parent / "templates" / "report.html.j2"
 _SAMPLES = 6
@@ -29,7 +29,7 @@ _MOMENTS = (0.05, 0.35, 0.65, 0.98)
 
 @dataclass(frozen=True)
 class KeyFigure:
-    """One large number at the top of the page."""
+    """Key figure at the top of the page."""
 
     name: str
     value: str
@@ -48,13 +48,13 @@ class SampleStrip:
 
 
 def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[TimeSpan]) -> str:
-    """Render the page, sample pictures read from the stored episodes.
+    """Render the page, with sample images from the stored episodes.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         summary: Its figures.
         plans: Attempts, one for each plan.
-        spans: What workers did.
+        spans: Time spans of the workers.
     """
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return render_html(
@@ -67,6 +67,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         timelines=lay_out_timelines(summary.runs, spans, summary.fault_rows),
         yields=summary.yields,
         flags=flag_rows(summary.yields),
+        meanings=list(shown_meanings(summary.semantic_yields)),
         variants=least_kept(summary.yields),
         planned=chart_yields(summary.yields),
         table=_table(folder, summary, plans),

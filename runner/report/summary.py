@@ -1,4 +1,4 @@
-"""What a run made, in figures: read from the ledger and the run's status, shown by ``nimbus report``."""
+"""Summary of a dataset's runs, from the ledger and the status, as shown by ``nimbus report``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.analysis.semantic_yields import SemanticYield, find_semantic_yields
 from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 
@@ -51,7 +53,7 @@ class Summary:
     rate: float
     cameras: dict[str, tuple[int, int]]
     state: str
-    """How the last run ended; empty when unknown."""
+    """Result of the last run; empty when unknown."""
     target: int
     """Episodes that the last run was asked for; 0 when unknown."""
     stored: int
@@ -67,10 +69,12 @@ class Summary:
     kinds: tuple[KindYield, ...]
     yields: Yields
     """Tried against kept, for every value that was drawn."""
+    semantic_yields: tuple[SemanticYield, ...]
+    """First attempts and kept episodes by object, category, scene, relation and length."""
     failure_seconds: float
     """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
-    """Those that every episode goes through."""
+    """Stages of every episode."""
     once: dict[str, float]
     """[s] CPU spent once a run, however many episodes it makes, by stage"""
     waits: dict[str, float]
@@ -91,9 +95,9 @@ class Summary:
     startup_seconds: float = 0.0
     """[s] of all runs together, until their first orders"""
     cores: float = 0.0
-    """That the runs had, weighted by their time."""
+    """Mean number of cores of the runs, weighted by their durations."""
     longest_episode: float = 0.0
-    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    """CPU time of the most expensive episode, without one-time loading [s]."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     """[s] CPU by stage, waits left out"""
     faults: dict[str, int] = field(default_factory=dict)
@@ -103,7 +107,7 @@ class Summary:
     """Episodes given up because they killed workers."""
     runs: tuple[RunFigures, ...] = ()
     price_per_hour: float | None = None
-    """Of the machine, in whatever currency."""
+    """Price of the machine, in any currency."""
 
     @property
     def success_rate(self) -> float:
@@ -144,18 +148,18 @@ class Summary:
 
     @property
     def stored_per_working_hour(self) -> float | None:
-        """The same without the start-up: what a long run comes to."""
+        """Stored episodes per hour without the start-up, the rate of a long run."""
         return self.stored / self.working_seconds * 3600 if self.working_seconds > 0 else None
 
     @property
     def cost_per_episode(self) -> float | None:
-        """Of a stored one; None without a price, or without an episode."""
+        """Cost of a stored episode; None without a price, or without an episode."""
         if self.price_per_hour is None or not self.stored:
             return None
         return self.price_per_hour * self.wall_seconds / 3600 / self.stored
 
     def to_plain(self) -> dict[str, Any]:
-        """All figures, the stable keys among them; ``docs/status.md`` describes those."""
+        """Return all figures with stable keys, as described in ``docs/status.md``."""
         return asdict(self) | {
             "episodes_asked": self.target,
             "episodes_stored": self.stored,
@@ -172,12 +176,12 @@ class Summary:
 
     @property
     def each(self) -> str:
-        """Of what CPU times are told: an episode, or all of the run where none is stored."""
+        """Unit of CPU times: an episode, or the whole run where none is stored."""
         return "an episode" if self.stored else "in all, none stored"
 
     @property
     def cpu_per_episode(self) -> float:
-        """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
+        """CPU time per stored episode [s], failed attempts included, one-time work of runs excluded."""
         return sum(stage.per_episode for stage in self.stages)
 
 
@@ -221,6 +225,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
         kinds=_kinds(plans),
         yields=find_yields(attempts),
+        semantic_yields=find_semantic_yields(attempts, info.meanings),
         failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
         stages=_stages(totals, stored_count=len(stored)),
         once={stage: totals[stage] for stage in ONCE if stage in totals},
@@ -230,7 +235,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         byte_count=info.byte_count,
         failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
         episodes=stored,
-        outdated=tuple(attempt.path for attempt in stored if not attempt.is_in(folder)),
+        outdated=tuple(attempt.path for attempt in stored if not has_files(folder, attempt)),
         wall_seconds=wall,
         startup_seconds=sum(run.startup_seconds for run in run_rows),
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,
@@ -245,7 +250,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
 
 
 def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:
-    """One attempt for each plan: variants show the same one, which counts once."""
+    """Return one attempt for each plan, because variants share it."""
     address = attrgetter("task", "seed", "idx", "attempt")
     return list({address(attempt): attempt for attempt in attempts}.values())
 

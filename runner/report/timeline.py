@@ -1,4 +1,4 @@
-"""The report's timeline: one row a worker seat, colored by what the worker did, faults marked."""
+"""Timeline of the report: one row per worker seat, colored by stage, with faults marked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.store.ledger.records import Fault, TimeSpan
 from nimbus.runner.report.figures import RunFigures
 
 SHOWN = ("load", "randomize", "plan", "render", "store")
-"""Stages with a color; what else a worker does, such as starting, looks like loading."""
+"""Stages with a color; other activities, such as starting, are drawn as loading."""
 _WIDTH, _LEFT, _TOP = 1000, 64, 6
 _ROW, _GAP = 22, 6
 _BINS = 1400
@@ -64,12 +64,12 @@ class Timeline:
 
 
 def lay_out_timelines(runs: Iterable[RunFigures], spans: Iterable[TimeSpan], faults: Iterable[Fault]) -> list[Timeline]:
-    """Lay out the timelines of the last runs of which spans are known.
+    """Lay out the timelines of the last runs with known spans.
 
     Args:
-        runs: In order.
-        spans: Work of workers, in any of these runs.
-        faults: Likewise.
+        runs: Runs in order.
+        spans: Time spans of workers, in any of these runs.
+        faults: Faults, in any of these runs.
     """
     by_run: dict[int, list[TimeSpan]] = {}
     for span in spans:
@@ -110,7 +110,7 @@ def _lay_out(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> Tim
 
 
 def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: int) -> dict[str, str]:
-    """One path a stage: in each of many slices of time the stage that took the most of it."""
+    """Return one path per stage: in each of many time slices, the stage with the most work."""
     busy = np.zeros((len(SHOWN), _BINS))
     width = length / _BINS
     for span in spans:

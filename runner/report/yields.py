@@ -1,17 +1,20 @@
-"""The report's yield ledger: which values are seldom kept, and what was planned against what was kept."""
+"""Yield ledger of the report: rarely kept values, and planned against kept episodes."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nimbus.datagen.analysis.semantic_yields import MEANINGS, SemanticYield
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.analysis.yields import Part, YieldRow, Yields
 from nimbus.datagen.errors import InputError
 
 _MOST_BARS = 24
+_MOST_MEANINGS = 16
+"""Values of a meaning that are shown."""
 _MOST_LOOKS = 48
 """Factors of looks that are shown."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
@@ -23,7 +26,7 @@ COLUMNS = (
 
 
 def flag_words(flag: YieldRow) -> str:
-    """One line about a value that is not kept as often as others."""
+    """Describe a value with a low yield in one line."""
     what = f"{flag.factor} {flag.value}: {flag.flag}, {flag.kept} of {flag.episodes} episodes"
     return f"{what} (p = {flag.p_value:.2g}, q = {flag.q_value:.2g})"
 
@@ -62,6 +65,14 @@ def least_kept(yields: Yields) -> list[YieldRow]:
     return sorted(yields.of("variant", "rest pose"), key=lambda row: (row.share, -row.episodes))[:16]
 
 
+def shown_meanings(rows: Sequence[SemanticYield]) -> Iterator[tuple[str, list[SemanticYield], int]]:
+    """Yield each meaning, its least successful values, and how many more there are."""
+    for meaning in MEANINGS:
+        mine = [row for row in rows if row.meaning == meaning]
+        if mine:
+            yield meaning, mine[:_MOST_MEANINGS], max(0, len(mine) - _MOST_MEANINGS)
+
+
 def _chart(factor: str, rows: Sequence[YieldRow]) -> KeptChart:
     shown = rows[:_MOST_BARS]
     ends = (shown[0].value, shown[-1].value)
@@ -71,8 +82,8 @@ def _chart(factor: str, rows: Sequence[YieldRow]) -> KeptChart:
     return KeptChart(factor=factor, part=rows[0].part, rows=shown, axis=axis)
 
 
-def write_yields(path: Path, yields: Yields) -> None:
-    """Write a CSV file, a line for each row.
+def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] = ()) -> None:
+    """Write a CSV file, a line for each row; of those of meanings, successes are first attempts that succeeded.
 
     Raises:
         InputError: It cannot be written.
@@ -83,6 +94,9 @@ def write_yields(path: Path, yields: Yields) -> None:
             table.writerow(COLUMNS)
             for row in yields.rows:
                 table.writerow(_cell(getattr(row, column)) for column in COLUMNS)
+            for one in semantic:
+                numbers = one.episodes, one.kept, one.episodes, one.first, f"{one.share:.6g}"
+                table.writerow((one.meaning, one.value, "meaning", "", "", *numbers, "", "", ""))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise InputError(what, where=str(path), instead="give the path of a file, such as yields.csv") from None

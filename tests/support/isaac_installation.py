@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from nimbus.datagen.simulate.kit_app import EXPERIENCE
-from nimbus.runner.isaac.find import Gpu
+from nimbus.runner.system.gpus import Gpu
 from tests.support import ROOT
 
 SITE = Path(__file__).parent / "fake_isaacsim" / "site"

@@ -20,7 +20,7 @@ from nimbus.datagen.episode.layout import (
 )
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
+from nimbus.datagen.episode.trajectory import Outcome, Reason, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.stages import Rendered, Request, Scene, Stored
 from nimbus.datagen.store.dataset import Dataset
@@ -98,6 +98,10 @@ def make_trajectory(index: int = 0, *, steps: int = 20, outcome: Outcome | None 
             SkillSegment(start=half, stop=steps - 1, skill="place", target="bin_metal", phase="release"),
         ),
         outcome=outcome or Outcome(success=True),
+        scene_graph=(
+            RelationSpan(start=0, stop=half, relation="on", object="items_0", target="world"),
+            RelationSpan(start=half, stop=steps + 1, relation="held", object="items_0"),
+        ),
         start=StartState(joint_positions=random.normal(size=23), joint_velocities=random.normal(size=21)),
         contacts={"grip_force": random.uniform(0, 20, steps), "held_penetration": np.zeros(steps)},
         plan_statistics={"plan_time": random.uniform(0, 0.02, 3), "clearance": random.uniform(0, 0.1, 3)},

@@ -1,4 +1,4 @@
-"""How long a phase may take: a table at first, then what the run has shown. Pure."""
+"""Deadlines of phases: initial limits from a table, then limits learned from the run. Pure."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from enum import StrEnum
 from typing import Protocol
 
 _SAMPLES = 50
-"""Needed before they count."""
+"""Observations needed before limits are learned from them."""
 _WINDOW = 500
 _QUANTILE = 0.99
 _FACTOR = 6.0
 _SOFT = 0.5
 _LATE = 2.0
-"""Periods that a loop may be late before it counts as a pause."""
+"""Delay, in periods of the loop, above which an iteration counts as a pause of the machine."""
 _PAUSES = 64
 
 
 class Timeliness(StrEnum):
-    """Result of a look at a worker's heartbeat."""
+    """Verdict on a worker's heartbeat."""
 
     OK = "ok"
     SLOW = "slow"
-    """Half of a limit is over: time to write down its stacks."""
+    """Half of a limit has passed; the worker's stacks are recorded."""
     HUNG = "hung"
-    """A limit is over: it is to be killed."""
+    """A limit has passed; the worker is killed."""
 
 
 @dataclass(frozen=True)
 class PhaseLimits:
-    """Of one phase."""
+    """Time limits of one phase."""
 
     gap: float
-    """[s] since the last heartbeat; catches what hangs."""
+    """Longest time between heartbeats [s]; catches hangs."""
     total: float
-    """[s] in the phase; catches a worker that has heartbeats and no progress."""
+    """Longest time in the phase [s]; catches workers with heartbeats but no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """What a phase's limits are at the start, and between which they may move."""
+    """Initial limits of a phase, and the range in which learned limits stay."""
 
     start: PhaseLimits
     floor: PhaseLimits
-    """No faster run makes them shorter: a healthy worker on a busy machine must fit in."""
+    """Lower bound: a healthy worker on a busy machine must stay below its limits."""
     ceiling: PhaseLimits
 
     @classmethod
     def fixed(cls, gap: float, total: float) -> Bounds:
-        """Limits [s] that are not learned."""
+        """Return limits [s] that are not learned."""
         return cls(start=PhaseLimits(gap, total), floor=PhaseLimits(gap, total), ceiling=PhaseLimits(gap, total))
 
 
@@ -69,10 +69,13 @@ CPU: Mapping[str, Bounds] = {
     "close": Bounds.fixed(5, 10),
     "order": Bounds.fixed(10, 10),
 }
-"""Phases that are not here (``wait``, ``none``) have no limits; ``order`` is a ``wait`` in spite of an order.
+"""Limits by phase on the CPU.
 
-A gap's floor is its start value: a machine that pages or shares its cores stops healthy workers for seconds, whatever
-their usual pace, and a shorter limit would gain little.
+Phases without an entry (``wait``, ``none``) are unlimited; ``order`` limits the time until a waiting worker reacts to
+an order.
+
+The floor of a gap is its initial value: a machine that pages or shares its cores stops healthy workers for seconds,
+however fast they usually are, and a shorter limit would gain little.
 """
 
 ISAAC: Mapping[str, Bounds] = {
@@ -82,45 +85,45 @@ ISAAC: Mapping[str, Bounds] = {
     "render": _learned(300, 1800, least=600, most=(600, 7200)),
     "close": Bounds.fixed(30, 60),
 }
-"""Where instances of Isaac Sim render.
+"""Limits by phase where Isaac Sim instances render.
 
-A cold start compiles shaders without heartbeats: eight minutes on an L4. A stage's opening and its first batch
-ask for patience of their own (``render/isaacsim``). On the newest GPUs a single update was seen to stall for 20 to
-270 s and to go on by itself (IsaacSim issue 729). At the end what replicator still has to write is waited for.
+A cold start compiles shaders without heartbeats: eight minutes on an L4. Opening a stage and rendering its first batch
+extend their limits themselves (``render/isaacsim``). On the newest GPUs a single update was observed to stall for 20 to
+270 s and then continue (IsaacSim issue 729). The close includes the pending writes of replicator.
 """
 
 _UNLIMITED = PhaseLimits(math.inf, math.inf)
 
 
 class ObservedProgress(Protocol):
-    """A worker's row of the heartbeat page."""
+    """Progress of a worker as its heartbeat row shows it."""
 
     @property
     def age_s(self) -> float:
-        """[s] since the last heartbeat."""
+        """Time since the last heartbeat [s]."""
         ...
 
     @property
     def in_phase_s(self) -> float:
-        """[s] since the phase began."""
+        """Time since the phase began [s]."""
         ...
 
     @property
     def phase(self) -> str:
-        """Its name."""
+        """Name of the phase."""
         ...
 
     @property
     def extended_s(self) -> float:
-        """[s] for how much longer the worker has asked for patience."""
+        """Remaining extension that the worker has requested [s]."""
         ...
 
 
 class Amnesty:
-    """Time that the machine was paused: it counts for no deadline.
+    """Pauses of the machine, which count toward no deadline.
 
     Args:
-        period: [s] between two looks of the watcher's loop.
+        period: Interval between two iterations of the watching loop [s].
     """
 
     def __init__(self, period: float) -> None:
@@ -129,13 +132,13 @@ class Amnesty:
         self._pauses: deque[tuple[float, float]] = deque(maxlen=_PAUSES)
 
     def late(self, now: float) -> float:
-        """Call it at every look, before judging.
+        """Record an iteration of the loop; called at each one, before workers are judged.
 
         Args:
-            now: [s] of the clock of heartbeats.
+            now: Time on the clock of the heartbeats [s].
 
         Returns:
-            Seconds by which this look came late, when that is more than two periods; else 0.
+            Delay of this iteration when it exceeds two periods [s]; otherwise 0.
         """
         due = now if self._now is None else self._now + self._period
         self._now = now
@@ -145,10 +148,10 @@ class Amnesty:
         return now - due
 
     def forgiven(self, age: float) -> float:
-        """How much of an age [s], as of the last look, fell into pauses.
+        """Return the part of an age [s] that fell into pauses, as of the last iteration.
 
-        A heartbeat after a pause gets nothing for it, one made before gets all of it, and one made in the middle, by
-        a worker that was not paused, a part.
+        A heartbeat after a pause is forgiven nothing, one before it the whole pause, and one during it, from a
+        worker that was not paused, a part.
         """
         if self._now is None:
             return 0.0
@@ -157,14 +160,14 @@ class Amnesty:
 
 
 class Deadlines:
-    """The limits of all phases, learned from the run.
+    """Limits of all phases, learned from the run.
 
-    A limit is six times the 99th percentile of the last 500 observations, within its bounds; until 50 are there, the
-    start value. It never kills a healthy worker that takes 0.9 of a limit again and again: the limit rises with it.
+    A limit is six times the 99th percentile of the last 500 observations, within its bounds; before 50 observations,
+    the initial value. A healthy worker that repeatedly takes 0.9 of a limit is never killed: the limit rises with it.
 
     Args:
-        table: By phase.
-        extension_budget: [s] An extension that a worker asked for ends at the latest so long after the total limit.
+        table: Bounds by phase.
+        extension_budget: Longest time that an extension may exceed the total limit [s].
     """
 
     def __init__(self, table: Mapping[str, Bounds] = CPU, *, extension_budget: float = 600.0) -> None:
@@ -174,13 +177,13 @@ class Deadlines:
         self._totals = {phase: _Rolling() for phase in table}
 
     def observe(self, phase: str, gap: float, total: float) -> None:
-        """Learn from a phase that ended: its largest gap between heartbeats and its length [s]; others are ignored."""
+        """Learn from a completed phase its largest heartbeat gap and its duration [s]; unknown phases are ignored."""
         if phase in self._table:
             self._gaps[phase].add(gap)
             self._totals[phase].add(total)
 
     def limits(self, phase: str) -> PhaseLimits:
-        """As they are now; infinite for a phase that the table does not have."""
+        """Return the current limits of a phase; infinite for an unknown one."""
         if phase not in self._table:
             return _UNLIMITED
         bounds, gaps, totals = self._table[phase], self._gaps[phase], self._totals[phase]
@@ -192,9 +195,9 @@ class Deadlines:
         )
 
     def judge(self, reading: ObservedProgress, *, amnesty: Amnesty | None = None) -> Timeliness:
-        """Judge one worker; ``amnesty`` takes pauses off its ages.
+        """Judge one worker, with pauses subtracted from its ages when ``amnesty`` is given.
 
-        While an extension runs the worker is fine, within the budget; when it is over, the usual limits hold again.
+        While an extension runs, the worker is OK within the budget; afterwards the usual limits apply.
         """
         shares = [used / limit for _, used, limit in self._clocks(reading, amnesty)]
         if max(shares) > 1.0:
@@ -202,7 +205,7 @@ class Deadlines:
         return Timeliness.SLOW if max(shares) > _SOFT else Timeliness.OK
 
     def complaint(self, reading: ObservedProgress, *, amnesty: Amnesty | None = None) -> str:
-        """The clock that is furthest, in words: "plan: no progress for 10.3 s, at most 10 s"."""
+        """Describe the clock closest to its limit: "plan: no progress for 10.3 s, at most 10 s"."""
         what, used, limit = max(self._clocks(reading, amnesty), key=lambda clock: clock[1] / clock[2])
         return f"{reading.phase}: {what} for {used:.1f} s, at most {limit:.4g} s"
 
@@ -217,7 +220,7 @@ class Deadlines:
 
 
 class _Rolling:
-    """The last observations, sorted when a quantile of them is asked for."""
+    """Sliding window of observations; sorted only when a quantile is requested."""
 
     def __init__(self) -> None:
         self._last: deque[float] = deque(maxlen=_WINDOW)

@@ -1,4 +1,4 @@
-"""What the queue of a run gives out and takes in: plain values."""
+"""Values that the work queue takes and returns."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from enum import StrEnum
 from typing import TypeAlias
 
 Place: TypeAlias = int | str
-"""Place of a waiting plan: a shared slot, or the path of a spill file."""
+"""Location of a waiting plan: a shared slot, or the path of a spill file."""
 
 
 class Role(StrEnum):
-    """What a worker does."""
+    """Role of a worker."""
 
     PLANNER = "planner"
     RENDERER = "renderer"
 
 
 class Settled(StrEnum):
-    """How an episode ended for good."""
+    """Final outcome of an episode."""
 
     STORED = "stored"
     REJECTED = "rejected"
@@ -26,47 +26,47 @@ class Settled(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Missing:
-    """An index of which something is to be made."""
+    """Index with missing variants."""
 
     index: int
     variants: tuple[int, ...]
     stored_plan: str = ""
-    """File of a stored variant, whose plan is to be shown."""
+    """File of a stored variant whose plan is to be rendered."""
     stored_attempt: int = 0
     """Number of the attempt in that file."""
     leases: int = 0
-    """How often it was handed out before this run; numbers go on from there."""
+    """Number of leases before this run; numbering continues from there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lease:
-    """An index in the hands of one worker."""
+    """Right of one worker to work on an index."""
 
     index: int
     number: int
-    """Grows with every time that the index is handed out, for planning or for rendering."""
+    """Number that grows with each lease of the index, for planning or rendering."""
     role: Role
     worker: int
     variants: tuple[int, ...]
-    """Those that are not settled yet."""
+    """Variants that are not settled yet."""
     place: Place | None = None
-    """The plan to be rendered; None for one who plans, or who does everything."""
+    """Location of the plan to render; None for planning, or where one worker does everything."""
     stored_plan: str = ""
     stored_attempt: int = 0
     is_isolated: bool = False
-    """It is for a worker that has done nothing before."""
+    """True when it is for a worker that has done nothing before."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """How many are where; indices, but for ``stored`` and ``rejected``, which are variants."""
+    """Number of indices by state; ``stored`` and ``rejected`` count variants."""
 
     pending: int
     planning: int
     planned: int
     rendering: int
     isolated: int
-    """Pending or planned, and not counted there: they wait for a worker that has done nothing yet."""
+    """Pending or planned indices that wait for a fresh worker; not counted in ``pending`` and ``planned``."""
     settled: int
     quarantined: int
     stored: int

@@ -1,4 +1,4 @@
-"""Detection of poison episodes: those with more deaths of workers than the background explains. Pure."""
+"""Detection of poison episodes: those with more worker deaths than the background rate explains. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _CHANCE = 1e-5
-"""Of so many deaths in a row at an episode as healthy as the others: with 1e-4 a run of a thousand in which every tenth
-lease ended in a death lost 0.3 healthy episodes."""
+"""Probability of so many deaths in a row at a healthy episode below which it is quarantined. With 1e-4, a run of a
+thousand episodes in which every tenth lease ended in a death lost 0.3 healthy ones."""
 _LEAST = 3
 _MOST = 16
-"""Deaths in a row: then it is given up, whatever the background."""
+"""Deaths in a row after which an episode is quarantined whatever the background rate."""
 _WORKERS = 2
 _SAME = 3
-"""Deaths in a row by the very same exception: that comes from the episode or from the code, not from the machine."""
+"""Deaths in a row by the identical exception, which points to the episode or the code rather than the machine."""
 
 
 class Action(StrEnum):
@@ -22,18 +22,18 @@ class Action(StrEnum):
 
     RETRY = "retry"
     RETRY_ISOLATED = "retry isolated"
-    """Alone, in a worker that has done nothing before: the past of a worker then explains nothing."""
+    """Retry alone in a fresh worker, so that a worker's history explains nothing."""
     QUARANTINE = "quarantine"
 
 
 @dataclass(frozen=True)
 class PoisonDecision:
-    """The action, and for a quarantine the evidence."""
+    """The next action, with evidence for a quarantine."""
 
     action: Action
     evidence: str = ""
     same: str = ""
-    """The exception in which every one of its last tries ended, if that is why it is given up."""
+    """Exception that ended each of the last tries, if that is the reason for the quarantine."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,24 @@ class _Death:
 
 
 class PoisonDetector:
-    """Counts the deaths of workers by episode: unasked ends and hangs, but not a full disk or a requested stop.
+    """Counts worker deaths by episode: unexpected exits and hangs, not full disks or requested stops.
 
-    Only the episode that the worker's heartbeat named is charged, not its other leases. Roles are counted apart:
-    planning may be safe where rendering is not. Episodes without deaths cost no memory.
+    Only the episode in the worker's heartbeat is charged, not its other leases. Roles are counted separately, because
+    planning may be safe where rendering is not. Episodes without deaths use no memory.
     """
 
     def __init__(self) -> None:
         self._ended: Counter[str] = Counter()
-        """Leases by role, of all episodes but the quarantined."""
+        """Number of leases by role, of all episodes but the quarantined."""
         self._died: Counter[str] = Counter()
         self._streaks: dict[int, dict[str, list[_Death]]] = {}
         """Deaths in a row, by index and role."""
         self._totals: dict[int, Counter[str]] = {}
-        """All deaths by index and role: they are not background for themselves."""
+        """All deaths by index and role, which are subtracted from an episode's own background rate."""
         self._last_role: dict[int, str] = {}
 
     def record_lease(self, index: int, role: str) -> None:
-        """Count a lease that ended well: a plan, or a stored or rejected episode. Deaths before it count no more."""
+        """Count a lease that ended with a plan or a settled episode; it ends the episode's row of deaths."""
         self._ended[role] += 1
         if index in self._streaks:
             self._streaks[index].pop(role, None)
@@ -74,11 +74,11 @@ class PoisonDetector:
 
         Args:
             index: The episode.
-            worker: A number that no other process has; a successor in the same place has another one.
+            worker: Number unique to the process; a successor in the same row has another one.
             phase: Phase of the worker's heartbeat.
-            role: What the lease was for.
-            is_isolated: The worker had done nothing else in its life.
-            same: Equal for equal exceptions at the same place; empty where it was none.
+            role: Role of the lease.
+            is_isolated: True when the worker had done nothing else.
+            same: Digest equal for equal exceptions at the same position; empty without an exception.
         """
         self._ended[role] += 1
         self._died[role] += 1
@@ -87,16 +87,16 @@ class PoisonDetector:
         self._last_role[index] = role
 
     def deaths(self, index: int) -> int:
-        """Number of workers that ended at this episode so far."""
+        """Return the number of workers that have died at this episode."""
         return sum(self._totals.get(index, Counter()).values())
 
     def background(self, role: str, *, without: int | None = None) -> float:
-        """The share of leases of other episodes that ended in a death, smoothed: one half when nothing is known."""
+        """Return the smoothed death rate of leases of other episodes; one half without data."""
         own = self._totals.get(without, Counter())[role] if without is not None else 0
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
     def verdict(self, index: int) -> PoisonDecision:
-        """Decide on an episode; to be called after each of its deaths."""
+        """Decide on an episode; called after each of its deaths."""
         role = self._last_role.get(index, "")
         streak = self._streaks.get(index, {}).get(role, [])
         if not streak:
@@ -111,16 +111,18 @@ class PoisonDetector:
             if streak[-1].is_isolated and len(workers) >= _WORKERS:
                 return PoisonDecision(Action.QUARANTINE, self._words(streak, role, background))
             return PoisonDecision(Action.RETRY_ISOLATED)
+        # One more death would condemn it: isolate the next try already, so that the decisive death is in a fresh
+        # worker.
         soon = self._condemns(len(streak) + 1, background)
         return PoisonDecision(Action.RETRY_ISOLATED if soon else Action.RETRY)
 
     def forget(self, index: int) -> None:
-        """Forget a settled episode; its deaths stay in the background."""
+        """Forget a settled episode; its deaths stay in the background rate."""
         for records in (self._streaks, self._totals, self._last_role):
             records.pop(index, None)
 
     def remove(self, index: int) -> None:
-        """Forget an episode that the ledger has as quarantined; its deaths leave the background."""
+        """Forget an episode that is quarantined in the ledger; its deaths leave the background rate."""
         for role, count in self._totals.pop(index, Counter()).items():
             self._ended[role] -= count
             self._died[role] -= count
@@ -138,7 +140,7 @@ class PoisonDetector:
 
 
 def _same_exception(last: list[_Death]) -> str:
-    """Exception in which all of these workers ended; empty where they are too few or differ."""
+    """Return the exception that ended all of these workers; empty when they are too few or differ."""
     (same, *others) = {death.same for death in last}
     enough = len(last) == _SAME and len({death.worker for death in last}) >= _WORKERS
     return same if enough and not others else ""

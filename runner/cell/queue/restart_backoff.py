@@ -1,4 +1,4 @@
-"""Delay before the successor of a worker that ended, and the end of all restarts. Pure."""
+"""Backoff between restarts of workers, and the circuit breaker that ends them. Pure."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ import hashlib
 
 _FIRST = 0.5
 _LONGEST = 60.0
-"""[s]"""
+"""Longest delay [s]."""
 _JITTER = 0.25
 
 
 def delay(failures: int, *, worker: int = 0) -> float:
-    """Delay [s] before the restart after that many unasked ends in a row without a result.
+    """Return the delay [s] before a restart after a number of unexpected exits in a row without a result.
 
-    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter, so that workers that ended together do not
-    start together; the same for the same arguments.
+    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter so that workers that ended together do not
+    start together; deterministic in its arguments.
     """
     if failures <= 1:
         return 0.0
-    # The exponent is bounded before it is used: after a night of failures the number would not fit.
+    # Bound the exponent first: after a night of failures 2.0**failures would overflow.
     longest = min(_LONGEST, _FIRST * 2.0 ** min(failures - 2, 16))
     digest = hashlib.sha256(f"{worker}:{failures}".encode()).digest()
     return longest * (1.0 - _JITTER * int.from_bytes(digest[:4], "little") / 0xFFFFFFFF)
 
 
 class Backoff:
-    """One worker's place in the worker pool, over all processes that take it.
+    """Restart delays of one row of the worker pool, across all processes that occupy it.
 
     Args:
-        worker: Its number; decides the jitter.
+        worker: Number of the row; decides the jitter.
     """
 
     def __init__(self, worker: int) -> None:
         self._worker = worker
         self.failures = 0
-        """Unasked ends in a row without a result between them."""
+        """Unexpected exits in a row without a result in between."""
 
     def record_end(self) -> float:
-        """Count a process that ended unasked, and give the delay [s] before the next one starts."""
+        """Count an unexpected exit; returns the delay [s] before the next process starts."""
         self.failures += 1
         return delay(self.failures, worker=self._worker)
 
     def result(self) -> None:
-        """Note a result: the next unasked end is a first one."""
+        """Record a result, which resets the row of exits."""
         self.failures = 0
 
 
 class Circuit:
-    """Opens when starting workers leads nowhere, cell-wide: then the run ends with the reason.
+    """Circuit breaker for restarts in the whole cell; once open, the run ends with its reason.
 
-    A worker that ends before it takes any work shows that the cell cannot start. One that ends at its first work may
-    have met a bad episode, so more of these are needed; ends at an episode that is suspected already are not counted.
+    A worker that exits before it takes work shows that the cell cannot start. One that exits at its first work may have
+    met a bad episode, so more of these are needed; exits at an already suspected episode are not counted.
 
     Args:
-        start_limit: Start-ups in a row, without a result of any worker between, that ended before any work.
-        work_limit: Workers in a row, likewise, that ended at work and gave no result in their life.
-        same_limit: Of those, so many that ended in the very same way: a mistake that every episode meets.
-        given_up_limit: Episodes in a row, likewise, given up for the very same exception.
+        start_limit: Exits in a row before any work, without a result of any worker in between.
+        work_limit: Likewise, workers that exited at work and never gave a result.
+        same_limit: Number of these with an identical end, which suggests an error that every episode meets.
+        given_up_limit: Likewise, episodes that were quarantined for the identical exception.
     """
 
     def __init__(
@@ -68,20 +68,20 @@ class Circuit:
         self._same: tuple[str, int] = "", 0
         self._failures = {False: 0, True: 0}
         self.reason = ""
-        """Why it is open; empty while it is closed. It stays open."""
+        """Reason for opening; empty while it is closed. It never closes again."""
 
     @property
     def is_open(self) -> bool:
-        """No worker is to be started any more."""
+        """True when no further worker must be started."""
         return bool(self.reason)
 
     def ended(self, how: str, *, at_work: bool, explained: bool = False) -> None:
-        """Count a worker that ended and gave no result in its life.
+        """Count a worker that ended without ever giving a result.
 
         Args:
-            how: For the reason: "killed by SIGSEGV in load".
-            at_work: It had begun with an episode.
-            explained: A worker had ended at that episode before.
+            how: Description for the reason: "killed by SIGSEGV in load".
+            at_work: True when it had begun an episode.
+            explained: True when a worker had ended at that episode before.
         """
         if explained or self.is_open:
             return
@@ -92,12 +92,12 @@ class Circuit:
             self.reason = f"{self._failures[at_work]} workers in a row ended {when}, the last one {how}"
 
     def given_up(self, same: str, how: str, *, last: bool) -> None:
-        """Count an episode that was given up because every try ended in the same exception.
+        """Count an episode that was quarantined because every try ended in the same exception.
 
         Args:
-            same: Equal for equal exceptions.
-            how: For the reason: "hover.py:29: AttributeError: pse".
-            last: All episodes there are have been given up.
+            same: Digest equal for equal exceptions.
+            how: Description for the reason: "hover.py:29: AttributeError: pse".
+            last: True when all remaining episodes have been quarantined.
         """
         if self.is_open:
             return
@@ -106,7 +106,11 @@ class Circuit:
         if last or count >= self._given_up_limit:
             self.reason = f"{how}: so ended every try of {count} episode{'s' if count > 1 else ''}, and none is stored"
 
+    def open(self, reason: str) -> None:
+        """Open the circuit for a reason of its own, such as a machine without GPUs left."""
+        self.reason = self.reason or reason
+
     def result(self) -> None:
-        """Note a result of any worker: a plan, a rejected attempt, or a stored episode."""
+        """Record a result of any worker: a plan, a rejected attempt, or a stored episode."""
         self._same = self._given_up = "", 0
         self._failures = {False: 0, True: 0}

@@ -1,4 +1,4 @@
-"""What a free worker does next: plan, render, or wait. Pure."""
+"""Choice of an idle worker's next activity: plan, render, or wait. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from nimbus.runner.cell.queue.lease import Role
 
 _MARGIN = 1.05
-"""By which a switch that costs must be better: means of few measurements are not more exact."""
+"""Factor by which a switch with a cost must pay off, because means of few measurements are inexact."""
 
 
 class Choice(StrEnum):
-    """What a free worker does next."""
+    """Next activity of an idle worker."""
 
     PLAN = "plan"
     RENDER = "render"
@@ -21,57 +21,57 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True)
 class FreeWorker:
-    """The one that is free."""
+    """Idle worker to be scheduled."""
 
     role: Role
     switch_seconds: float = 0.0
-    """What it takes to work in the other role; 0 when it has been there before and kept what it built."""
+    """Cost of the first work in the other role [s]; 0 when it has worked there before and kept its components."""
     switch_once: bool = False
-    """It will keep what it built: only its first switch costs."""
+    """True when only the first switch costs, because the components are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """The cell as it is now."""
+    """State of the cell at one moment."""
 
     pending: int
-    """Episodes left to be handed out for planning."""
+    """Episodes not yet handed out for planning."""
     planning: int
     ready: int
     """Plans that wait to be rendered."""
     free_slots: int
-    """Where further plans can go; a place in a file counts when spilling is allowed."""
+    """Number of further plans that can be held; spill files count when spilling is allowed."""
     slots: int
-    """Of which there are so many, free or not."""
+    """Total number of slots, free or not."""
     planners: int
-    """Living workers in that role, whatever they do, the free one counted."""
+    """Living workers in this role, busy or idle, the idle worker included."""
     renderers: int
     plan_seconds: float
-    """Mean of one lease, all its attempts; 0: not known yet."""
+    """Mean duration of a planning lease with all its attempts [s]; 0 while unknown."""
     render_seconds: float
-    """Mean of one plan, all its variants; 0: not known yet."""
+    """Mean duration of a rendering lease with all its variants [s]; 0 while unknown."""
     plan_yield: float = 1.0
-    """Share of the leases for planning that lead to a plan to render; smoothed, so that it is never 0."""
+    """Fraction of planning leases that lead to a plan; smoothed, so that it is never 0."""
     fixed: bool = False
-    """Workers keep their roles."""
+    """True when workers keep their roles."""
 
     @property
     def plan_work(self) -> float:
-        """[s] of planning that can still be handed out."""
+        """Planning that can still be handed out [s]."""
         return self.pending * self.plan_seconds
 
     @property
     def render_work(self) -> float:
-        """[s] of rendering that can still be handed out, now or later."""
+        """Rendering that can still be handed out, now or later [s]."""
         return (self.ready + self.plan_yield * (self.pending + self.planning)) * self.render_seconds
 
 
 def choose(worker: FreeWorker, cell: Snapshot) -> Choice:
-    """Stay in one's role while there is work in it; else take the other one, when there is work and it pays.
+    """Keep the role while it has work; otherwise switch when the other role has work and switching pays.
 
-    A switch that costs nothing always pays: no worker waits while there is anything to do. One that costs pays when
-    the other role's backlog would keep its workers busy for longer than the cost, and, while the own role has work to
-    come, when the cell makes more with the switch than without: see :func:`_makes_more`.
+    A switch without cost always pays: no worker waits while there is work. A switch with a cost pays when the other
+    role's backlog keeps its workers busy for longer than the cost and, while the worker's own role has work to come,
+    when the cell's throughput is higher with the switch: see :func:`_makes_more`.
     """
     work = {
         Role.PLANNER: cell.pending > 0 and cell.free_slots > 0,
@@ -93,28 +93,29 @@ def _pays(worker: FreeWorker, cell: Snapshot) -> bool:
     if cost <= 0 or colleagues == 0:
         return True
     if worker.switch_once and not (cell.render_seconds if to_render else cell.plan_seconds):
-        return True  # nobody has measured yet what it would help, and it has to be paid once at most
+        return True  # its benefit is unmeasured, and its cost is paid at most once
     if backlog / colleagues <= cost:
         return False
     return cell.pending == 0 or _makes_more(cell, 1 if to_render else -1, cost, once=worker.switch_once)
 
 
 def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> bool:
-    """Whether one worker more on the other side serves the rest of the run, its cost counted.
+    """Return True if one more worker on the other side raises throughput for the rest of the run, its cost included.
 
-    In a steady state the slower side sets the pace. If the worker's own side is the slower one, it has nothing to do
-    just for the moment, and waits. Otherwise its move helps for good when its old side stays the faster one. When
-    that becomes the slower one instead, the slots run full (or empty) after a while, and it has to come back, for
+    In a steady state the slower side sets the pace. If the worker's own side is the slower one, it is idle only for a
+    moment and waits. Otherwise its move helps permanently as long as its old side stays the faster one. When that
+    becomes the slower one instead, the slots fill up (or run empty) after a while and the worker has to switch back at
     another cost: worth it when filling and emptying the slots takes long enough.
 
     Args:
-        cell: As it is.
-        to_render: 1 from planning to rendering, -1 the other way.
-        cost: [s] of one switch.
-        once: The way back, and every further switch, costs nothing.
+        cell: State of the cell.
+        to_render: 1 from planning to rendering, -1 for the other direction.
+        cost: Cost of one switch [s].
+        once: True when the way back, and every further switch, costs nothing.
     """
     if not (cell.plan_seconds and cell.render_seconds and cell.plan_yield):
         return False
+    # Highest throughput that any split of these workers could reach; the paces below are compared relative to it.
     count = cell.planners + cell.renderers
     best = count / (cell.plan_seconds / cell.plan_yield + cell.render_seconds)
     remaining = (cell.plan_work + cell.render_work) / count
@@ -122,9 +123,11 @@ def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> b
     if surplus * to_render <= 0:
         return False
     surplus_then, pace_then = _flow(cell, cell.planners - to_render, cell.renderers + to_render)
+    # The switch costs one worker's time, spread over all workers, and is amortized over the remaining work.
     for_good = pace_then / best * _useful(remaining, cost / count)
     if surplus_then * to_render >= 0:
         return for_good > _MARGIN * pace / best
+    # Slots that can absorb a surplus. One cycle is their filling at the one surplus and their emptying at the other.
     buffer = max(1, min(cell.slots - count, cell.plan_yield * cell.pending))
     cycle = buffer / abs(surplus) + buffer / abs(surplus_then)
     to_and_fro = _useful(remaining, cost / count) if once else _useful(cycle, 2 * cost / count)
@@ -132,7 +135,7 @@ def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> b
 
 
 def _flow(cell: Snapshot, planners: int, renderers: int) -> tuple[float, float]:
-    """Plans that are made beyond those rendered, and episodes that get through, each second."""
+    """Return the surplus of plans over renderings, and the throughput of the slower side [1/s]."""
     made = planners * cell.plan_yield / cell.plan_seconds
     rendered = renderers / cell.render_seconds
     return made - rendered, min(made, rendered)
@@ -140,15 +143,16 @@ def _flow(cell: Snapshot, planners: int, renderers: int) -> tuple[float, float]:
 
 def _useful(duration: float, loss: float) -> float:
     return duration / (duration + loss)
+    """Return the useful fraction of a duration after a loss [s]."""
 
 
 def default_split(
     cores: int, plan_seconds: float, render_seconds: float, *, plan_yield: float = 1.0
 ) -> tuple[int, int]:
-    """Planners and renderers for that many cores, one worker each, so that the slower side is as fast as can be.
+    """Return planners and renderers for a number of cores, one worker each, that make the slower side fastest.
 
-    Of equally fast splits the one with fewer planners; at least one of each, but for a single core, which has one
-    planner that renders as well.
+    Among equally fast splits, the one with fewest planners. Both are at least one, except on a single core, whose
+    planner also renders.
     """
     if cores <= 1:
         return 1, 0
@@ -158,24 +162,40 @@ def default_split(
     )
 
 
+def limit_split(split: tuple[int, int], most: int) -> tuple[int, int]:
+    """Return a split with at most so many workers, which keeps one of each role where two fit.
+
+    A single worker plans, and changes its role to render.
+    """
+    planners, renderers = split
+    while planners + renderers > max(1, most):
+        if renderers > planners or planners <= 1 < renderers:
+            renderers -= 1
+        elif planners > 1 or not renderers:
+            planners -= 1
+        else:
+            renderers -= 1
+    return planners, renderers
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resize:
-    """How to get from one split to another."""
+    """Steps from one split to another."""
 
     to_renderer: int = 0
-    """Planners that become renderers; negative: the other way."""
+    """Planners that become renderers; negative for the other direction."""
     planners: int = 0
-    """Planners to be started; negative: to leave after what they do."""
+    """Planners to start; negative for those to exit after their current work."""
     renderers: int = 0
 
 
 def resize(current: tuple[int, int], wanted: tuple[int, int], *, can_switch: bool = True) -> Resize:
-    """Change roles first, where one role has too many and the other too few; then start workers, or let them go.
+    """Switch roles first, where one role has too many workers and the other too few; then start or retire workers.
 
     Args:
         current: Planners and renderers.
         wanted: Likewise.
-        can_switch: Workers can change roles.
+        can_switch: True when workers can change roles.
     """
     planners, renderers = (there - here for here, there in zip(current, wanted, strict=True))
     moved = 0

@@ -1,4 +1,4 @@
-"""Small messages, with descriptors, between two processes: each is one datagram, whole or not at all."""
+"""Channel of small messages and file descriptors between two processes; each message is one datagram."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 Received: TypeAlias = tuple[bytes, list[int]]
-"""A message and the descriptors that came with it; they are the receiver's to close."""
+"""A message and the descriptors that came with it, which the receiver closes."""
 
 LONGEST = 128 << 10
-"""[bytes] of a message; what any Linux lets through with its default limits."""
+"""Longest message [bytes]; Linux allows it with its default limits."""
 MOST_DESCRIPTORS = 8
 
-# Plain numbers, for the enum's arithmetic takes longer than the call; some are of Linux alone.
+# Plain integers, because arithmetic on the enum takes longer than the call; some constants exist on Linux only.
 _AT_ONCE, _NO_SIGNAL, _CLOSED_ON_EXEC, _CUT, _CUT_BESIDE = (
     int(getattr(socket, f"MSG_{name}", 0)) for name in ("DONTWAIT", "NOSIGNAL", "CMSG_CLOEXEC", "TRUNC", "CTRUNC")
 )
 _TOO_LARGE = f"a message of more than {LONGEST} bytes or {MOST_DESCRIPTORS} descriptors"
 _BUFFER = 1 << 20
-"""[bytes] asked for in each direction; the kernel gives what it allows."""
+"""Requested buffer size in each direction [bytes]; the kernel grants less where limits demand it."""
 
 
 class ChannelError(ValueError):
-    """A message that is empty or too long, or comes with too many descriptors."""
+    """Raised for a message that is empty, too long, or carries too many descriptors."""
 
 
 class Channel:
     """One end of a pair of connected sockets.
 
-    A worker sends and receives and waits where it must. The supervisor must never wait: it uses :meth:`post`,
-    :meth:`flush` and :meth:`receive_now`. Sending is atomic, so that several threads may send; one may receive.
+    A worker blocks when it sends and receives. The supervisor must never block: it uses :meth:`post`, :meth:`flush` and
+    :meth:`receive_now`. Sending is atomic, so several threads may send; one may receive.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -45,39 +45,39 @@ class Channel:
         self._buffer = memoryview(bytearray(LONGEST))
         self._ancillary_bytes = socket.CMSG_SPACE(MOST_DESCRIPTORS * 4)
         self.closed_by_peer = False
-        """The other side is gone, and everything it sent was received."""
+        """True when the peer has closed its end and all of its messages were received."""
 
     def send(self, message: bytes, fds: Sequence[int] = ()) -> None:
-        """Send a message; waits while the other side is slow to receive.
+        """Send a message; blocks while the peer is slow to receive.
 
         Args:
             message: Not empty, at most :data:`LONGEST` bytes.
-            fds: Descriptors that the other side gets copies of, at most :data:`MOST_DESCRIPTORS`.
+            fds: Descriptors that the peer gets copies of, at most :data:`MOST_DESCRIPTORS`.
 
         Raises:
-            ChannelError: It is too long, or empty.
-            BrokenPipeError: The other side is gone.
+            ChannelError: The message is too long, or empty.
+            BrokenPipeError: The peer has closed its end.
         """
         _check(message, fds)
         self._transmit(message, fds, flags=0)
 
     def post(self, message: bytes) -> bool:
-        """Send a message when the other side has room for it; never waits.
+        """Send a message without blocking; it is queued when the peer has no room for it.
 
-        What is posted to a side that is gone is dropped.
+        Messages to a closed peer are dropped.
 
         Returns:
-            Whether all that was posted is sent; if not, call :meth:`flush` when the channel is writable.
+            True when everything posted is sent; otherwise call :meth:`flush` when the channel is writable.
 
         Raises:
-            ChannelError: As :meth:`send`.
+            ChannelError: As for :meth:`send`.
         """
         _check(message)
         self._outgoing.append(message)
         return self.flush()
 
     def flush(self) -> bool:
-        """Send what was posted as far as there is room; returns whether nothing is left."""
+        """Send queued messages as far as there is room; True when none is left."""
         while self._outgoing:
             try:
                 self._transmit(self._outgoing[0], flags=_AT_ONCE)
@@ -90,15 +90,16 @@ class Channel:
         return True
 
     def receive(self) -> Received | None:
-        """The next message, waited for; ``None`` once the other side is gone and all it sent was received.
+        """Wait for the next message; None once the peer has closed its end and all its messages were received.
 
         Raises:
-            ChannelError: It is too long, or brings too many descriptors.
+            ChannelError: The message is too long, or carries too many descriptors.
         """
         try:
             size, ancillary, got, _ = self._socket.recvmsg_into([self._buffer], self._ancillary_bytes, _CLOSED_ON_EXEC)
         except ConnectionResetError:
-            # The other side left without reading everything. The kernel says so once, before what it had sent.
+            # The peer closed without reading everything. The kernel reports that once, before the messages that it had
+            # sent.
             return self.receive()
         fds = _descriptors(ancillary)
         if got & (_CUT | _CUT_BESIDE):
@@ -109,12 +110,12 @@ class Channel:
         return None if content is None else (content, fds)
 
     def receive_now(self) -> bytes | None:
-        """The next message if one is here, without waiting; see :attr:`closed_by_peer` when there is none.
+        """Return the next message without blocking; None when there is none, see :attr:`closed_by_peer`.
 
-        Descriptors that come with it are dropped.
+        Its descriptors are closed.
 
         Raises:
-            ChannelError: As :meth:`receive`.
+            ChannelError: As for :meth:`receive`.
         """
         try:
             size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)  # its size, also when it is cut
@@ -127,17 +128,17 @@ class Channel:
         return self._content(size)
 
     def poll(self, timeout: float | None = 0.0) -> bool:
-        """Wait until something is here or the other side is gone, at most ``timeout`` [s]; ``None`` waits for ever."""
+        """Wait up to ``timeout`` [s] for a message or the peer's end; ``None`` waits forever."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(None if timeout is None else timeout * 1e3))
 
     def fileno(self) -> int:
-        """Its descriptor, for ``epoll``."""
+        """Return the descriptor of the socket, for ``epoll``."""
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Hang up; a second time does nothing."""
+        """Close this end; repeated calls do nothing."""
         self._socket.close()
 
     def _content(self, size: int) -> bytes | None:
@@ -156,7 +157,7 @@ class Channel:
 
 
 def pair() -> tuple[Channel, Channel]:
-    """Two connected ends, for two processes."""
+    """Create two connected ends, for two processes."""
     first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return Channel(first), Channel(second)
 

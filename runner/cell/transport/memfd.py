@@ -1,4 +1,4 @@
-"""Shared memory without names: only descriptors lead to it, and it goes with the last process that has one."""
+"""Anonymous shared memory, reached through descriptors only and freed with the last process that holds one."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from nimbus.datagen.errors import StorageError
 from nimbus.datagen.machine import available_memory
 
 _KEPT_FREE = 64 << 20
-"""[bytes] Memory that is left to others when room is asked for."""
+"""Memory left to other programs by an allocation [bytes]."""
 
 
 def create_memory(name: str, byte_count: int) -> int:
-    """A descriptor of zeroed memory that is really there and can neither grow nor shrink.
+    """Create zeroed, fully allocated memory of fixed size; returns its descriptor.
 
     Args:
-        name: What ``/proc`` shows it as; needs not be unique.
-        byte_count: Its size.
+        name: Name shown in ``/proc``; need not be unique.
+        byte_count: Size.
 
     Raises:
-        StorageError: So much memory is not free. Touching it later can then not end in SIGBUS.
+        StorageError: There is too little free memory. Allocating at once means that a later access cannot end in
+            SIGBUS.
     """
     import fcntl
 
@@ -38,10 +39,10 @@ def create_memory(name: str, byte_count: int) -> int:
 
 
 def map_memory(fd: int) -> mmap.mmap:
-    """Map all of a memory made by :func:`create_memory`, here or in another process.
+    """Map all of a memory made by :func:`create_memory`, in any process.
 
     Raises:
-        ValueError: The descriptor is of something that could shrink below the mapping.
+        ValueError: The descriptor belongs to something that could shrink below the mapping.
     """
     import fcntl
 

@@ -1,4 +1,4 @@
-"""Messages between launcher, supervisor, fork server and workers: small plain values, never pictures or plans."""
+"""Messages between launcher, supervisor, fork server and workers: small plain values, never images or plans."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from nimbus.runner.cell.transport.spec import Origin
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Base of all messages; each carries the name of its class."""
+    """Base of all messages; each is tagged with the name of its class."""
 
 
 # Supervisor to worker
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Work on an episode, and where its plan lies or is to lie."""
+    """Work on an episode, with the location of its plan."""
 
     index: int
     variants: tuple[int, ...]
     lease: int
     slot: int = -1
-    """-1: in a file instead, or nowhere, when the pipeline has one role."""
+    """Shared slot of the plan; -1 when it is in a file, or when the pipeline has a single role."""
     generation: int = 0
     spill: str = ""
-    """File of a plan that has no slot or does not fit into it."""
+    """Spill file of a plan without a slot, or too large for it."""
     stored: str = ""
-    """File of a stored variant, whose plan is to be shown."""
+    """File of a stored variant whose plan is to be rendered."""
     stored_attempt: int = 0
 
 
 class PlanOrder(Message, frozen=True, kw_only=True):
-    """Plan episodes, one after the other, each into its shared slot; who does everything renders them, too."""
+    """Order to plan episodes in turn, each into its shared slot; a worker without a separate role also renders them."""
 
     orders: tuple[Order, ...]
 
 
 class RenderOrder(Message, frozen=True, kw_only=True):
-    """Render and stage plans, one after the other."""
+    """Order to render and stage plans in turn."""
 
     orders: tuple[Order, ...]
 
 
 class Stop(Message, frozen=True, kw_only=True):
-    """Close and leave."""
+    """Order to exit."""
 
 
 # Worker to supervisor
 
 
 class Times(Message, frozen=True, kw_only=True):
-    """Where the time went since the last such message."""
+    """Report of the time used since the previous report."""
 
     spans: tuple[tuple[str, float, float], ...] = ()
     """Intervals of work: phase, begin and end [s since 1970]."""
@@ -66,7 +66,7 @@ class Times(Message, frozen=True, kw_only=True):
 
 
 class PlanMade(Message, frozen=True, kw_only=True):
-    """A plan lies in its slot, or in the file."""
+    """Report of a plan in its slot or spill file."""
 
     index: int
     lease: int
@@ -74,20 +74,20 @@ class PlanMade(Message, frozen=True, kw_only=True):
 
 
 class Idle(Times, frozen=True, kw_only=True):
-    """Ready for something to do."""
+    """Request for orders."""
 
     done: int
-    """Orders carried out so far: an answer to an older state is not taken for a new one."""
+    """Number of completed orders, which identifies a request sent before the latest order arrived."""
     seconds: float = 0.0
-    """[s] That the orders took, all together, which were carried out since the last such message."""
+    """Total duration of the orders completed since the previous request [s]."""
     flushing: bool = False
-    """What was rendered last is still being written."""
+    """True while the last rendered episode is still being written."""
     roles: tuple[str, ...] = ()
-    """Halves of the chain that this worker has used: taking such a role again costs nothing."""
+    """Halves of the chain that this worker has already built; such a role costs nothing to take again."""
 
 
 class Recorded(Message, frozen=True, kw_only=True):
-    """Failed attempts, one row for each variant that would have shown them."""
+    """Report of failed attempts, one row for each variant that would have shown them."""
 
     index: int
     lease: int
@@ -95,76 +95,78 @@ class Recorded(Message, frozen=True, kw_only=True):
 
 
 class EpisodeWritten(Message, frozen=True, kw_only=True):
-    """An episode's file is whole and synced, under its staged name."""
+    """Report of an episode's file that is complete and synced under its staged name."""
 
     index: int
     lease: int
     attempt: Attempt
     path: str
     learned: DatasetInfo | None = None
-    """What it tells about the dataset, when that is news."""
+    """Description of the dataset inferred from the episode, when it is new."""
 
 
 class WorkerError(Message, frozen=True, kw_only=True):
-    """Why this worker leaves."""
+    """Reason for the exit of a worker."""
 
     sort: str
-    """``exception`` (a bug, of Nimbus or of somebody's own code), ``input`` (something of the user's), ``storage`` (the
-    disk), ``lost_plan`` or ``garbled``."""
+    """``exception`` (a bug in Nimbus or a plug-in), ``input`` (bad input), ``storage`` (the disk), ``lost_plan`` or
+    ``garbled`` (an invalid message)."""
     line: str
     traceback: str = ""
     code: int = BUG
     same: str = ""
-    """Equal for equal errors at the same place; empty where that says nothing."""
+    """Digest equal for equal errors at the same position; empty where it has no meaning."""
 
 
 # Supervisor and fork server
 
 
 class Spawn(Message, frozen=True, kw_only=True):
-    """Fork a worker; its channel, the shared slots, the heartbeat page and its log come along as descriptors."""
+    """Order to fork a worker; its channel, the shared slots, the heartbeat page and its log are sent as descriptors."""
 
     worker: int
     row: int
     instance: int = -1
-    """Number of the instance of Isaac Sim that it is to be; -1: none."""
+    """Number of the Isaac Sim instance to become; -1 for none."""
+    gpu: str = ""
+    """UUID of the GPU to use; empty for none."""
 
 
 class Spawned(Message, frozen=True, kw_only=True):
-    """The process of a worker."""
+    """Report of a worker's process id."""
 
     worker: int
     pid: int
 
 
 class Loaded(Message, frozen=True, kw_only=True):
-    """The job is loaded."""
+    """Report of the loaded job."""
 
     origin: Origin
     has_planner: bool
-    """The pipeline is cut in two roles."""
+    """True when the pipeline is split into two roles."""
     load_time: float
-    """[s] CPU"""
+    """CPU time of loading [s]."""
     compiles: bool = False
-    """The renderer's kernels are not in the cache: compiling them comes first."""
+    """True when the renderer's kernels are not cached and must be compiled first."""
 
 
 class Ready(Message, frozen=True, kw_only=True):
-    """Workers can be forked."""
+    """Report that workers can be forked."""
 
 
 # Supervisor to launcher
 
 
 class Alive(Message, frozen=True, kw_only=True):
-    """The supervisor's loop runs."""
+    """Sign of life of the supervisor's loop."""
 
     patience: float = 0.0
-    """[s] It may say nothing for so long, because what it does next takes long."""
+    """Longest silence to expect, because the next step takes long [s]."""
 
 
 class Ended(Message, frozen=True, kw_only=True):
-    """The run is over."""
+    """Result of a run."""
 
     code: int
     state: str
@@ -188,7 +190,7 @@ def pack(message: Message) -> msgspec.Raw:
 
 
 def to_bytes(*messages: Message | msgspec.Raw) -> bytes:
-    """Encode messages as one datagram, a list in MessagePack: unlike JSON it has NaN, and tells 1 from 1.0.
+    """Encode messages as one datagram, a list in MessagePack, which unlike JSON has NaN and keeps 1 and 1.0 apart.
 
     Raises:
         TypeError: A field holds a value without a plain form.
@@ -197,7 +199,7 @@ def to_bytes(*messages: Message | msgspec.Raw) -> bytes:
 
 
 def all_from_bytes(content: bytes) -> Sequence[AnyMessage]:
-    """Decode the messages of a datagram; ``ValueError`` when it is none."""
+    """Decode the messages of a datagram; raises ``ValueError`` for an invalid one."""
     try:
         return _DECODER.decode(content)
     except RecursionError:
@@ -205,7 +207,7 @@ def all_from_bytes(content: bytes) -> Sequence[AnyMessage]:
 
 
 def from_bytes(content: bytes) -> AnyMessage:
-    """Decode a datagram of one message; ``ValueError`` when it is none."""
+    """Decode a datagram of one message; raises ``ValueError`` for an invalid one."""
     messages = all_from_bytes(content)
     if len(messages) != 1:
         raise ValueError(f"{len(messages)} messages, expected one")

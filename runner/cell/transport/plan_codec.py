@@ -1,4 +1,4 @@
-"""What travels from planner to renderer as bytes: a JSON header and raw arrays, checked from end to end.
+"""Binary format of plans between planner and renderer: a JSON header and raw arrays, with a checksum over all.
 
 ```
 prefix   magic, version, checksum, length of all, length of the header
@@ -28,7 +28,7 @@ VERSION = 2
 _MAGIC = b"NIMBPLAN"
 _PREFIX = struct.Struct("<8sIIQQ")
 _CHECKED = 16
-"""The checksum, CRC-32, is of the bytes from here on."""
+"""Offset at which the bytes covered by the CRC-32 checksum begin."""
 _ALIGNMENT = 64
 _MOST_DIMENSIONS, _LONGEST_DIMENSION = 8, 2**31
 _DTYPES = frozenset({"|b1", *("|u1", "<u2", "<u4", "<u8"), *("|i1", "<i2", "<i4", "<i8"), *("<f2", "<f4", "<f8")})
@@ -37,14 +37,14 @@ _NOT_SENT = frozenset({"scene"})
 
 
 class WireError(ValueError):
-    """Bytes that are not what :func:`encode` made."""
+    """Raised for bytes that :func:`encode` did not write."""
 
 
 def encode(item: Planned | Randomized) -> list[Part]:
-    """The bytes of an item, in parts whose ``len`` is their size; arrays are not copied when they need not be.
+    """Encode an item as parts with ``len`` in bytes; arrays are copied only where necessary.
 
     Raises:
-        TypeError: A field holds something else than it says.
+        TypeError: A field holds a value of another type than declared.
     """
     kind = next(name for name, known in _KINDS.items() if type(item) is known)
     fields, arrays = flatten(item, skip=_NOT_SENT)
@@ -64,16 +64,16 @@ def encode(item: Planned | Randomized) -> list[Part]:
 
 
 def decode(buffer: bytes | memoryview, scene: Scene) -> Planned | Randomized:
-    """The item, its arrays in memory of their own: the buffer may be used for something else afterwards.
+    """Decode an item; its arrays are copies, so that the buffer may be reused.
 
     Args:
         buffer: All parts in a row.
-        scene: What the item is given as its scene.
+        scene: Scene of the returned item.
 
     Raises:
-        WireError: The bytes are damaged, of another version, or not of such an item.
+        WireError: The bytes are damaged, of another version, or of another kind of item.
     """
-    content = bytearray(buffer)  # what is checked is what is read, whoever writes into the buffer meanwhile
+    content = bytearray(buffer)  # a copy: the buffer may change between the check and the read
     start = _check(content)
     try:
         header = json.loads(content[_PREFIX.size : start])
@@ -83,13 +83,13 @@ def decode(buffer: bytes | memoryview, scene: Scene) -> Planned | Randomized:
     except WireError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise WireError(f"the header makes no sense: {type(error).__name__}: {error}") from None
+        raise WireError(f"invalid header: {type(error).__name__}: {error}") from None
 
 
 def _check(content: bytearray) -> int:
-    """Check all but the meaning; returns where the header ends."""
+    """Check everything but the contents of the header; returns the offset of its end."""
     if len(content) < _PREFIX.size:
-        raise WireError(f"{len(content)} bytes are no plan")
+        raise WireError(f"{len(content)} bytes are too short for a plan")
     magic, version, checksum, length, header_bytes = _PREFIX.unpack_from(content)
     if magic != _MAGIC:
         raise WireError(f"begins with {magic!r}, not {_MAGIC!r}")
@@ -105,7 +105,7 @@ def _check(content: bytearray) -> int:
 
 
 def _array(content: memoryview, number: int, *, dtype: str, shape: list[int], offset: int) -> np.ndarray:
-    """One array in place, all of it inside of ``content``."""
+    """Return one array as a view, after checking that it lies inside ``content``."""
     if dtype not in _DTYPES:
         raise WireError(f"array {number}: type {dtype!r} is not allowed")
     numbers = [*shape, offset]

@@ -1,4 +1,4 @@
-"""Slots of shared memory that hold plans between planners and renderers, and the table of their owners."""
+"""Slots of shared memory that carry plans from planners to renderers, and the table of their owners."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from nimbus.runner.cell.transport.memfd import create_memory, map_memory
 
 HEADER_BYTES = 64
 _HEADER = struct.Struct("<8sQQ")
-"""Magic, generation, length of the payload."""
+"""Header of a slot: magic, generation, length of the payload."""
 _MAGIC = b"NIMBSLOT"
 _FRONT = struct.Struct("<8sQQ")
-"""Of the whole memory: magic, number of slots, bytes of each."""
+"""Header of the memory: magic, number of slots, bytes of each."""
 _FRONT_MAGIC, _FRONT_BYTES = b"NIMBPLAN", 4096
 
 
 class SlotError(ValueError):
-    """A slot does not hold what was announced."""
+    """Raised for a slot without the announced contents."""
 
 
 class SharedSlots:
-    """Equal slots in sealed shared memory; a slot is a header and the payload behind it.
+    """Equal slots in sealed shared memory; a slot is a header followed by its payload.
 
-    Every process maps the same memory. Who may touch a slot is told by messages and kept by a :class:`SlotTable`; the
-    generation makes a writer that was given up harmless, the header, written last, one that ended half-way. What is in
-    the payload carries its own checksum.
+    Every process maps the same memory. Access is granted by messages and recorded in a :class:`SlotTable`. The
+    generation disarms a writer that was given up; writing the header last disarms one that ended half-way. The payload
+    carries its own checksum.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -42,14 +42,14 @@ class SharedSlots:
 
     @classmethod
     def create(cls, *, slot_count: int = 16, slot_bytes: int = 2 << 20) -> SharedSlots:
-        """Make the memory.
+        """Allocate the memory.
 
         Args:
             slot_count: Number of slots.
             slot_bytes: Size of each with its header, a multiple of 64.
 
         Raises:
-            StorageError: So much memory is not free.
+            StorageError: There is too little free memory.
         """
         if slot_count < 1 or slot_bytes <= HEADER_BYTES or slot_bytes % HEADER_BYTES:
             raise ValueError(
@@ -64,32 +64,32 @@ class SharedSlots:
         """Map the slots of another process, by the descriptor that it sent.
 
         Raises:
-            ValueError: The descriptor is of something else.
+            ValueError: The descriptor belongs to something else.
         """
         return cls(descriptor)
 
     @property
     def capacity(self) -> int:
-        """Bytes of payload that a slot holds."""
+        """Largest payload of a slot [bytes]."""
         return self.slot_bytes - HEADER_BYTES
 
     def view(self, slot: int) -> memoryview:
-        """The payload's room in a slot."""
+        """Return a writable view of a slot's payload area."""
         begin = self._begin(slot)
         return self._memory[begin + HEADER_BYTES : begin + self.slot_bytes]
 
     def write(self, slot: int, generation: int, parts: Iterable[bytes | bytearray | memoryview]) -> int:
-        """Write parts one after another and seal them with a header; returns their bytes.
+        """Write parts in a row and seal them with a header; returns their number of bytes.
 
         Raises:
-            SlotError: They do not fit; then nothing was written.
+            SlotError: They do not fit; nothing was written.
         """
         parts = [memoryview(part).cast("B") for part in parts]
         length, room = sum(map(len, parts)), self.view(slot)
         if length > len(room):
             raise SlotError(f"slot {slot} holds {len(room)} bytes, not {length}")
         begin = self._begin(slot)
-        # A writer that ends from here on leaves no valid header behind.
+        # Invalidate the header first: a writer that dies during the copy leaves no valid slot behind.
         self._memory[begin : begin + HEADER_BYTES] = bytes(HEADER_BYTES)
         end = 0
         for part in parts:
@@ -99,14 +99,14 @@ class SharedSlots:
         return length
 
     def read(self, slot: int, generation: int) -> memoryview:
-        """The payload; it is a read-only view of the slot and good only until that is freed.
+        """Return a read-only view of the payload, valid until the slot is freed.
 
         Raises:
-            SlotError: Nothing whole is in the slot, or something else than announced.
+            SlotError: The slot holds nothing complete, or another generation.
         """
         magic, found, length = _HEADER.unpack_from(self._memory, self._begin(slot))
         if magic != _MAGIC:
-            raise SlotError(f"slot {slot} holds nothing whole")
+            raise SlotError(f"slot {slot} holds no complete plan")
         if found != generation:
             raise SlotError(f"slot {slot} holds generation {found}, not {generation}")
         if length > self.capacity:
@@ -115,18 +115,18 @@ class SharedSlots:
 
     def _begin(self, slot: int) -> int:
         if not 0 <= slot < self.slot_count:
-            raise SlotError(f"slot {slot} is none of {self.slot_count}")
+            raise SlotError(f"slot {slot} is outside the {self.slot_count} slots")
         return _FRONT_BYTES + slot * self.slot_bytes
 
 
 class SlotState(StrEnum):
-    """What a slot is used for; this is also the order it passes through."""
+    """State of a slot, in the order in which it passes through them."""
 
     FREE = "free"
     GRANTED = "granted"
     """A planner may write into it."""
     READY = "ready"
-    """It holds a plan that nobody renders yet."""
+    """It holds a plan that no renderer has taken."""
     TAKEN = "taken"
     """A renderer reads it, or has the order to."""
 
@@ -136,13 +136,13 @@ class Reclaimed:
     """Slots of a worker that ended."""
 
     freed: tuple[int, ...]
-    """Their plans were not finished."""
+    """Slots without a complete plan."""
     ready: tuple[int, ...]
-    """Their plans are whole, and wait for another renderer."""
+    """Slots with a complete plan for another renderer."""
 
 
 class SlotTable:
-    """States and owners of slots. Only the supervisor changes it; an impossible change is a :class:`SlotError`."""
+    """States and owners of slots, changed by the supervisor only; an impossible change raises :class:`SlotError`."""
 
     def __init__(self, slot_count: int) -> None:
         self._states = [SlotState.FREE] * slot_count
@@ -150,7 +150,7 @@ class SlotTable:
         self._generations = [0] * slot_count
 
     def reserve(self, owner: int) -> int | None:
-        """Let a planner write into a free slot; none is free: ``None``. The slot has a new generation."""
+        """Reserve a free slot for a planner and raise its generation; None when no slot is free."""
         slot = next((row for row, state in enumerate(self._states) if state is SlotState.FREE), None)
         if slot is not None:
             self._generations[slot] += 1
@@ -158,26 +158,26 @@ class SlotTable:
         return slot
 
     def generation(self, slot: int) -> int:
-        """How often the slot was granted: what its writer and its readers must say."""
+        """Return the number of times the slot was reserved, which its writer and readers must present."""
         return self._generations[slot]
 
     def mark_ready(self, slot: int) -> None:
-        """The planner has written; from now on the slot outlives it."""
+        """Mark a slot as written; from now on it outlives its planner."""
         self._expect(slot, SlotState.GRANTED)
         self._set(slot, SlotState.READY, None)
 
     def take(self, slot: int, owner: int) -> None:
-        """A renderer reads the slot."""
+        """Give a slot to a renderer."""
         self._expect(slot, SlotState.READY)
         self._set(slot, SlotState.TAKEN, owner)
 
     def free(self, slot: int) -> None:
-        """The slot is needed no more."""
+        """Free a slot."""
         self._expect(slot, SlotState.GRANTED, SlotState.READY, SlotState.TAKEN)
         self._set(slot, SlotState.FREE, None)
 
     def reclaim(self, owner: int) -> Reclaimed:
-        """Take back all slots of a worker that ended."""
+        """Free or release all slots of a worker that ended."""
         had = [slot for slot, name in enumerate(self._owners) if name == owner]
         freed = tuple(slot for slot in had if self._states[slot] is SlotState.GRANTED)
         ready = tuple(slot for slot in had if self._states[slot] is SlotState.TAKEN)
@@ -189,12 +189,12 @@ class SlotTable:
 
     @property
     def free_count(self) -> int:
-        """Slots that a planner may be given."""
+        """Number of free slots."""
         return self._states.count(SlotState.FREE)
 
     @property
     def counts(self) -> dict[SlotState, int]:
-        """Slots by state: no free one is back-pressure on the planners."""
+        """Number of slots by state; none free means back-pressure on the planners."""
         return {state: self._states.count(state) for state in SlotState}
 
     def _set(self, slot: int, state: SlotState, owner: int | None) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
@@ -62,6 +63,15 @@ class Instances:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CudaDevices:
+    """GPUs that the workers of a run are spread over; none for a run on the CPU."""
+
+    uuids: tuple[str, ...] = ()
+    worker_counts: tuple[int, ...] = ()
+    """Largest number of workers of each, by its free memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CellSpec:
     """One run: which pipeline, of which task, which episodes, into which folder."""
 
@@ -92,6 +102,7 @@ class CellSpec:
     simulator: str = "newton"
     planner: str = "ompl"
     device: str = "cpu"
+    gpus: CudaDevices = field(default_factory=CudaDevices)
     stack: int | None = None
     resources: Resources = field(default_factory=Resources)
     instances: Instances = field(default_factory=Instances)
@@ -136,6 +147,7 @@ class Origin:
     task_text: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
+    meaning: TaskMeaning | None = None
     reach: dict[str, Any] = field(default_factory=dict)
     """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
     a text for each row of cells along x, 1 for those within reach."""
@@ -153,4 +165,5 @@ class Origin:
             inputs=self.inputs,
             collection=self.collection,
             credits=self.credits,
+            meaning=self.meaning,
         )

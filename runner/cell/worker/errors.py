@@ -13,17 +13,18 @@ from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.cell.transport.messages import Ended, WorkerError
 
 _LONGEST_LINE, _LONGEST_TRACE = 1_000, 8_000
-"""Letters, each of them up to twelve bytes in a message; of a longer traceback the end is kept."""
+"""Longest line and traceback [characters], up to twelve bytes each in a message; of a longer traceback the end is
+kept."""
 _OWN_CODE = 1
-"""Exit code where somebody's own code is to blame."""
+"""Exit code for an error in a plug-in."""
 
 
 class LostPlanError(Exception):
-    """A plan is not where it should be, or damaged: it is to be made again."""
+    """Raised when a plan is missing or damaged; it is made again."""
 
 
 def classify_error(error: Exception) -> WorkerError:
-    """What kind of trouble an error is, and who can mend it."""
+    """Classify an error by its cause: a plan, the disk, the input, a plug-in, or Nimbus."""
     trace = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
     if isinstance(error, LostPlanError):
         return WorkerError(sort="lost_plan", line=str(error), traceback=trace)
@@ -44,13 +45,13 @@ def classify_error(error: Exception) -> WorkerError:
 
 
 def exit_code_of(trouble: WorkerError) -> Ended:
-    """How a run ends that cannot begin: a bug of Nimbus shows its traceback."""
+    """Return the result of a run that cannot begin; a bug in Nimbus shows its traceback."""
     line = (trouble.traceback if trouble.code == BUG else "") or trouble.line
     return Ended(code=trouble.code, state="failed", line=line)
 
 
 def _same(error: Exception) -> str:
-    """Digest of the kind and place of an error, whatever its text; empty where the machine may be to blame.
+    """Return a digest of an error's type and position, whatever its text; empty where the machine may be the cause.
 
     An error that comes in every try is no accident: this separates it from one that comes now and then.
     """

@@ -1,8 +1,8 @@
-"""The fork server: loads a job once, in one thread, and forks workers that have everything already.
+"""Fork server: loads a job once, in one thread, and forks workers that share it.
 
-A worker is forked through a short-lived process in between, so that it becomes a child of the supervisor, which is the
-subreaper: the supervisor alone reaps it and learns how it ended. Where this process has threads, or a graphics device
-has a context in it, only an exec makes the fork safe: the worker then loads the job anew.
+A worker is forked through a short-lived intermediate process, so that it becomes a child of the supervisor, the
+subreaper, which alone reaps it and learns its exit status. Where this process has threads or a graphics context, only
+an exec makes the fork safe: the worker then loads the job itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nimbus.runner.cell.worker.job import Job
 
 _ADOPTION = 10.0
-"""[s] A worker waits this long at most to become the supervisor's child."""
+"""Longest time until a worker becomes the supervisor's child [s]."""
 
 
 class InstanceLauncher(Protocol):
@@ -41,7 +41,7 @@ class InstanceLauncher(Protocol):
 
 
 def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: InstanceLauncher) -> None:
-    """Load the job, then fork a worker whenever asked; returns when the supervisor hangs up."""
+    """Load the job, then fork workers on request; returns when the supervisor closes the channel."""
     from nimbus.datagen.pipeline import preload
     from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
@@ -51,6 +51,8 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
     ignore_stop_signals()
+    if spec.gpus.uuids:  # this process looks at the device once, and is not to take memory of another program's
+        os.environ["CUDA_VISIBLE_DEVICES"] = spec.gpus.uuids[0]
     try:
         job = load_job(spec)
         begin = time.thread_time()
@@ -72,7 +74,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     if spec.instances.executable:
         handover = instances.hand_over(job, spec)
     gc.collect()
-    gc.freeze()  # workers share these pages as long as nobody writes to them
+    gc.freeze()  # the collector would write into these pages, which workers share copy-on-write
     channel.send(to_bytes(Ready()))
     while (received := channel.receive()) is not None:
         order = from_bytes(received[0])
@@ -88,7 +90,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, start) -> None
         for descriptor in descriptors:
             os.close(descriptor)
         return
-    # From here on, nothing may return into the fork server's loop.
+    # From here on, nothing may return into the fork server's loop: the child would serve as a second fork server.
     try:
         own = os.getpid()
         worker = os.fork()
@@ -104,7 +106,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, start) -> None
 
 
 def _adopted(parent: int, supervisor: int) -> None:
-    """Wait until the process in between is gone and the supervisor is the parent."""
+    """Wait until the intermediate process is gone and the supervisor is the parent."""
     deadline = time.monotonic() + _ADOPTION
     while os.getppid() == parent and time.monotonic() < deadline:
         time.sleep(0.0005)
@@ -120,6 +122,8 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
         os.setsid()
         die_with_parent(supervisor)
         os.environ["NIMBUS_WORKER"] = str(order.worker)
+        if order.gpu:  # renderer, physics and motion planner of this worker see this device alone, as cuda:0
+            os.environ["CUDA_VISIBLE_DEVICES"] = order.gpu
         *shared, log = descriptors
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -138,17 +142,17 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
 
 
 def _needs_exec(spec: CellSpec) -> bool:
-    """Return True where each worker has to load everything itself."""
-    return spec.device != "cpu" or spec.resources.exec_workers
+    """Return True when each worker has to load the job itself."""
+    return spec.device != "cpu" or bool(spec.gpus.uuids) or spec.resources.exec_workers
 
 
 def _can_fork(spec: CellSpec) -> bool:
-    """Whether what a fork makes of this process is sound."""
+    """Return True when this process can be forked safely."""
     return not _needs_exec(spec) and thread_count() == 1
 
 
 def _execute(spec: CellSpec, row: int, descriptors: list[int]) -> NoReturn:
-    """Become a worker that loads everything itself."""
+    """Replace this process by a worker that loads the job itself."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     words = [spec.to_text(), str(row), *map(str, descriptors)]

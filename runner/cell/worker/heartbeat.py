@@ -1,4 +1,4 @@
-"""Heartbeats: each worker's main loop writes the time and phase of its last progress; the supervisor reads them."""
+"""Heartbeats: a worker's main loop writes time and phase of its progress; the supervisor reads them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from nimbus.runner.cell.transport.memfd import create_memory, map_memory
 
 PHASES = ("none", "start", "load", "randomize", "plan", "render", "store", "close", "wait")
-"""Phases of a worker; a heartbeat holds the position. ``none``: no heartbeat yet; ``wait`` has no deadline."""
+"""Phases of a worker; a heartbeat stores the position in this tuple. ``none``: no heartbeat yet; ``wait``: no
+deadline."""
 
 RECORD_BYTES = 64
 _WORDS = RECORD_BYTES // 8
 _STAMP, _PHASE, _UNITS, _BEGIN, _INDEX, _LEASE, _EXTENDED, _EDITION = range(_WORDS)
-"""Words of a record: when and what [monotonic ns], and an edition that is odd while several of them change."""
+"""Words of a record [monotonic ns for times]; the edition is odd while several words change."""
 _NUMBERS = {name: number for number, name in enumerate(PHASES)}
 _RETRIES, _PAUSE = 4, 20e-6
 _KEPT_SPANS = 10_000
@@ -23,23 +24,23 @@ _KEPT_SPANS = 10_000
 
 @dataclass(frozen=True)
 class HeartbeatReading:
-    """One worker's progress, as it is now."""
+    """One worker's progress at the moment of reading."""
 
     age_s: float
-    """Since the last heartbeat."""
+    """Time since the last heartbeat."""
     in_phase_s: float
     phase: str
     units: int
-    """Steps of work since the worker began; grows with each heartbeat inside a phase."""
+    """Units of work since the worker began; grows with each heartbeat inside a phase."""
     index: int
     """Episode, -1 for none."""
     lease: int
     extended_s: float = 0.0
-    """For how much longer the worker has asked for patience."""
+    """Remaining extension that the worker has requested."""
 
 
 class HeartbeatPage:
-    """One record a worker, in shared memory; each has one writer, and is plain integers that are whole at any time."""
+    """One record per worker in shared memory, with one writer each; its integers are written atomically."""
 
     def __init__(self, descriptor: int) -> None:
         """Map the page behind a descriptor; see :meth:`create` and :meth:`attach`."""
@@ -49,7 +50,7 @@ class HeartbeatPage:
 
     @classmethod
     def create(cls, count: int) -> HeartbeatPage:
-        """A page with room for that many workers.
+        """Create a page with a number of records.
 
         Raises:
             StorageError: There is no memory for it.
@@ -58,25 +59,25 @@ class HeartbeatPage:
 
     @classmethod
     def attach(cls, descriptor: int) -> HeartbeatPage:
-        """Map the page that another process made and sent the descriptor of."""
+        """Map the page of another process, by the descriptor that it sent."""
         return cls(descriptor)
 
     def writer(self, row: int) -> Heartbeat:
-        """The writer of a row, for the one process that the row is of."""
+        """Return the writer of a row, for the one process that owns the row."""
         return Heartbeat(self._row(row))
 
     def reset(self, row: int, phase: str = "start") -> None:
-        """Give a row to a worker that is about to be started: its first phase begins now."""
+        """Reset a row for a worker about to start: its first phase begins now."""
         now = time.monotonic_ns()
         self._row(row)[:] = memoryview(struct.pack("8q", now, _NUMBERS[phase], 0, now, 0, 0, 0, 0)).cast("q")
 
     def snapshot(self, row: int) -> HeartbeatReading:
-        """Read a row as it is now; waits for its writer a moment at most."""
+        """Read a row; waits briefly for a write in progress."""
         words = self._row(row)
         record = words.tolist()
         for _ in range(_RETRIES):
             edition, record = words[_EDITION], words.tolist()
-            # A writer that was stopped between two words leaves the edition odd: then the last copy must do.
+            # A writer stopped between two words leaves the edition odd forever; the last copy is used then.
             if edition % 2 == 0 and record[_EDITION] == edition:
                 break
             time.sleep(_PAUSE)
@@ -103,7 +104,7 @@ def _age(since: int, now: int) -> float:
 
 
 class Heartbeat:
-    """Writes one row, from the main loop only: another thread would prove nothing of the loop."""
+    """Writer of one row, called from the main loop only: another thread would prove nothing about the loop."""
 
     def __init__(self, row: memoryview) -> None:
         self._row = row
@@ -116,10 +117,10 @@ class Heartbeat:
         self._spans: deque[tuple[str, float, float]] = deque(maxlen=_KEPT_SPANS)
 
     def phase(self, name: str, *, index: int | None = None, lease: int | None = None) -> None:
-        """Say what begins: a phase of :data:`PHASES`, and of which episode, where that changes.
+        """Begin a phase of :data:`PHASES`, and of another episode where that changes.
 
-        The same phase of the same episode and lease goes on; repeating it is only a heartbeat and does not put off
-        the limit on its length.
+        Repeating the phase of the same episode and lease is only a heartbeat, and does not restart the limit on its
+        duration.
         """
         number = _NUMBERS[name]
         index = self._index if index is None else index + 1
@@ -130,7 +131,7 @@ class Heartbeat:
         self._phase, self._index, self._lease = number, index, lease
         row = self._row
         row[_EDITION] = self._edition + 1
-        # The new beginning comes before the new phase, so that no phase ever looks older than it is.
+        # The new begin is written before the new phase, so that a phase never looks older than it is.
         row[_STAMP] = row[_BEGIN] = now
         row[_EXTENDED] = 0
         row[_INDEX], row[_LEASE] = index, lease
@@ -139,7 +140,7 @@ class Heartbeat:
         row[_EDITION] = self._edition
 
     def tick(self, units: int = 1) -> None:
-        """Say that some work was done in this phase."""
+        """Record progress in this phase."""
         now = time.monotonic_ns()
         if now - self._last > self._gap:
             self._gap = now - self._last
@@ -150,21 +151,21 @@ class Heartbeat:
         row[_STAMP] = now
 
     def extend(self, seconds: float) -> None:
-        """Ask for patience: what comes next in this phase may take so long without a heartbeat; 0 ends it."""
+        """Request an extension: the next step may take this long without a heartbeat; 0 ends the extension."""
         self.tick(0)
         self._row[_EXTENDED] = max(self._row[_EXTENDED], self._last + round(seconds * 1e9)) if seconds else 0
 
     def take(self) -> dict[str, tuple[float, float]]:
-        """By phase left since the last call: the largest gap between heartbeats, and the longest stay [s]."""
+        """Return, for each phase ended since the last call, the largest heartbeat gap and the longest duration [s]."""
         taken, self._longest = self._longest, {}
         return {PHASES[number]: (gap / 1e9, stay / 1e9) for number, (gap, stay) in taken.items()}
 
     def take_spans(self, most: int = 1000) -> list[tuple[str, float, float]]:
-        """Phases left since the last call: name, begin and end [s since 1970]; the oldest, at most so many."""
+        """Return the oldest phases ended since the last call, at most ``most``: name, begin and end [s since 1970]."""
         return [self._spans.popleft() for _ in range(min(most, len(self._spans)))]
 
     def _leave(self) -> int:
-        """Note the phase that ends now [monotonic ns]."""
+        """Record the end of the current phase; returns its time [monotonic ns]."""
         now, wall = time.monotonic_ns(), time.time()
         gap, stay = max(self._gap, now - self._last), now - self._begin
         known_gap, known_stay = self._longest.get(self._phase, (0, 0))

@@ -1,4 +1,4 @@
-"""What a run's components are made from: everything that the spec names, loaded and checked once."""
+"""Job of a run: everything that the spec names, loaded and checked once, ready to build components from."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.credits import AssetCredit
+    from nimbus.datagen.episode.meaning import TaskMeaning
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.tasks.scene_assets import SceneAssets
@@ -26,21 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A loaded spec, ready to make chains of components."""
+    """Loaded spec, ready to build chains of components."""
 
     origin: Origin
     pipeline: Pipeline
     context: RunContext
     load_time: float
-    """[s] CPU"""
+    """CPU time of loading [s]."""
 
     def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
-        """The pipeline's components, made for one process.
+        """Build the pipeline's components for one process.
 
         Args:
             dataset: Destination of the writer.
-            overlap: The end of an episode may be stored while the next one is made.
-            coupled: The coupled baseline: one world a launch, every attempt rendered before it is judged, each image
+            overlap: Store the end of an episode while the next one is made.
+            coupled: Run the coupled baseline: one world per launch, every attempt rendered before it is evaluated, each
+                image
                 written before the next is made.
         """
         from nimbus.datagen.pipeline import build
@@ -53,7 +55,7 @@ class Job:
 
 @contextmanager
 def _no_collecting() -> Iterator[None]:
-    """Look for no garbage meanwhile: of what is loaded nothing is, and to find that out takes a second."""
+    """Pause garbage collection: loading creates no garbage, and searching for it takes a second."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -65,10 +67,10 @@ def _no_collecting() -> Iterator[None]:
 
 @_no_collecting()
 def load_job(spec: CellSpec) -> Job:
-    """Load and check everything that a spec names, before its folder is made.
+    """Load and check everything that a spec names, before its folder is created.
 
     Raises:
-        InputError: Something is missing, wrong, or does not fit together.
+        InputError: An input is missing, invalid, or incompatible with another.
     """
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -86,15 +88,15 @@ def load_job(spec: CellSpec) -> Job:
 
 
 def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> Job:
-    """Load and check what a task names; call :func:`prepare_libraries` before.
+    """Load and check everything that a task names; call :func:`prepare_libraries` before.
 
     Args:
-        spec: What to do.
+        spec: The run.
         task: The task.
-        assets: What an earlier job of the same task has loaded.
+        assets: Assets loaded by an earlier job of the same task.
 
     Raises:
-        InputError: Something is missing, wrong, or does not fit together.
+        InputError: An input is missing, invalid, or incompatible with another.
     """
     from nimbus.datagen.pipeline import check_components, load_pipeline
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES
@@ -124,15 +126,16 @@ def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> 
         collection=spec.collection,
         task_text=task.text,
         credits=_credits(task, context),
+        meaning=_meaning(task, context),
         reach=_reach(task, context),
     )
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
 
 
 def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
-    """A pipeline whose components need no task file: the spec's settings say everything.
+    """Build a job of a pipeline whose components need no task file: the spec's settings define everything.
 
-    Simulator and renderer are loaded only when a component is not the folders' own: they take seconds.
+    Simulator and renderer take seconds to load, and are loaded only when a component comes from outside the folders.
     """
     from nimbus.datagen.pipeline import RunContext, check_components, load_pipeline
     from nimbus.datagen.store import writer as writer  # the writer is everybody's
@@ -158,10 +161,10 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
 
 
 def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: SceneAssets | None = None) -> RunContext:
-    """Values for the components of a pipeline, with the scene that it loads, or that was loaded for another run.
+    """Return values for a pipeline's components, with the scene loaded here or for another run.
 
     Raises:
-        InputError: Something is missing, or does not fit together.
+        InputError: An input is missing, or incompatible with another.
     """
     from nimbus.datagen.doctor.examine import refuse_hopeless
     from nimbus.datagen.load.scene_loader import load_assets
@@ -196,7 +199,7 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: Scen
 
 
 def _refuse_renderer_of_nothing(spec: CellSpec, task: Task) -> None:
-    """Refuse Isaac Sim and videos, which a run without cameras has no use for.
+    """Refuse Isaac Sim and videos in a run without cameras.
 
     Raises:
         InputError: The run asks for one of them.
@@ -223,6 +226,14 @@ def _credits(task: Task, context: RunContext) -> dict[str, AssetCredit]:
 
     assets = assets_of(context)
     return credits_of(task, assets.libraries) if assets else {}
+
+
+def _meaning(task: Task, context: RunContext) -> TaskMeaning | None:
+    from nimbus.datagen.load.meaning import meaning_of
+    from nimbus.datagen.load.scene_loader import assets_of
+
+    assets = assets_of(context)
+    return meaning_of(task, assets.libraries) if assets else None
 
 
 def _reach(task: Task, context: RunContext) -> dict[str, Any]:

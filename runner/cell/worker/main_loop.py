@@ -1,4 +1,4 @@
-"""Main loop of a worker: takes orders, plans or renders, and stamps its progress."""
+"""Main loop of a worker: takes orders, plans or renders, and writes heartbeats."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ from nimbus.runner.system.processes import ignore_stop_signals
 from nimbus.runner.system.threads import load_kernels
 
 _TIMES_PERIOD = 0.1
-"""[s] Between two reports of its spans: the shortest orders take a hundredth of that."""
+"""Interval between two reports of time spans [s]; the shortest orders take a hundredth of it."""
 _FLUSH_POLL = 0.02
-"""[s] between two looks at what is being written in the background, while there is nothing else to do."""
+"""Interval between two checks of a background write while the worker is otherwise idle [s]."""
 
 
 class Worker:
-    """Carries out orders until one is to stop.
+    """Carries out orders until it is ordered to stop.
 
     Args:
-        job: What components are made from.
+        job: Source of the components.
         folder: The dataset's folder.
-        channel: Orders come from here.
-        batch: Takes the messages to send.
+        channel: Source of orders.
+        batch: Sender of messages.
         shared_slots: Memory that holds plans.
         stamp: Its row of the heartbeat page.
     """
@@ -118,10 +118,10 @@ class Worker:
         self._batch.send_old()
 
     def _next_orders(self, seconds: float) -> Any:
-        """Ask for the next orders and wait for them; what is written in the background goes on meanwhile.
+        """Request the next orders and wait for them; background writes continue meanwhile.
 
         Args:
-            seconds: That the last ones took.
+            seconds: Duration of the previous orders.
         """
         flushing = self._pending()
         times = self._times() if time.monotonic() >= self._times_due else {}
@@ -171,7 +171,7 @@ class Worker:
         self._batch.result(Recorded(index=order.index, lease=order.lease, attempts=rows))
 
     def _keep(self, item: Planned, order: Order) -> tuple[KeptFailure | None, dict[str, float]]:
-        """Render and store a failed attempt, its first variant, where failures are kept; what it took [s] by stage."""
+        """Render and store the first variant of a failed attempt where failures are kept; times are by stage [s]."""
         *renderers, writer = self._tail
         if not isinstance(writer, Hdf5Writer) or not writer.keeps(item.trajectory):
             return None, {}
@@ -226,7 +226,7 @@ class Worker:
             self._roles.append(role)
 
     def _times(self) -> dict[str, Any]:
-        """Where the time went since this was asked last."""
+        """Return the time spans since the last call."""
         self._times_due = time.monotonic() + _TIMES_PERIOD
         gaps = tuple((phase, gap, total) for phase, (gap, total) in self._stamp.take().items())
         return {"spans": merge_spans(self._stamp.take_spans()), "gaps": gaps}
@@ -238,13 +238,13 @@ def _exhaust(results: Iterator[Any]) -> None:
 
 
 def main(load: Callable[[], Job], folder: Path, *, row: int, descriptors: Sequence[int]) -> int:
-    """Work in this process, which belongs to the supervisor; the exit code.
+    """Work in this process, which belongs to the supervisor; returns the exit code.
 
     Args:
-        load: Gives the job.
+        load: Returns the job.
         folder: The dataset's folder.
         row: Row in the heartbeat page.
-        descriptors: Of the channel to the supervisor, the shared slots and the heartbeat page.
+        descriptors: Channel to the supervisor, shared slots and heartbeat page.
     """
     ignore_stop_signals()
     faulthandler.enable(sys.stderr)

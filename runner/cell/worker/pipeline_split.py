@@ -1,4 +1,4 @@
-"""Where a chain of stages is cut in two: the planner's half before, the renderer's half behind."""
+"""Split of a chain of stages into a planner's half and a renderer's half."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nimbus.datagen.pipeline import Pipeline
 from nimbus.datagen.stages import Stage
 
 _CUTS = ("plan", "randomize")
-"""The cut comes behind the first of these that ends a component; what passes there can travel."""
+"""The cut is behind the first of these stages that ends a component; its items can be encoded."""
 _ISAACSIM = "isaacsim"
-"""The renderer that runs in Isaac Sim."""
+"""Name of the renderer that runs in Isaac Sim."""
 
 
 def cut(pipeline: Pipeline) -> int:
-    """How many of a pipeline's components are the planner's; 0 when all of them work in one role.
+    """Return the number of components in the planner's half; 0 when the pipeline has a single role.
 
-    A plan is what should travel. Where one component plans and renders, its layouts travel instead.
+    Plans are passed on where possible. Where one component plans and renders, its layouts are passed on instead.
     """
     last_stages = [component.kind.split("+")[-1] for component in pipeline.components]
     for stage in _CUTS:
@@ -28,7 +28,7 @@ def cut(pipeline: Pipeline) -> int:
 
 
 def run_one(stages: list[Stage[Any, Any]], item: Any) -> Iterator[Any]:
-    """Pull one item through some stages; close the results to end early."""
+    """Pull one item through some stages; close the iterator to end early."""
     items: Iterator[Any] = iter((item,))
     running = []
     try:
@@ -41,10 +41,10 @@ def run_one(stages: list[Stage[Any, Any]], item: Any) -> Iterator[Any]:
 
 
 def with_isaacsim(pipeline: Pipeline) -> Pipeline:
-    """The same pipeline, rendered in Isaac Sim.
+    """Return the pipeline with its renderer replaced by Isaac Sim.
 
     Raises:
-        InputError: One component has several stages: its halves cannot be in different programs.
+        InputError: One component has several stages, which would have to run in different programs.
     """
     for part in pipeline.components:
         if "+" in part.kind:

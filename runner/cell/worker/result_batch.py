@@ -1,4 +1,4 @@
-"""Messages of a worker: sent at once, or, while it carries out several short orders, all results together."""
+"""Outgoing messages of a worker: sent at once, or collected while it carries out several short orders."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from nimbus.runner.cell.transport.channel import LONGEST, Channel
 from nimbus.runner.cell.transport.messages import EpisodeWritten, Message, Recorded, pack, to_bytes
 
 _OLD = 0.1
-"""[s] that something is kept at most, as long as the worker says that it makes progress."""
+"""Longest time a message is held, as long as the worker makes progress [s]."""
 _HEADER = 5
-"""[bytes] of a datagram beside its messages, at most."""
+"""Upper bound of a datagram's overhead [bytes]."""
 
 
 class ResultBatch:
     """Sends messages to the supervisor; several threads may use it.
 
     Args:
-        channel: To the supervisor.
+        channel: Channel to the supervisor.
     """
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._lock = channel, threading.Lock()
         self._kept: list[Raw] = []
         self._since = 0.0
-        """When the first of them was kept [s monotonic]."""
+        """Time at which the oldest message was held [s monotonic]."""
         self._keeps_results = False
 
     def hold_results(self) -> None:
-        """Keep results, too, until something is said."""
+        """Hold results as well, until the next :meth:`send`."""
         with self._lock:
             self._keeps_results = True
 
     def keep(self, message: Message) -> None:
-        """Tell of something with what is said next."""
+        """Hold a message until the next one is sent."""
         with self._lock:
             self._keep(message)
 
     def result(self, message: Message) -> None:
-        """Tell of a result, at once unless results are kept."""
+        """Send a result, unless results are held."""
         with self._lock:
             self._keep(message)
             if not self._keeps_results:
                 self._send()
 
     def send(self, message: Message) -> None:
-        """Send a message, with all that was kept before it; waits while the supervisor is slow."""
+        """Send a message together with all that are held; blocks while the supervisor is slow."""
         with self._lock:
             self._keeps_results = False
             self._keep(message)
             self._send()
 
     def send_old(self) -> None:
-        """Send what has been kept for long: an order may turn out not to be a short one."""
+        """Send messages held for too long, in case an order proves not to be short."""
         with self._lock:
             if self._kept and time.monotonic() > self._since + _OLD:
                 self._send()
@@ -72,7 +72,7 @@ class ResultBatch:
         self._kept += _parts(message) if isinstance(message, Recorded) else [pack(message)]
 
     def _send(self) -> None:
-        """Send what is kept, in as few datagrams as hold it."""
+        """Send the held messages in as few datagrams as possible."""
         kept, self._kept = self._kept, []
         group, size = list[Raw](), _HEADER
         for message in kept:
@@ -85,7 +85,7 @@ class ResultBatch:
 
 
 def _parts(message: Recorded) -> list[Raw]:
-    """Encode failed attempts, in several messages where one would be too long: each variant has a row."""
+    """Encode failed attempts, one row for each variant, in as many messages as their length requires."""
     packed, rows = pack(message), message.attempts
     if len(packed) <= LONGEST - _HEADER or len(rows) < 2:
         return [packed]
@@ -94,11 +94,11 @@ def _parts(message: Recorded) -> list[Raw]:
 
 
 class RemoteSink:
-    """A :class:`nimbus.datagen.store.episode_sink.EpisodeSink` in another process than the dataset's.
+    """:class:`nimbus.datagen.store.episode_sink.EpisodeSink` in another process than the dataset.
 
     Args:
         folder: The dataset's folder.
-        batch: To the supervisor; the I/O thread may commit.
+        batch: Messages to the supervisor; the I/O thread may commit.
     """
 
     def __init__(self, folder: Path, batch: ResultBatch) -> None:
@@ -109,19 +109,19 @@ class RemoteSink:
         self._lease = 0
 
     def begin(self, lease: int) -> None:
-        """Count everything that is begun from now on to a lease."""
+        """Attribute all episodes begun from now on to a lease."""
         self._lease = lease
 
     def lease_of(self, index: int, variant: int = 0) -> int:
-        """The lease of the episode that is begun now."""
+        """Return the lease of the episode that is begun now."""
         return self._lease
 
     def record(self, attempts: Sequence[Attempt]) -> None:
-        """Tell of failed attempts at one episode."""
+        """Report failed attempts at one episode."""
         self._batch.result(Recorded(index=attempts[0].idx, lease=self._lease, attempts=tuple(attempts)))
 
     def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
-        """Tell of episodes whose files are whole; the supervisor decides whether they are taken."""
+        """Report episodes with complete files; the supervisor decides whether they are accepted."""
         for item in staged:
             news = None
             if item.learned and (known := merge(self.info, item.learned)) != self.info:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.execute.scene_graph import Relation, describe_scene
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle
@@ -81,3 +82,17 @@ def test_thing_in_a_bin_is_in_it(cell: SimulatedWorkcell):
 def test_drawer_is_open_closed_or_neither(share: float, state: set[str]):
     scene = furniture.workcell(furniture.piece("drawer_cabinet", x=0.7, fractions={"drawer_0": share}))
     assert {edge.relation for edge in describe_scene(scene)} & {"open", "closed", "turned"} == state
+
+
+def test_record_keeps_relations_between_skill_steps(cell: SimulatedWorkcell):
+    with cell.step("pick", "can"):
+        cell.wait(2)
+    put(cell.simulation, "can", (0.3, 0.25, 0.3), quat_from_axis_angle((1, 0, 0), 3.1))
+    with cell.step("place", "can"):
+        cell.wait(1)
+    record = cell.finish(Outcome(success=True))
+    spans = {(span.relation, span.object): (span.start, span.stop) for span in record.scene_graph or ()}
+    end, begun = record.step_count, next(part.start for part in record.segments if part.skill == "place")
+    assert spans["untouched", "can"][1] == spans["upright", "can"][1] == begun
+    assert spans["inverted", "can"] == (begun, end + 1)
+    assert {span.object for span in record.relations_at(end) if span.relation == "untouched"} == {"high", "low", "pear"}

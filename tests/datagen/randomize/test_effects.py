@@ -141,7 +141,7 @@ def test_pictures_of_ones_own_cover_what_they_are_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\x89PNG\r\n\x1a\n but no more", "not a picture that can be read"), (b"", "not a picture that can be read")],
+    [(b"\x89PNG\r\n\x1a\n but no more", "not a readable image"), (b"", "not a readable image")],
 )
 def test_a_broken_picture_is_told_in_one_line_before_anything_is_made(
     tmp_path: Path, content: bytes, said: str

@@ -45,7 +45,7 @@ def test_the_last_hung_supervisor_is_not_replaced(
         monkeypatch.setattr(launcher, name, value)
     ended = run_cell(CellSpec(folder=str(tmp_path)), watch=lambda: 0)
     assert (ended.state, ended.line) == ("failed", "the supervisor died 2 times in a row (killed by SIGKILL)")
-    assert capsys.readouterr().err == "the supervisor was silent for 0 s: ended, and replaced\n"
+    assert capsys.readouterr().err == "the supervisor sent nothing for 0 s; it was killed and restarted\n"
 
 
 def test_a_large_ledger_may_take_long_to_open(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_worker_that_says_what_is_no_message_is_ended_and_what_it_says_further
         end.send(content)
     for key, _ in pool._selector.select(0):
         key.data()
-    assert len(heard) == 1 and handle.malformed and handle.ending.startswith("said what is no message")
+    assert len(heard) == 1 and handle.malformed and handle.ending.startswith("sent an invalid message")
     assert not pool._selector.select(0), "its channel is not listened to any more"
     pool.forget(handle)
 

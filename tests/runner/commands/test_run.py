@@ -12,6 +12,7 @@ import pytest
 from nimbus.datagen.datasets.certificates.record import read_certificates
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
+from nimbus.runner.cli import main
 from nimbus.runner.monitor.status import STAGES
 from nimbus.runner.system.processes import Interruption
 from tests.support.runs import run, sound, start_run
@@ -168,3 +169,23 @@ def test_the_second_signal_does_not_wait(number: signal.Signals):
         os.kill(os.getpid(), number)
     assert interruption.at_once
     assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--gpus all", "--gpus: no part of this run uses a GPU; add --device cuda"),
+        ("--device cuda --gpus 0", "--gpus: no NVIDIA GPU was found"),
+        ("--device cuda --gpus 0 --driver", "--gpus: unknown GPU '0'; known: "),
+    ],
+)
+def test_gpus_that_are_not_there_are_one_line(words: str, expected: str, tmp_path: Path, monkeypatch, capsys):
+    if "--driver" in words:
+        program = tmp_path / "nvidia-smi"
+        program.write_text('#!/bin/sh\n[ "$1" = -L ] || echo "3, GPU-77aa, NVIDIA L40S, 8.9, 45000, 580.65.06"\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if "--driver" in words else str(tmp_path))
+    out = ["--task", "sort_trash", "--out", str(tmp_path / "data")]
+    assert main(["run", *out, *words.removesuffix(" --driver").split()]) == 2
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()

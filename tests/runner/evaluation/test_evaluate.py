@@ -27,10 +27,25 @@ class Idle:
     def act(self, observation):
         if {condition}:
             raise RuntimeError("lost")
-        return np.tile([*observation.state[:7], 0.04], (8, 1))
+        return np.tile([observation.state[0] + 0.1, *observation.state[1:7], 0.04], (8, 1))
 
 def make_policy():
     return Idle()
+"""
+STILL = """
+import numpy as np
+from nimbus.datagen.policies.policy import Needs
+
+class Still:
+    needs = Needs(cameras={cameras!r})
+    limit = 12
+    trained_layouts = {{"tiny:run:0": (0, 7)}}
+
+    def act(self, observation):
+        return np.tile([*observation.state[:7], np.random.uniform(0.03, 0.04)], (8, 1))
+
+def make_policy():
+    return Still()
 """
 
 PLAYER = """
@@ -126,10 +141,36 @@ def test_faults_are_repeated_and_make_the_result_invalid(tmp_path: Path, capsys)
 @pytest.mark.slow
 def test_wild_action_is_a_failure_without_repetition(tmp_path: Path):
     path = Path(idle(tmp_path).partition(":")[0])
-    path.write_text(path.read_text().replace("[:7], 0.04", "[:7] + 0.7, 0.04"))
+    path.write_text(path.read_text().replace("+ 0.1", "+ 0.7"))
     assert evaluate(f"{path}:make_policy", tmp_path / "out", "--serial", "--layouts", "1") == 1
     (one,) = read_evaluation(tmp_path / "out").layouts
-    assert (one.reason, one.phase, one.faults, one.steps) == ("wild_action", "reach", 0, 0)
+    assert (one.reason, one.phase, one.faults, one.steps) == ("wild_action", "still", 0, 0)
+
+
+@pytest.mark.slow
+def test_still_unrepeatable_and_trained_layouts_are_reported(tmp_path: Path, capsys):
+    (tmp_path / "still.py").write_text(STILL.format(cameras=()))
+    words = ("--serial", "--layouts", "run:0:1", "--videos", "0")
+    assert evaluate(f"{tmp_path}/still.py:make_policy", tmp_path / "out", *words) == 1
+    shown = capsys.readouterr().out
+    assert "invalid: no action moved an arm" in shown and "not repeatable: from the same seed" in shown
+    assert "not held out: the policy was trained on 1 of these layouts" in shown
+    before = (tmp_path / "out" / NAME).read_bytes()
+    for policy, more in ((idle(tmp_path), words), (f"{tmp_path}/still.py:make_policy", (*words, "--limit", "9"))):
+        assert evaluate(policy, tmp_path / "out", *more) == 2
+        error = capsys.readouterr().err
+        assert f"{tmp_path}/out" in error and "choose another --out" in error and error.count("\n") == 1
+    assert (tmp_path / "out" / NAME).read_bytes() == before
+    assert evaluate("demonstrator", tmp_path / "other", "--layouts", f"train:{tmp_path}/out") == 2  # nothing was stored
+    assert "it holds no episode" in capsys.readouterr().err
+
+
+def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
+    (tmp_path / "still.py").write_text(STILL.format(cameras=("side",)))
+    assert evaluate(f"{tmp_path}/still.py:make_policy", tmp_path / "out") == 2
+    out, error = capsys.readouterr()
+    assert "the policy looks through a camera 'side', tiny has front, wrist; evaluate" in error
+    assert error.count("\n") == 1 and not out and not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow

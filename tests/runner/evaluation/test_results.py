@@ -55,6 +55,13 @@ def test_wild_actions_are_failures_unless_all_are():
     assert "every layout ended with a wild action" in "\n".join(lines_of(evaluation("ww")))
 
 
+def test_result_without_any_motion_does_not_count():
+    still = tuple(replace(one, phase="still") for one in evaluation(".x").layouts)
+    assert not replace(BASE, layouts=still).is_valid
+    assert "invalid: no action moved an arm" in "\n".join(lines_of(replace(BASE, layouts=still)))
+    assert replace(BASE, layouts=(*still, *evaluation("x").layouts)).is_valid
+
+
 def test_repeated_faults_lie_apart(tmp_path: Path):
     plain, spoiled = evaluation(".x"), evaluation(".x")
     spoiled = replace(spoiled, layouts=(replace(spoiled.layouts[0], faults=2), spoiled.layouts[1]))

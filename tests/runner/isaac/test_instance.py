@@ -13,8 +13,9 @@ import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
-from nimbus.runner.isaac.find import Gpu, find_instances, parse_gpus
+from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.isaac.instance import environment, instance_paths, instance_threads, link_package
+from nimbus.runner.system.gpus import parse_gpus
 from tests.support import ROOT
 from tests.support.cells import Run, make_spec, sound
 from tests.support.isaac_installation import RTX, install
@@ -148,22 +149,6 @@ def test_a_machine_without_an_rtx_gpu_is_one_line(tmp_path: Path, gpus: list[str
     table = "\n".join(f"{number}, GPU-{number:08x}, {text}, 1024" for number, text in enumerate(gpus))
     with pytest.raises(InputError, match=said):
         find_instances(environ=install(tmp_path), gpus=parse_gpus(table))
-
-
-def test_gpus_are_known_by_their_uuid():
-    table = (
-        "0, GPU-5e2b, NVIDIA H100 80GB HBM3, 9.0, 81000\n"
-        "1, GPU-77aa, NVIDIA L40S, 8.9, 45000\n"
-        "2, GPU-1234, NVIDIA GeForce RTX 4080, 8.9, 15000\n"
-        "some warning\n"
-    )
-    gpus = parse_gpus(table)
-    assert [(gpu.uuid, gpu.traces_rays) for gpu in gpus] == [
-        ("GPU-5e2b", False),
-        ("GPU-77aa", True),
-        ("GPU-1234", True),
-    ]
-    assert gpus[1] == Gpu(number=1, uuid="GPU-77aa", name="NVIDIA L40S", capability=(8, 9), free_bytes=45000 << 20)
 
 
 def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):

@@ -82,6 +82,11 @@ def _raise(error: Exception) -> None:
     raise error
 
 
+def _fail_on_bad_gpu() -> None:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "GPU-bad":
+        raise RuntimeError("CUDA error 719: unspecified launch failure")
+
+
 def _leave_orphan() -> None:
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
     _die(signal.SIGKILL)
@@ -113,6 +118,7 @@ MISHAPS = {
     "segv": lambda: ctypes.string_at(0),
     "exit": lambda: os._exit(3),
     "stop": lambda: _die(signal.SIGSTOP),
+    "gpu": _fail_on_bad_gpu,
     "raise": lambda: _raise(RuntimeError("a wheel came off")),
     "input": lambda: _raise(InputError("the map is upside down", where="yard.txt:1", instead="turn it round")),
     "lock": _lock,

@@ -111,7 +111,7 @@ def test_what_cannot_be_exported_is_said_in_one_line(tmp_path: Path):
         export(tmp_path / "failed", tmp_path / "out")
     write_dataset(tmp_path / "gone")
     next((tmp_path / "gone" / "episodes").iterdir()).unlink()
-    with pytest.raises(InputError, match="is missing, or not as large as the ledger says"):
+    with pytest.raises(InputError, match="is missing, or its size differs from the ledger"):
         export(tmp_path / "gone", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -122,7 +122,7 @@ def test_a_broken_episode_publishes_nothing(tmp_path: Path, workers: int):
     path = sorted((tmp_path / "data" / "episodes").iterdir())[1]
     with h5py.File(path, "r+") as file:
         file["observations/qpos"][3, 1] = np.nan  # pyright: ignore[reportIndexIssue]
-    with pytest.raises(InputError, match="state: holds numbers that are not finite; see what 'nimbus verify' says"):
+    with pytest.raises(InputError, match="state: holds numbers that are not finite; run 'nimbus verify' for details"):
         export(tmp_path / "data", tmp_path / "out", workers=workers)
     assert not (tmp_path / "out").exists()
 

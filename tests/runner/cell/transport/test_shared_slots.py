@@ -53,7 +53,7 @@ def test_slots_hold_exactly_their_capacity_and_do_not_touch_each_other(shared_sl
 
 
 def test_each_thing_that_differs_is_named(shared_slots: SharedSlots) -> None:
-    with pytest.raises(SlotError, match="slot 0 holds nothing whole"):
+    with pytest.raises(SlotError, match="slot 0 holds no complete plan"):
         shared_slots.read(0, 0)
     shared_slots.write(0, 5, [b"content"])
     with pytest.raises(SlotError, match="slot 0 holds generation 5, not 6"):
@@ -63,7 +63,7 @@ def test_each_thing_that_differs_is_named(shared_slots: SharedSlots) -> None:
     with pytest.raises(SlotError, match=f"slot 0 claims {1 << 40} bytes, it holds {shared_slots.capacity}"):
         shared_slots.read(0, 5)
     for slot in (-1, 4):
-        with pytest.raises(SlotError, match=f"slot {slot} is none of 4"):
+        with pytest.raises(SlotError, match=f"slot {slot} is outside the 4 slots"):
             shared_slots.view(slot)
 
 
@@ -88,7 +88,7 @@ def test_a_writer_killed_in_the_middle_leaves_nothing_whole(
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
     assert bytes(shared_slots.view(0)[:10]) == b"half of it"
     for generation in (1, 2):
-        with pytest.raises(SlotError, match="nothing whole"):
+        with pytest.raises(SlotError, match="no complete plan"):
             shared_slots.read(0, generation)
 
 

@@ -55,7 +55,7 @@ def merge_parts(
     Args:
         parts: Folders of datasets; their order matters to nothing but which copy is taken.
         out: Folder of the new dataset; new or empty.
-        report: Called with how many episodes are yet to come.
+        report: Called with the number of remaining episodes.
 
     Raises:
         InputError: A folder is no dataset, was made from something else than the first, or lacks files; two parts
@@ -106,7 +106,7 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
         collection = info.task if info.tasks else ""
         refuse_other_task(folder, info, task=task, task_hash=mine.task_hash, seed=info.seed, collection=collection)
         refuse_other_inputs(folder, info, mine)
-    info = replace(info, credits=info.credits | other.credits)
+    info = replace(info, credits=info.credits | other.credits, meanings=info.meanings | other.meanings)
     return merge(info, other) if other.features else info
 
 

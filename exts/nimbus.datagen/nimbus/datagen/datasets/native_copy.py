@@ -13,10 +13,12 @@ from nimbus.datagen.files.atomic import sync_file, sync_folder
 from nimbus.datagen.files.own_files import move, remove_tree
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
-from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Run, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
+from nimbus.datagen.store.remote.uploads import is_stored
+from nimbus.datagen.store.remote.working_copy import local
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,17 +71,17 @@ def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
         InputError: One is missing, or of another size.
     """
     if lost := find_lost(folder, attempts):
-        what = "is missing, or not as large as the ledger says"
-        raise InputError(what, where=str(folder / lost), instead="see what 'nimbus verify' says")
+        what = "is missing, or its size differs from the ledger"
+        raise InputError(what, where=str(folder / lost), instead="run 'nimbus verify' for details")
 
 
 def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
-    """The first file of attempts, kept failures among them, that is not there as in the ledger; empty for none."""
+    """Return the first file of some attempts, kept failures included, that differs from the ledger; empty for none."""
     inside = DatasetPaths(folder)
     for attempt in attempts:
         sizes = attempt.files if attempt.path else {}
         sizes |= {attempt.failure.path: attempt.failure.byte_count} if attempt.failure else {}
-        if lost := next((name for name, size in sizes.items() if not has_size(inside.path(name), size)), ""):
+        if lost := next((name for name, size in sizes.items() if not is_stored(inside.path(name), size)), ""):
             return lost
     return ""
 
@@ -101,7 +103,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
         tree: The folder.
         info: Description of the dataset.
         sources: Rows to write, with their files.
-        report: Called with how many episodes are yet to come.
+        report: Called with the number of remaining episodes.
 
     Raises:
         StorageError: The disk is full.
@@ -112,7 +114,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
             for attempt in source.attempts:
                 names = [*(attempt.files if attempt.path else ()), *([attempt.failure.path] if attempt.failure else ())]
                 for name in names:
-                    link((source.folder / name).resolve(), tree / name)
+                    link(local(source.folder / name).resolve(), tree / name)
                 if attempt.path:
                     report(left := left - 1)
     ledger = Ledger(tree)

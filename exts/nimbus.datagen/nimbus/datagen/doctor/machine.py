@@ -1,4 +1,4 @@
-"""What this machine has of what Nimbus can use."""
+"""Capabilities of this machine that Nimbus can use."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
 
 @dataclass(frozen=True, kw_only=True)
 class MachineItem:
-    """One thing that a machine has or lacks."""
+    """One capability that the machine has or lacks."""
 
     name: str
     state: Literal["ok", "missing", "bad"]
     """``missing`` is no fault: something that is not needed."""
     detail: str
     instead: str = ""
-    """What to do about it."""
+    """Fix for a missing capability."""
 
 
 def examine_machine(folder: Path) -> tuple[MachineItem, ...]:

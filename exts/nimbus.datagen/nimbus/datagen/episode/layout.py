@@ -161,6 +161,10 @@ class Light:
     """Further lights."""
 
 
+Tone = Literal["plain", "filmic"]
+"""Curve from light to colors: straight with a soft shoulder, or that of film."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sensor:
     """What a camera adds to what is seen; every field at 0 adds nothing."""
@@ -179,6 +183,9 @@ class Sensor:
     """Of the noise in colours."""
     depth_seed: int = 0
     """Of the noise in depth."""
+    antialiasing: int = 1
+    """Samples of color along each side of a pixel; depth and labels are of its middle whatever this is."""
+    tone: Tone = "plain"
 
 
 Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility"]

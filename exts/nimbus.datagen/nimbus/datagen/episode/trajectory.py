@@ -105,6 +105,24 @@ class SkillSegment:
     """Part of the skill, for example ``approach``, ``grasp``, ``lift``."""
 
 
+@dataclass(frozen=True, kw_only=True, order=True)
+class RelationSpan:
+    """A relation of the scene graph, and the boundaries of skill steps at which it holds.
+
+    The scene is looked at where each skill step begins, and at the end, whose number is that of all steps.
+    """
+
+    start: int
+    """First boundary at which it holds, a step."""
+    stop: int
+    """Boundary at which it holds no longer; one more than all steps where it holds at the end."""
+    relation: str
+    """Name, such as ``in``, ``on``, ``beside`` or ``open``; ``execute.scene_graph`` computes them."""
+    object: str
+    target: str = ""
+    """The other thing, ``world`` for table and floor; empty for a state of one thing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StartState:
     """Full physics state at step 0: enough to run the actions again, with nothing else."""
@@ -143,6 +161,8 @@ class Trajectory:
     segments: tuple[SkillSegment, ...]
     outcome: Outcome
     start: StartState
+    scene_graph: tuple[RelationSpan, ...] | None = None
+    """Relations at the boundaries of skill steps, sorted; None in episodes of before."""
     contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     plan_statistics: dict[str, FloatArray] = field(default_factory=dict)
@@ -153,3 +173,7 @@ class Trajectory:
     def step_count(self) -> int:
         """Number of recorded steps."""
         return len(self.time)
+
+    def relations_at(self, boundary: int) -> tuple[RelationSpan, ...]:
+        """Relations that hold where a skill step begins, or at the end, whose number is ``step_count``."""
+        return tuple(span for span in self.scene_graph or () if span.start <= boundary < span.stop)

@@ -1,4 +1,4 @@
-"""Parts of objects that move: where they are, where a hand can take them, and the way of a hand that moves them."""
+"""Jointed parts of objects: their state, grasps of their handles, and hand paths that move them."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 
 _TURN_STEP, _TILTS = 0.26, np.radians([0, 20, 40])
-"""[rad] Between two turns of the hand about a handle, and its tilts along it, away from what is below."""
+"""Step of the hand's rotation about a handle, and its tilts along the handle, away from obstacles below [rad]."""
 _CURVE_STEP, _CURVE_TURN = 0.005, np.radians(1.5)
-"""[m, rad] Between two poses of a hand that moves a part."""
+"""Distance [m] and rotation [rad] between two poses of a hand path."""
 _NEAR = 0.03
-"""[m] Fingers that are to press on something are brought so near; then the distance is measured."""
+"""Distance to which pressing fingers approach; from there the gap is measured [m]."""
 _COMFORT = np.array([0.6, 0.0, -0.8])
-"""Approach that an arm on a table likes best: away from its base, and down."""
+"""Preferred approach direction of an arm on a table: away from its base, and down."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartGrasp:
-    """One way to put the hand to a part."""
+    """Pose of the hand for holding or pressing a part."""
 
     world_T_tool: FloatArray
     """(4, 4)"""
     width: float
-    """Distance of the pads when they hold it [m]; 0: the closed fingers press on it."""
+    """Distance of the pads when they hold the part [m]; 0 to press with closed fingers."""
     round: bool
-    """What is held may turn between the fingers."""
+    """True when the held handle may rotate between the fingers."""
     cost: float
     into: FloatArray = field(default_factory=lambda: np.zeros(3))
-    """(3,) unit, part's frame: the way that the fingers press"""
+    """(3,) unit direction in which the fingers press, in the part's frame."""
 
     def resembles(self, other: PartGrasp) -> bool:
-        """Whether the other takes nearly the same place from nearly the same side."""
+        """Return True for nearly the same position and approach direction."""
         one, two = self.world_T_tool, other.world_T_tool
         return bool(np.abs(one[:3, 3] - two[:3, 3]).max() < 0.008 and one[:3, 2] @ two[:3, 2] > 0.97)
 
 
 class JointedPart:
-    """A moving part of an object in the cell, for example the lid of a box.
+    """Moving part of an object in the cell, for example the lid of a box.
 
     Args:
         cell: The scene.
         item: Name of the object.
-        name: Name of the part; empty: the first that no spring holds, or the first.
+        name: Name of the part; empty for the first one without a spring, or else the first.
 
     Raises:
         SkillFailure: The object has no such part.
@@ -67,44 +67,45 @@ class JointedPart:
         self._cell, self.item = cell, item
         self.model = _find(cell.model(item).parts, item, name)
         self.label = part_label(item, self.model.name)
-        """Of its body and of its joint."""
+        """Label of its body and of its joint."""
 
     @property
     def position(self) -> float:
-        """Of its joint [rad or m]."""
+        """Return the position of its joint [rad or m]."""
         data = self._cell.simulation.data
         return float(data.joint(self.label).qpos[0])
 
     @property
     def fraction(self) -> float:
-        """Of its range: 0 closed or at rest, 1 as far as it goes."""
+        """Return the fraction of its joint's range: 0 closed or at rest, 1 fully open."""
         low, high = self.model.joint.range
         return (self.position - low) / (high - low)
 
     @property
     def pose(self) -> FloatArray:
-        """``world_T_part`` (4, 4)."""
+        """Return ``world_T_part`` (4, 4)."""
         return self._cell.pose(self.label)
 
     def position_at(self, fraction: float) -> float:
-        """The joint position [rad or m] of a fraction of the range."""
+        """Return the joint position [rad or m] of a fraction of the range."""
         low, high = self.model.joint.range
         return low + fraction * (high - low)
 
     def motion(self, start: float, end: float) -> FloatArray:
-        """The motion (4, 4) in the world that takes the part from one joint position to another."""
+        """Return the transform (4, 4) in the world that moves the part between two joint positions."""
         world = self._cell.pose(self.item)
         start_pose, end_pose = (object_T_part(self.model, position) for position in (start, end))
         return world @ end_pose @ np.linalg.inv(world @ start_pose)
 
     def hand_path(self, world_T_tool: FloatArray, start: float, end: float, *, share: float = 1.0) -> list[FloatArray]:
-        """Poses of a hand that moves the part, from just after the first to the last.
+        """Return poses of a hand that moves the part, excluding the first and including the last.
 
         Args:
-            world_T_tool: (4, 4) where it holds or touches the part.
-            start: Joint position there [rad or m].
+            world_T_tool: (4, 4) pose at which it holds or touches the part.
+            start: Joint position at that pose [rad or m].
             end: Joint position at the end.
-            share: How much of the part's turn the hand makes; the rest of it the part turns between the fingers.
+            share: Fraction of the part's rotation that the hand follows; the handle rotates between the fingers by the
+                rest.
         """
         count = self._step_count(world_T_tool, start, end)
         axis = self._cell.pose(self.item)[:3, :3] @ self.model.joint.axis
@@ -124,26 +125,26 @@ class JointedPart:
         return max(1, int(np.ceil(abs(end - start) * max(arm / _CURVE_STEP, 1 / _CURVE_TURN))))
 
     def grips(self) -> list[PartGrasp]:
-        """Ways to close the fingers on its handles, the most comfortable first."""
+        """Return grasps of its handles, the most comfortable first."""
         grips = [grip for handle in self.model.handles for grip in _grips_of(handle, self.pose)]
         return _by_comfort(self._cell, grips)
 
     def presses(self) -> list[PartGrasp]:
-        """Ways to touch it with closed fingers where it can be pressed, the most comfortable first.
+        """Return poses that press on it with closed fingers, the most comfortable first.
 
-        The tool's origin is a little off the surface: how far the fingers reach beyond it the planning scene knows.
+        The tool's origin is a little off the surface; the planning scene gives the exact reach of the fingers.
         """
         grips = [grip for place in self.model.pressings for grip in _presses_of(place, self.pose)]
         return _by_comfort(self._cell, grips)
 
 
 def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
-    """The room inside an object: frame (4, 4) in the world, and its lower and upper corner (2, 3) in that frame [m].
+    """Return an object's cavity: frame (4, 4) in the world, lower and upper corner (2, 3) in that frame [m].
 
-    Of an object whose parts have the rooms, such as a cabinet, it is the room of the part that stands open furthest.
+    Of an object whose parts have cavities, such as a cabinet, it is the cavity of the part that is open furthest.
 
     Raises:
-        SkillFailure: It has none.
+        SkillFailure: The object has no cavity.
     """
     model = cell.model(item)
     if model.cavities:
@@ -156,7 +157,7 @@ def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _that_stands_out(part: JointedPart, room: FloatArray) -> FloatArray:
-    """Of the room in a drawer what is outside of the case."""
+    """Return the portion of a drawer's cavity outside the case."""
     joint, room = part.model.joint, np.array(room)
     if joint.kind == "slide":
         along = int(np.abs(joint.axis).argmax())
@@ -185,7 +186,7 @@ def _grips_of(handle: Handle, pose: FloatArray) -> Iterator[PartGrasp]:
     for angle, tilt, shift in itertools.product(turns, _TILTS, shifts):
         approach = quat_to_matrix(quat_from_axis_angle(along, float(angle))) @ straight
         closing = np.cross(along, approach)
-        # Tilted so that the hand is above what it holds.
+        # Tilted so that the hand stays above the held handle.
         tilted = [quat_to_matrix(quat_from_axis_angle(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
         approach = min(tilted, key=lambda way: round(float(way[2]), 6))
         position = pose[:3, :3] @ (handle.position + shift * handle.along) + pose[:3, 3]
@@ -208,7 +209,7 @@ def _presses_of(place: Pressing, pose: FloatArray) -> Iterator[PartGrasp]:
 
 
 def _hand(position: FloatArray, approach: FloatArray, closing: FloatArray) -> FloatArray:
-    """Tool frame (4, 4): z along the approach, y along the closing direction."""
+    """Build a tool frame (4, 4) with z along the approach and y along the closing direction."""
     hand = np.eye(4)
     hand[:3, 2] = approach / np.linalg.norm(approach)
     hand[:3, 0] = np.cross(closing / np.linalg.norm(closing), hand[:3, 2])
@@ -231,7 +232,7 @@ def _by_comfort(cell: SceneState, grips: list[PartGrasp]) -> list[PartGrasp]:
 
 
 class FurthestParts:
-    """How far each part has been, at any instant: a button springs back before anybody judges.
+    """Largest fraction reached by each part, over all instants: a button springs back before the final check.
 
     Args:
         cell: The scene.
@@ -250,10 +251,10 @@ class FurthestParts:
         return (self._data.qpos[self._address] - self._low) / self._size
 
     def observe(self) -> None:
-        """Take note of this instant."""
+        """Record the current fractions."""
         if self._labels:
             np.maximum(self._furthest, self._fractions(), out=self._furthest)
 
     def fraction(self, label: str) -> float:
-        """The largest fraction of its range that a part has been at."""
+        """Return the largest fraction of its range that a part has reached."""
         return float(self._furthest[self._labels.index(label)])

@@ -19,7 +19,7 @@ WORLD = "world"
 """Stands for all that never moves: table, floor, walls."""
 _TOUCHING = 0.0005
 """[m] Two surfaces so near touch each other."""
-_UPWARD = 0.5
+UPWARD = 0.5
 """Least vertical part of the unit normal where one thing rests on another."""
 
 
@@ -125,6 +125,11 @@ class Contact:
 
 def find_contacts(world: World, name: str) -> list[Contact]:
     """Find all contacts of an object or a fixture, its moving parts included."""
+    return find_all_contacts(world).get(name, [])
+
+
+def find_all_contacts(world: World) -> dict[str, list[Contact]]:
+    """Find the contacts of everything, by name of the thing; moving parts count as their thing."""
     model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
     scratch.qpos[:] = world.simulation.data.qpos
     margins = model.geom_margin.copy()
@@ -133,12 +138,13 @@ def find_contacts(world: World, name: str) -> list[Contact]:
         mujoco.mj_fwdPosition(model, scratch)
     finally:
         model.geom_margin[:] = margins
-    found = []
+    found: dict[str, list[Contact]] = {}
     for contact in scratch.contact[: scratch.ncon]:
         one, other = (thing_of(model.body(model.geom_bodyid[geom]).name) for geom in contact.geom)
-        if one != other and name in (one, other):
+        if one != other:
             upward = float(contact.frame[2])  # the normal points from the first to the second
-            found.append(Contact(one, upward) if name == other else Contact(other, -upward))
+            found.setdefault(other, []).append(Contact(one, upward))
+            found.setdefault(one, []).append(Contact(other, -upward))
     return found
 
 
@@ -149,7 +155,7 @@ def thing_of(body: str) -> str:
 
 def find_supports(world: World, name: str) -> set[str]:
     """Find names of what a thing rests on; ``world`` for the table and the floor."""
-    return {touch.other for touch in find_contacts(world, name) if touch.upward > _UPWARD}
+    return {touch.other for touch in find_contacts(world, name) if touch.upward > UPWARD}
 
 
 def measure_gap(world: World, name: str, other: str, *, most: float) -> float:

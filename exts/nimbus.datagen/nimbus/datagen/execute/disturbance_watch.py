@@ -1,4 +1,4 @@
-"""Notices what a push has moved while skills go on with what they planned before it."""
+"""Detection of a disturbance's effects while skills still follow plans made before it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
 PUSHED, UNNOTICED = "pushed", "unnoticed"
-"""Phases of rows: the push lasts; the skill goes on with its plan."""
+"""Phases of rows: while the push lasts, and while the skill continues without having noticed it."""
 _SHIFTED, _TURNED = 0.005, 0.1
-"""[m], [rad] An object that moved less, in the world or in the hand, is where it was planned to be."""
+"""Displacement [m] and rotation [rad] in the world or in the hand below which an object counts as unmoved."""
 _OFF = 0.02
-"""[rad] An arm that was never further off its command follows its plan yet."""
+"""Deviation of an arm from its command below which it follows its plan [rad]."""
 
 
 class Disturbed(Exception):
-    """Something was moved by a push: plans that were made before it no longer fit."""
+    """Raised when a push has invalidated existing plans."""
 
 
 class DisturbanceWatch:
     """Follows one disturbance through the rows of an attempt.
 
     Args:
-        arms: The views of the arms by name; they may be filled in later.
-        disturbance: What happens; None: nothing does.
-        rate: Of rows [Hz].
+        arms: Views of the arms by name; they may be added later.
+        disturbance: The disturbance, or None.
+        rate: Rate of rows [Hz].
     """
 
     def __init__(self, arms: Mapping[str, SimulatedWorkcell], disturbance: Disturbance | None, *, rate: float) -> None:
@@ -45,41 +45,41 @@ class DisturbanceWatch:
             ends[2] = ends[1] + disturbance.unnoticed
         self._first, self._calm, self._stop = int(ends[0] * rate), math.ceil(ends[1] * rate), math.ceil(ends[2] * rate)
         self.is_active = False
-        """The push has begun, and nothing was planned since."""
+        """True from the begin of the push until something is planned again."""
         self._before: dict[str, FloatArray] = {}
         self._carrying: list[str] = []
         self._lag = 0.0
 
     @property
     def body(self) -> str:
-        """Name of what is pushed."""
+        """Name of the pushed body."""
         return self._disturbance.body if self._disturbance else ""
 
     def __bool__(self) -> bool:
-        """Return True where this episode has a disturbance."""
+        """Return True if this episode has a disturbance."""
         return self._disturbance is not None
 
     def label(self, row: int) -> StepLabel | None:
-        """Label of a row while the disturbance is active."""
+        """Return the label of a row while the disturbance is active."""
         if not self.is_active:
             return None
         return StepLabel(DISTURBED, self.body, PUSHED if row < self._calm else UNNOTICED)
 
     def begin_row(self, row: int) -> None:
-        """Take note of what is where, when the disturbance begins with this row."""
+        """Record positions when the disturbance begins with this row."""
         if not self or row != self._first:
             return
         self.is_active = True
         self._before = self._places()
         self._carrying = [name for name, arm in self._arms.items() if arm.meter.carried]
         for name in self._carrying:
-            self._arms[name].meter.carried = False  # what slips now is no fault of the grasp
+            self._arms[name].meter.carried = False  # a slip during the push is not the grasp's fault
 
     def end_row(self, row: int) -> None:
-        """Look, when the disturbance has been unnoticed long enough.
+        """Check for displacement once the disturbance has been unnoticed for long enough.
 
         Raises:
-            Disturbed: Something is not where it was planned to be.
+            Disturbed: An object or arm is not at its planned position.
         """
         if not self.is_active:
             return
@@ -94,7 +94,7 @@ class DisturbanceWatch:
                 self._arms[name].carry()
 
     def _places(self) -> dict[str, FloatArray]:
-        """Pose (4, 4) of the pushed object in the world, or in the hand that holds it, by name of where."""
+        """Return the pushed object's pose (4, 4) in the world or in the hand that holds it, by name of that frame."""
         first = next(iter(self._arms.values()))
         if self.body not in first.objects:
             return {}

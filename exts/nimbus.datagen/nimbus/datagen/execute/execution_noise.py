@@ -1,4 +1,4 @@
-"""Noise on what an arm executes on its way to a thing; what is recorded as commanded stays clean.
+"""Noise on an arm's execution as it approaches a thing; the recorded commands stay without it.
 
 An arm that is off its path while the recorded command leads back to it shows a learner how to come back (DART: Laskey
 et al. 2017, "Noise injection for robust imitation learning").
@@ -15,31 +15,31 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
 
 NOISY_PHASES = ("approach", "reach")
-"""Phases on the way to a thing. In the others contact is made or kept, and noise would cost it."""
+"""Phases before contact, in which noise costs no grasp."""
 _PERSISTENCE = 0.8
-"""Share of a row's noise that the next row keeps: the arm drifts away and does not shake."""
+"""Fraction of a row's noise kept in the next row, so that the arm drifts instead of shaking."""
 _QUIET_ROWS = 2
-"""Rows at the end of a motion without noise, as the simulator interpolates over three commands."""
+"""Rows without noise at the end of a motion, because the simulator interpolates over three commands."""
 _FADING = 0.25
-"""The noise grows from nothing and fades to nothing by this share a row: it ends over the last six rows."""
+"""Largest change of the noise between rows, as a fraction: it fades out over the last six rows."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Shares of the noise that are tried where the whole would come near to something."""
+"""Fractions of the noise that are tried in turn where all of it would come near an obstacle."""
 _CLEARANCE = 0.02
-"""[m] Distance that noise keeps between things; what the plan brings nearer it may bring nearer by ``_SLACK``."""
+"""Clearance that noise keeps [m]; where the plan itself is nearer, noise may reduce its distance by ``_SLACK``."""
 _SLACK = 0.001
-"""[m]"""
+"""Reduction of a planned distance that noise may cause [m]."""
 
 
 def draw_execution_noise(
     rng: np.random.Generator, scene: PlanningScene, postures: FloatArray, *, scale: FloatArray
 ) -> FloatArray:
-    """Draw what is added to the commands of one motion, from nothing at its start to nothing at its end.
+    """Draw the noise on the commands of one motion, zero at its start and end.
 
     Args:
         rng: The motion's own stream.
-        scene: With everything where it is.
+        scene: Planning scene in its current state.
         postures: (N, J) commands of the motion [rad or m].
-        scale: (J,) standard deviation of each joint [rad or m]; 0 for a joint without noise.
+        scale: (J,) standard deviation for each joint [rad or m]; 0 for a joint without noise.
 
     Returns:
         (N, J) [rad or m].
@@ -55,7 +55,7 @@ def draw_execution_noise(
 
 
 def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray) -> float:
-    """Share of the noise with which the arm is within its limits and keeps its distances; 0 where there is none."""
+    """Return the largest fraction of the noise that keeps limits and clearances; 0 if none does."""
     planned = scene.contacts(posture)
     for share in _SHARES:
         noisy = posture + share * noise
@@ -67,7 +67,7 @@ def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray)
 
 
 def _limit_slope(shares: Sequence[float]) -> FloatArray:
-    """(N,) the largest shares below those given that begin and end at 0 and change slowly from row to row."""
+    """Return the (N,) largest fractions below those given that begin and end at 0 and change slowly."""
     found = np.array([0.0, *shares, 0.0])
     for row in range(1, len(found)):
         found[row] = min(found[row], found[row - 1] + _FADING)
@@ -77,6 +77,6 @@ def _limit_slope(shares: Sequence[float]) -> FloatArray:
 
 
 def noise_scale(model: mujoco.MjModel, joints: Sequence[str], *, sigma: float) -> FloatArray:
-    """(J,) standard deviation of the noise of each joint [rad]; a joint that slides has none."""
+    """Return the (J,) standard deviation of the noise of each joint [rad]; 0 for prismatic joints."""
     hinge = mujoco.mjtJoint.mjJNT_HINGE
     return np.array([sigma if model.joint(name).type[0] == hinge else 0.0 for name in joints])

@@ -1,4 +1,4 @@
-"""The gripper of one arm in physics: open it, close it, and notice when it loses what it holds."""
+"""Control of one gripper in physics: opening, closing, and detection of lost objects."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
 _SLIP_LIMIT = 0.03
-"""[m] A held object that moved further in the hand is being lost."""
+"""Displacement of a held object in the hand that counts as slipping away [m]."""
 _STANDING = 2e-3
-"""[m/s] Fingers slower than this have closed as far as they go."""
+"""Finger speed below which a closing gripper has stopped [m/s]."""
 
 
 class GripperControl:
-    """Moves the fingers of one arm, and notes in its contact meter which object they hold.
+    """Moves the fingers of one arm and records the held object in its contact meter.
 
     Args:
-        cell: The view of the arm; its commands let time pass.
+        cell: View of the arm; its commands advance time.
     """
 
     def __init__(self, cell: SimulatedWorkcell) -> None:
         self._cell = cell
 
     def open(self, *, room: float | None, steps: int) -> None:
-        """Open the fingers by some room [m] each, or all the way, in some record periods; release the held object."""
+        """Open the fingers by ``room`` [m] each, or fully, over some record periods; releases the held object."""
         cell, meter, gripper = self._cell, self._cell.meter, self._cell.robot.gripper
         target = gripper.open
         if room is not None:
@@ -42,7 +42,7 @@ class GripperControl:
         self._move_fingers(target, steps=steps)
 
     def close_on(self, name: str, *, steps: int, patience: int) -> bool:
-        """Close the fingers on an object, and wait some record periods until they stand; True when all hold it."""
+        """Close the fingers on an object and wait for them to stop; True when all hold it."""
         cell = self._cell
         cell.meter.closing_on = name
         self._move_fingers(cell.robot.gripper.closed, steps=steps)
@@ -61,15 +61,15 @@ class GripperControl:
             self._cell.command(opening=float(value))
 
     def carry(self) -> None:
-        """From now on the held object should stay where it is in the hand."""
+        """Require from now on that the held object does not move in the hand."""
         self._cell.meter.carried = True
         self._carried_at = self._cell.tool_T_held()
 
     def check_slip(self) -> None:
-        """Check that a carried object stays where it is in the hand.
+        """Check that an object in transport stays at its position in the hand.
 
         Raises:
-            SkillFailure: It has slid.
+            SkillFailure: The object has slipped.
         """
         if self._cell.meter.carried:
             slip = float(np.linalg.norm((self._cell.tool_T_held() - self._carried_at)[:3, 3]))
@@ -77,7 +77,7 @@ class GripperControl:
                 raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{self._cell.held} slid {slip * 100:.0f} cm in the hand")
 
     def check_grip(self) -> None:
-        """After a failure: an object that the fingers no longer touch is not held; another is carried as it is now."""
+        """Update the grip after a failure: objects no longer touched are released, others held as they are now."""
         cell, meter = self._cell, self._cell.meter
         if cell.held is not None and not cell.is_gripping(cell.held):
             meter.held = meter.closing_on = None

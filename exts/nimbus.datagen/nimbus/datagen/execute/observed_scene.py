@@ -1,4 +1,4 @@
-"""A scene in which something else than a skill commands the robot: it is observed, judged and recorded."""
+"""Scene whose robot is commanded from outside, such as by a policy: observed, evaluated and recorded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ObservedScene(SimulatedWorld):
-    """One attempt at a physical layout, by whatever commands the robot.
+    """Attempt at a physical layout with external commands.
 
-    Lag and slip are measures here and end nothing: a policy pushes, slips and goes on.
+    Lag and slip are only measured here, because a policy may push, slip and continue.
 
     Args:
-        simulation: Loaded with the layout, at rest.
+        simulation: Simulation loaded with the layout, at rest.
         layout: The physical layout.
         regions: The task's regions by name.
     """
@@ -38,11 +38,11 @@ class ObservedScene(SimulatedWorld):
 
     @property
     def step_count(self) -> int:
-        """Record periods so far."""
+        """Number of record periods so far."""
         return self._recorder.step_count
 
     def find_held(self) -> dict[str, str]:
-        """Find the object that all fingers of an arm touch, by name of the arm; empty hands are left out."""
+        """Find the object that all fingers of an arm touch, by name of the arm; empty hands are omitted."""
         found: dict[str, str] = {}
         for name, arm in self.arms.items():
             touched = sorted(arm.touched_by_gripper() & set(self.objects))
@@ -51,21 +51,21 @@ class ObservedScene(SimulatedWorld):
         return found
 
     def advance(self, action: FloatArray, *, skill: str = "", target: str = "", phase: str = "") -> None:
-        """Record the present state with a command, and run physics for one record period.
+        """Record the current state with a command, and run physics for one record period.
 
         Args:
             action: (A,) commanded positions of all arms and grippers [rad or m].
             skill: Label of the row.
-            target: Label of the row: what is being worked on.
+            target: Label of the row: object that is being manipulated.
             phase: Label of the row.
         """
         self._recorder.record(action, skill=skill, target=target, phase=phase)
         self.simulation.advance(action, observe=self._observe)
         held = self.find_held()
-        for name, arm in self.arms.items():  # the contact measures follow what the hands hold
+        for name, arm in self.arms.items():  # contact is measured for the object in each hand
             arm.meter.held = arm.meter.closing_on = held.get(name)
             arm.meter.carried = name in held
 
     def finish(self, outcome: Outcome) -> Trajectory:
-        """The record of the attempt."""
+        """Return the record of the attempt."""
         return self._recorder.trajectory(outcome, [])

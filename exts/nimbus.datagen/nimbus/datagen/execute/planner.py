@@ -1,4 +1,4 @@
-"""The Plan stage for skills: settle the scene, run the task's steps in physics, judge the end."""
+"""Plan stage for skills: settles the scene, runs the task's steps in physics, evaluates the result."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _SETTLE_PERIODS = 8
-"""Record periods in which objects come to rest before the recording starts."""
+"""Record periods for objects to come to rest before recording."""
 _PATIENCE_PERIODS = 15
-"""Record periods in which what was put down may come to rest after the last step."""
+"""Record periods for released objects to come to rest after the last step."""
 _REST_PERIODS = 8
-"""Record periods in which the arm holds still after success: it takes two to stop, the others show what the end is."""
+"""Record periods at rest after success: the arm needs two to stop, and the others teach a policy to stay."""
 _CALMER = 0.75
-"""Each further attempt at a layout moves at this share of the speed of the one before."""
+"""Speed of each further attempt at a layout, relative to the previous one."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
-"""Contact that an expert would believe: depths [m], and the mean speed of a carried object in the hand [m/s]."""
+"""Limits of plausible contacts: depths [m], and mean speed of a carried object in the hand [m/s]."""
 
 
 class SkillPlannerSettings(StrictModel):
@@ -50,21 +50,21 @@ class SkillPlannerSettings(StrictModel):
 
 
 class SkillPlanner(Planner["SceneAssets"]):
-    """Plans and executes a task's steps, several times over when an attempt fails.
+    """Plans and executes a task's steps, and retries failed attempts.
 
-    Attempt ``n`` of a layout draws from streams of its own, so that a layout's outcome depends on nothing but its key.
+    Each attempt of a layout draws from its own streams, so that a layout's outcome depends on its key only.
 
     Args:
         task: The task.
         planner: Registered name of the motion planner.
-        attempts: Attempts at one layout at most.
+        attempts: Largest number of attempts at one layout.
     """
 
     version = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
-        """Make the planner of a run."""
+        """Create the planner of a run."""
         return cls(context.need_task(), context.planner, settings.attempts)
 
     def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3) -> None:
@@ -72,7 +72,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         self._simulation: NewtonSimulation | None = None
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
-        """Attempts until one succeeds, or the plan that is stored already."""
+        """Yield attempts until one succeeds, or the plan that is already stored."""
         if (plan := item.scene.request.plan) is not None:
             layouts = tuple(replace(layout, physical=plan.physical) for layout in item.layouts)
             yield Planned(scene=item.scene, layouts=layouts, trajectory=plan.trajectory, attempt=plan.attempt)
@@ -100,13 +100,13 @@ register_component("plan", "skills", SkillPlanner, SkillPlannerSettings)
 
 
 def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1.0) -> MotionPlanner:
-    """The motion planner of that name, for a robot.
+    """Create the motion planner of a registered name for a robot.
 
     Args:
-        name: As it is registered.
+        name: Registered name.
         robot: The robot.
-        rate: Commands a second [Hz].
-        pace: Share of the usual speed; motions keep their shape and take ``1 / pace`` times as long.
+        rate: Commands per second [Hz].
+        pace: Fraction of the usual speed; motions keep their shape and take ``1 / pace`` times as long.
     """
     return registry.lookup("planner", name)(
         velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
@@ -124,20 +124,20 @@ def run_attempt(
     planner: str,
     pace: float = 1.0,
 ) -> Trajectory:
-    """One attempt at a layout, from loading to judging; a failure is an outcome, not an error.
+    """Run one attempt at a layout, from loading to evaluation; a failure is an outcome, not an error.
 
-    After success the arm holds still for some rows, and what is recorded is judged again at its very end.
+    After success the arm holds still for some rows, and the state is evaluated again at the very end.
     """
     return perform(task, begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace))
 
 
 def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = lambda: None) -> Trajectory:
-    """Do a task's steps from where everything is now, and judge.
+    """Run a task's steps from the current state, and evaluate the result.
 
     Args:
         task: The task.
         doing: Performer of its steps.
-        prepare: Done before; it may fail as a skill does.
+        prepare: Called first; it may fail as a skill does.
     """
     cell = doing.cell
     try:
@@ -159,7 +159,7 @@ def _do_and_judge(task: Task, doing: TaskPerformer) -> Outcome:
     outcome = evaluate_success(task, doing)
     if outcome.success:
         hold_still(doing.cell)
-        outcome = evaluate_success(task, doing)  # what lay still may have begun to rock
+        outcome = evaluate_success(task, doing)  # things at rest may have begun to rock
     return outcome
 
 
@@ -172,7 +172,7 @@ def begin_attempt(
     planner: str,
     pace: float = 1.0,
 ) -> TaskPerformer:
-    """Load a layout and let it come to rest; who will do the task's steps there."""
+    """Load a layout and let it settle; returns the performer of the task's steps."""
     simulation.load(layout)
     settle(simulation)
     planners = {
@@ -185,7 +185,7 @@ def begin_attempt(
 
 
 def settle(simulation: NewtonSimulation) -> None:
-    """Let objects come to rest before anything is recorded."""
+    """Let objects come to rest before recording."""
     command = simulation.present_action()
     for _ in range(_SETTLE_PERIODS):
         simulation.advance(command)
@@ -194,7 +194,7 @@ def settle(simulation: NewtonSimulation) -> None:
 
 
 def wait_for_rest(cell: SimulatedWorkcell, *, patience: int) -> None:
-    """Wait a little when something still rolls, so that the end can be judged."""
+    """Wait for rolling objects to come to rest, so that the result can be evaluated."""
     with cell.step("wait", ""):
         cell.begin("settle")
         for _ in range(patience):
@@ -204,19 +204,19 @@ def wait_for_rest(cell: SimulatedWorkcell, *, patience: int) -> None:
 
 
 def hold_still(cell: SimulatedWorkcell) -> None:
-    """Record some rows in which the arm holds still, so that a policy learns to stop."""
+    """Record some rows with the arm at rest, so that a policy learns to stop."""
     with cell.step("wait", ""):
         cell.begin("rest")
         cell.wait(_REST_PERIODS)
 
 
 def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIENCE_PERIODS) -> Outcome:
-    """The first condition of success that does not hold, or success.
+    """Return the first condition of success that does not hold, or success.
 
     Args:
         task: The task.
-        doing: The performer of its steps, at their end.
-        patience: Record periods to wait at most for what still moves.
+        doing: Performer of the steps, after the last one.
+        patience: Longest wait for moving objects [record periods].
     """
     wait_for_rest(doing.cell, patience=patience)
     if failure := doing.failure(task.success, doing.scope):

@@ -1,4 +1,4 @@
-"""The planning scene of a simulation: what an arm must not touch, in the simulator's own geometry."""
+"""Planning scene of a simulation: obstacles of an arm in the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene:
-    """The planning scene of a loaded simulation for one arm, the first by default; other arms are obstacles."""
+    """Build the planning scene of a loaded simulation for one arm, the first by default; other arms are obstacles."""
     model = simulation.model
     robot = simulation.robot.with_arm(arm or simulation.robot.arm_names[0])
     foreign = set(simulation.robot.joint_names) - set(robot.joint_names)
@@ -35,7 +35,7 @@ def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene
 
 
 def _moved_by(model: Any, body: int) -> Iterator[str]:
-    """Names of the joints between the world and a body."""
+    """Yield the names of the joints between the world and a body."""
     while body:
         first = model.body_jntadr[body]
         yield from (model.joint(joint).name for joint in range(first, first + model.body_jntnum[body]))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, SkillSegment, Trajectory
+from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, RelationSpan, SkillSegment, Trajectory
 from nimbus.datagen.execute.contacts import ContactMeter
 from nimbus.datagen.geometry.transforms import make_transform
 
@@ -29,6 +29,9 @@ class Recorder:
         self._start = simulation.state()
         self._rows: dict[str, list[FloatArray]] = defaultdict(list)
         self._labels: list[tuple[str, str, str]] = []
+        self._relations: dict[tuple[str, str, str], int] = {}
+        """Boundary since which each relation holds."""
+        self._spans: list[RelationSpan] = []
 
     @property
     def step_count(self) -> int:
@@ -62,6 +65,23 @@ class Recorder:
             rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
         self._labels.append((skill, target, phase))
 
+    def is_boundary(self, skill: str, target: str) -> bool:
+        """Check whether a row with this label would begin another skill step."""
+        return not self._labels or self._labels[-1][:2] != (skill, target)
+
+    def note_relations(self, relations: Iterable[tuple[str, str, str]]) -> None:
+        """Take down the relations (name, object, target) of the scene at a boundary of skill steps: the next row."""
+        now, row = set(relations), self.step_count
+        for relation in self._relations.keys() - now:
+            self._end_relation(relation, stop=row)
+        for relation in now:
+            self._relations.setdefault(relation, row)
+
+    def _end_relation(self, relation: tuple[str, str, str], *, stop: int) -> None:
+        start, (name, one, other) = self._relations.pop(relation), relation
+        if start < stop:
+            self._spans.append(RelationSpan(start=start, stop=stop, relation=name, object=one, target=other))
+
     def path(self, body: str) -> list[FloatArray]:
         """``world_T_body`` (4, 4) of a body in each row so far."""
         place = self._simulation.body_names.index(body)
@@ -88,6 +108,8 @@ class Recorder:
         simulation, count = self._simulation, self.step_count
         rows = {name: np.array(values) for name, values in self._rows.items()}
         names = sorted({name for plan in plan_statistics for name in plan})
+        for relation in tuple(self._relations):
+            self._end_relation(relation, stop=count + 1)
         return Trajectory(
             rate=simulation.rate,
             time=np.arange(count) / simulation.rate,
@@ -103,6 +125,7 @@ class Recorder:
             segments=_segments(self._labels),
             outcome=outcome,
             start=self._start,
+            scene_graph=tuple(sorted(self._spans)),
             contacts={name[9:]: values for name, values in rows.items() if name.startswith("contacts/")},
             plan_statistics={
                 name: np.array([plan.get(name, np.nan) for plan in plan_statistics], dtype=float) for name in names

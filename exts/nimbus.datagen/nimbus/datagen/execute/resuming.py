@@ -1,4 +1,4 @@
-"""A task's steps from the middle of an episode: what is done is left out, and the hands are made free."""
+"""Execution of a task from the middle of an episode: completed steps are skipped, and hands are freed first."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ STOP, FREE = "stop", "free"
 STOP_PERIODS = 3
 """Record periods in which an arm comes to rest: its reference follows two periods behind its command."""
 MOST_PLANS = 40
-"""Plans of an arm in a correction at most. It takes 3 to 8; for a cube that is held aslant
-`place` asked for a thousand, which took 186 s of the CPU."""
+"""Largest number of plans of an arm in a correction. It usually takes 3 to 8; for a cube held at an angle `place`
+requested a thousand, which took 186 s of CPU time."""
 _PLANS_EACH = 16
-"""Plans of an arm in a recovery at most for each thing that is not done: pick and place take 6."""
+"""Largest number of an arm's plans in a recovery for each unfinished thing; pick and place take 6."""
 _IN_THE_AIR = 0.02
-"""[m] What is held so far above the height at which it stood is carried on; below, it is let go and picked again."""
+"""Height above its initial support at which a held object is carried on; below it, it is released and picked again
+[m]."""
 _PATIENCE_PERIODS = 15
-"""Record periods in which what was pushed may come to rest before plans are made."""
+"""Record periods for a pushed object to come to rest before new plans."""
 
 
 def find_unmet(task: Task, cell: SimulatedWorkcell, scope: Scope) -> frozenset[str]:
-    """Names of the things of which a condition of success does not hold now."""
+    """Return the names of the things with an unfulfilled condition of success."""
     judge = _UnmetJudge(cell, scope)
     judge.failure(task.success, scope)
     return frozenset(judge.names)
 
 
 class _UnmetJudge(TaskJudge):
-    """Judges all conditions, and goes on after those that do not hold."""
+    """Evaluates all conditions instead of stopping at the first that does not hold."""
 
     def __init__(self, world: SimulatedWorkcell, scope: Scope) -> None:
         super().__init__(world, scope)
@@ -58,14 +59,14 @@ class _UnmetJudge(TaskJudge):
 
 
 class ResumedPerformer(TaskPerformer):
-    """Does a task's steps in a scene in which some have been done.
+    """Runs a task's steps in a scene in which some are complete.
 
-    Steps with a thing in ``done`` are left out, and so is taking what the hand holds already.
+    Steps with a thing in ``done`` are skipped, and so is grasping the object already in the hand.
 
     Args:
         cell: The scene.
-        scope: Meaning of the names of the task.
-        done: Things of which all conditions hold, and did not at the start of the episode.
+        scope: Meaning of the task's names.
+        done: Things whose conditions all hold now, and did not all hold at the start of the episode.
     """
 
     def __init__(self, cell: SimulatedWorkcell, scope: Scope, *, done: frozenset[str]) -> None:
@@ -73,14 +74,14 @@ class ResumedPerformer(TaskPerformer):
         self.done = done
 
     def of_arm(self, arm: str) -> ResumedPerformer:
-        """The same, seen by another arm."""
+        """Return this performer in the view of another arm."""
         return ResumedPerformer(self.cell.arms[arm], self.scope, done=self.done)
 
     def do(self, steps: Steps, scope: Scope) -> None:
-        """Do steps one after another.
+        """Run steps in sequence.
 
         Raises:
-            SkillFailure: One cannot be done.
+            SkillFailure: A step fails.
         """
         for step in steps:
             if not self._is_done(step, scope):
@@ -95,10 +96,10 @@ class ResumedPerformer(TaskPerformer):
 
 
 def free_hands(cell: SimulatedWorkcell) -> None:
-    """Hold on to what is in the air; else open and go back from what is touched.
+    """Keep lifted objects; otherwise open the hand and retreat from contact.
 
     Raises:
-        SkillFailure: There is no way back.
+        SkillFailure: There is no free retreat.
     """
     for arm in cell.arms.values():
         with arm.step(FREE, ""):
@@ -117,15 +118,15 @@ def free_hands(cell: SimulatedWorkcell) -> None:
 
 
 def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> ResumedPerformer:
-    """Come to rest after a disturbance, and make the hands free; the performer of what is left of the task.
+    """Come to rest after a disturbance and free the hands; returns the performer of the rest of the task.
 
     Args:
         task: The task.
-        doing: Performer of the steps that were broken off.
-        unmet: Things of which a condition did not hold when it began.
+        doing: Performer of the interrupted steps.
+        unmet: Things with an unfulfilled condition when the steps began.
 
     Raises:
-        SkillFailure: The hands cannot be made free.
+        SkillFailure: The hands cannot be freed.
     """
     cell = doing.cell
     pushed = cell.disturbance.body

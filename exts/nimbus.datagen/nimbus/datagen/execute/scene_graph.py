@@ -7,14 +7,14 @@ sees them, which looks along x; front is nearer to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.execute.contacts import WORLD, find_contacts, find_supports, measure_gap
+from nimbus.datagen.execute.contacts import UPWARD, WORLD, Contact, find_all_contacts, find_contacts, measure_gap
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 
 if TYPE_CHECKING:
@@ -73,7 +73,12 @@ def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[F
 def is_on_side(world: World, name: str, other: str, relation: str) -> bool:
     """Check whether a thing's middle is within 45 degrees of a side of another one's, such as ``left_of``."""
     one, two = (np.add(*world.bounds(thing)) / 2 for thing in (name, other))
-    ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ (one - two)
+    return _is_way_to_side(world, one - two, relation)
+
+
+def _is_way_to_side(world: World, way: FloatArray, relation: str) -> bool:
+    """Check whether a way (3,) in the world frame [m] leads to a side, by 45 degrees."""
+    ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ way
     return bool(np.array(_SIDES[relation]) @ (ahead, left) >= np.hypot(ahead, left) * np.cos(np.pi / 4))
 
 
@@ -96,8 +101,31 @@ def is_gripped(world: World, name: str, arm: str | None = None) -> bool:
 
 def find_others(world: World, name: str) -> list[str]:
     """Names of what an object touches, besides grippers."""
-    links = {link for arm in world.arms.values() for link in arm.robot.gripper.links}
-    return sorted({touch.other for touch in find_contacts(world, name)} - links)
+    return sorted({touch.other for touch in find_contacts(world, name)} - _gripper_links(world))
+
+
+def _gripper_links(world: World) -> set[str]:
+    return {link for arm in world.arms.values() for link in arm.robot.gripper.links}
+
+
+@dataclass(frozen=True)
+class _SceneSnapshot:
+    """A scene at one instant, with what several relations are computed from."""
+
+    world: World
+    contacts: Mapping[str, Sequence[Contact]]
+    bounds: Mapping[str, tuple[FloatArray, FloatArray]]
+    """Corners of each object and fixture, along the axes of the world [m]."""
+
+    @classmethod
+    def of(cls, world: World) -> _SceneSnapshot:
+        """Look at a scene as it is now."""
+        names = (*world.objects, *world.stage.fixtures)
+        return cls(world, find_all_contacts(world), {name: world.bounds(name) for name in names})
+
+    def touched(self, name: str, *, least_upward: float = -1.0) -> set[str]:
+        """Names of what a thing touches, with a normal that points up by at least so much."""
+        return {touch.other for touch in self.contacts.get(name, ()) if touch.upward > least_upward}
 
 
 def describe_scene(world: World) -> tuple[Relation, ...]:
@@ -107,34 +135,37 @@ def describe_scene(world: World) -> tuple[Relation, ...]:
     below another thing is neither beside nor near it. A thing with several moving parts has its states by part:
     ``cabinet.drawer_0``.
     """
-    found = set[Relation]()
+    view, found = _SceneSnapshot.of(world), set[Relation]()
     for name in world.objects:
-        found |= set(_states(world, name))
-        found |= set(_below(world, name))
+        found |= set(_states(view, name))
+        found |= set(_below(view, name))
     lower = {(edge.object, edge.target) for edge in found if edge.relation in ("in", "on")}
     busy = {target for _, target in lower}
     found |= {Relation("clear", name) for name in world.objects if name not in busy}
-    for name in world.objects:
-        for other in (*world.objects, *world.stage.fixtures):
-            if other != name and not {(name, other), (other, name)} & lower:
-                found |= set(_around(world, name, other))
+    names = tuple(view.bounds)
+    for place, name in enumerate(names):
+        for other in names[place + 1 :]:
+            if name in world.objects and not {(name, other), (other, name)} & lower:
+                found |= set(_around(view, name, other))
     return tuple(sorted(found))
 
 
-def _below(world: World, name: str) -> Iterator[Relation]:
+def _below(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
+    world = view.world
     if world.objects[name].anchored:
         return
-    containers = [other for other in (*world.objects, *world.stage.fixtures) if other != name]
+    containers = [other for other in view.bounds if other != name]
     inside = {other for other in containers if contains(world, other, name)}
     yield from (Relation("in", name, other) for other in inside)
-    for other in find_supports(world, name) - inside:
-        if other in world.objects or other in world.stage.fixtures or other == WORLD:
+    for other in view.touched(name, least_upward=UPWARD) - inside:
+        if other in view.bounds or other == WORLD:
             yield Relation("on", name, other)
             if other in world.objects and not world.objects[other].anchored:
                 yield Relation("stacked", name, other)
 
 
-def _states(world: World, name: str) -> Iterator[Relation]:
+def _states(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
+    world = view.world
     model = world.model(name)
     for part in model.parts:
         label = f"{name}.{part.name}" if len(model.parts) > 1 else name
@@ -151,20 +182,26 @@ def _states(world: World, name: str) -> Iterator[Relation]:
     for state, angle in (("upright", 0.0), ("lying", math.pi / 2), ("inverted", math.pi)):
         if abs(lean - angle) <= LEAN:
             yield Relation(state, name)
-    if is_gripped(world, name) and not find_others(world, name):
+    if is_gripped(world, name) and not view.touched(name) - _gripper_links(world):
         yield Relation("held", name)
     way, turn = measure_motion(world, name)
     if np.linalg.norm(way) <= MOVED and turn <= TURNED:
         yield Relation("untouched", name)
 
 
-def _around(world: World, name: str, other: str) -> Iterator[Relation]:
-    (low, high), (lower, upper) = world.bounds(name), world.bounds(other)
+def _around(view: _SceneSnapshot, name: str, other: str) -> Iterator[Relation]:
+    """Relations of two things at a distance, both ways; a fixture has none itself."""
+    world = view.world
+    (low, high), (lower, upper) = view.bounds[name], view.bounds[other]
     if np.linalg.norm(np.maximum(0.0, np.maximum(lower - high, low - upper))) > BESIDE:
         return
     distance = measure_gap(world, name, other, most=2 * BESIDE)
-    if distance <= NEAR:
-        yield Relation("near", name, other)
-    if distance <= BESIDE:
-        yield Relation("beside", name, other)
-        yield from (Relation(side, name, other) for side in _SIDES if is_on_side(world, name, other, side))
+    for one, two in ((name, other), (other, name)):
+        if one not in world.objects:
+            continue
+        if distance <= NEAR:
+            yield Relation("near", one, two)
+        if distance <= BESIDE:
+            yield Relation("beside", one, two)
+            way = (low + high - lower - upper) / 2 * (1 if one == name else -1)
+            yield from (Relation(side, one, two) for side in _SIDES if _is_way_to_side(world, way, side))

@@ -40,6 +40,7 @@ class SimulatedScene:
         self.regions = regions or {}
         self.stage: StageInfo = simulation.stage
         self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
+        self._models: dict[str, ObjectModel] = {}
         self._furthest = FurthestParts(self)
         self._start_heights = {name: self.lowest_point(name) for name in self.objects}
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
@@ -55,8 +56,10 @@ class SimulatedScene:
 
     def model(self, name: str) -> ObjectModel:
         """Shape and metadata of an object."""
-        item = self.objects[name]
-        return open_library(item.library).model(item.kind, item.variant, item.scale)
+        if name not in self._models:
+            item = self.objects[name]
+            self._models[name] = open_library(item.library).model(item.kind, item.variant, item.scale)
+        return self._models[name]
 
     def fixture(self, name: str) -> Fixture:
         """A fixture of the scene."""

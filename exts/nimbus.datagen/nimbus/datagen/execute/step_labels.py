@@ -1,4 +1,4 @@
-"""Labels of the rows of an attempt: skill, target and phase of each arm that does something."""
+"""Labels of the rows of an attempt: skill, target and phase of each active arm."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class StepLabel(NamedTuple):
-    """Skill step that a row belongs to, and the part of it."""
+    """Skill step and phase of a row."""
 
     skill: str = ""
     target: str = ""
-    """Name of the object that the skill works on."""
+    """Name of the object that the skill manipulates."""
     phase: str = ""
 
 
 class StepLabels:
-    """Label of each arm that does something now.
+    """Label of each active arm.
 
     Args:
         arms: Names of the robot's arms; labels of several are joined in this order.
@@ -27,11 +27,11 @@ class StepLabels:
         self._present: dict[str, StepLabel] = {}
 
     def begin_step(self, arm: str, skill: str, target: str) -> None:
-        """Label what an arm does from now on as one skill step."""
+        """Set the skill step of an arm."""
         self._present[arm] = StepLabel(skill, target)
 
     def begin_phase(self, arm: str, phase: str) -> None:
-        """Name the part of its skill step that an arm is in from now on."""
+        """Set the phase of an arm's skill step."""
         self._present[arm] = self.of(arm)._replace(phase=phase)
 
     def end_step(self, *arms: str) -> None:
@@ -40,15 +40,15 @@ class StepLabels:
             self._present.pop(arm, None)
 
     def of(self, arm: str) -> StepLabel:
-        """Label of one arm; empty where it does nothing."""
+        """Return the label of one arm; empty when it is inactive."""
         return self._present.get(arm, StepLabel())
 
     @property
     def targets(self) -> set[str]:
-        """Names of the objects that the skills of all arms work on."""
+        """Names of the objects that the skills of all arms manipulate."""
         return {label.target for label in self._present.values()}
 
     def joined(self) -> StepLabel:
-        """One label for all arms that do something: different ones joined with ``+``."""
+        """Return one label for all active arms, with different values joined by ``+``."""
         present = [self._present[arm] for arm in self._arms if arm in self._present]
         return StepLabel(*("+".join(dict.fromkeys(filter(None, parts))) for parts in zip(*present, strict=True)))

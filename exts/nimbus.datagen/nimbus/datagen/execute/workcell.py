@@ -20,6 +20,7 @@ from nimbus.datagen.execute.gripper_control import GripperControl
 from nimbus.datagen.execute.motions.grasps import grasp_axes, prefer_tried
 from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler, wait_for_way
 from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.execute.scene_graph import describe_scene
 from nimbus.datagen.execute.world_state import SimulatedWorld
 from nimbus.datagen.plan.grasp import Grasp
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
@@ -127,6 +128,7 @@ class SimulatedWorkcell(SimulatedWorld):
 
     def finish(self, outcome: Outcome) -> Trajectory:
         """The record of the attempt."""
+        self._note_relations()
         return self._recorder.trajectory(outcome, self.plan_statistics)
 
     # Motion
@@ -297,12 +299,20 @@ class SimulatedWorkcell(SimulatedWorld):
     def _run_period(self, executed: FloatArray | None, *, checked: bool = True) -> None:
         """One record period with what all arms command, or with what (A,) is fed to them instead [rad or m]."""
         skill, target, phase = self.disturbance.label(self._recorder.step_count) or self._labels.joined()
+        if self._recorder.is_boundary(skill, target):
+            self._note_relations()
         self._recorder.record(self._action, executed=executed, skill=skill, target=target, phase=phase)
         self.simulation.advance(self._action if executed is None else executed, observe=self._observe)
         if not self.simulation.is_stable:
             raise SkillFailure(Reason.UNSTABLE, "a position, velocity or acceleration is not finite")
         for arm in self.arms.values() if checked else ():
             arm._check()
+
+    def _note_relations(self) -> None:
+        """Record the scene graph, as it is between two skill steps."""
+        if self.simulation.is_stable:
+            edges = describe_scene(self)
+            self._recorder.note_relations((edge.relation, edge.object, edge.target) for edge in edges)
 
     def lag(self) -> float:
         """Distance of the arm from its command, of its furthest joint [rad]."""

@@ -1,4 +1,4 @@
-"""The scene with the arms in it and the record of the attempt: all that a condition judges."""
+"""State of the scene, the arms and the record of the attempt, as conditions evaluate it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class SimulatedWorld(SimulatedScene):
-    """State of one attempt at one physical layout, seen by one arm.
+    """State of one attempt at one physical layout, in the view of one arm.
 
-    A robot with several arms has as many views of the same attempt: ``arms`` by name, of which this is the first.
-    What is in the scene they share; ``robot``, ``meter`` and the command are each arm's own.
+    A robot with several arms has one view per arm of the same attempt, in ``arms`` by name; this is the first. The
+    views share the scene; ``robot``, ``meter`` and the command belong to each arm.
 
     Args:
-        simulation: Loaded with the layout.
+        simulation: Simulation loaded with the layout.
         layout: The physical layout.
         regions: The task's regions by name.
     """
@@ -47,7 +47,7 @@ class SimulatedWorld(SimulatedScene):
         self._action = simulation.present_action()
 
     def _view_arm(self, name: str) -> None:
-        """Make this the view of one arm; those before it are in ``arms``."""
+        """Turn this object into the view of one arm; earlier views are in ``arms``."""
         simulation = self.simulation
         self.name = name
         self.robot: Robot = simulation.robot.with_arm(name)
@@ -59,13 +59,13 @@ class SimulatedWorld(SimulatedScene):
         """Entries of its arm's joints in an action."""
         place = {joint: index for index, joint in enumerate(simulation.joint_names)}
         self.arm_joints = np.array([place[joint] for joint in self.robot.arm.joints])
-        """Rows of its arm among the simulator's joints."""
+        """Indices of its arm's joints in the simulator."""
         self._finger_joints = np.array([place[joint] for joint in self.robot.gripper.joints])
 
     # The arm
 
     def arm(self, name: str) -> Self:
-        """The view of the arm of that name.
+        """Return the view of the arm of that name.
 
         Raises:
             SkillFailure: The robot has no such arm.
@@ -76,16 +76,16 @@ class SimulatedWorld(SimulatedScene):
 
     @property
     def arm_command(self) -> FloatArray:
-        """(J,) the posture last commanded [rad]; plans start from it."""
+        """Return (J,) the last commanded posture, from which plans start [rad]."""
         return self._command[:-1].copy()
 
     def base_link(self) -> str:
-        """The link that the arm's first joint moves."""
+        """Return the link moved by the arm's first joint."""
         model = self.simulation.model
         return model.body(int(model.jnt_bodyid[model.joint(self.robot.arm.joints[0]).id])).name
 
     def tool_pose(self) -> FloatArray:
-        """``world_T_tool`` (4, 4)."""
+        """Return ``world_T_tool`` (4, 4)."""
         tool = self.robot.tool
         return self.pose(tool.link) @ make_transform(tool.position, tool.wxyz)
 
@@ -93,7 +93,7 @@ class SimulatedWorld(SimulatedScene):
 
     @property
     def opening(self) -> float:
-        """Commanded position of the gripper's first joint [m, rad]."""
+        """Commanded position of the gripper's first joint [m or rad]."""
         return float(self._command[-1])
 
     @property
@@ -102,28 +102,28 @@ class SimulatedWorld(SimulatedScene):
         return self.meter.held
 
     def tool_T_held(self) -> FloatArray:
-        """Pose (4, 4) of the held object in the tool frame."""
+        """Return the pose (4, 4) of the held object in the tool frame."""
         assert self.held is not None
         return np.linalg.inv(self.tool_pose()) @ self.pose(self.held)
 
     def is_gripping(self, name: str) -> bool:
-        """All fingers touch an object."""
+        """Return True if all fingers touch an object."""
         return self.meter.touching(name, self.robot.gripper.fingers)
 
     def touched_by_gripper(self) -> set[str]:
-        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
         return self.meter.touched_by_gripper()
 
     def finger_positions(self) -> FloatArray:
-        """Position of each joint of the gripper, as the first joint counts [m, rad]."""
+        """Return the position of each gripper joint, in terms of the first joint [m or rad]."""
         return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
 
     def finger_speed(self) -> float:
-        """Speed of the fastest joint of the gripper [m/s, rad/s]."""
+        """Return the speed of the fastest gripper joint [m/s or rad/s]."""
         return float(np.abs(self.simulation.joint_velocities()[self._finger_joints]).max())
 
     def finger_gap(self) -> float:
-        """Largest distance of a finger of any arm from its open position [m]."""
+        """Return the largest distance of a finger of any arm from its open position [m]."""
         return max(
             float(np.abs(arm.finger_positions() - arm.robot.gripper.open).max())
             / abs(arm.robot.gripper.travel_per_metre)
@@ -134,20 +134,20 @@ class SimulatedWorld(SimulatedScene):
 
     @property
     def phase(self) -> str:
-        """The step and phase that the robot is in, for people."""
+        """Step and phase of the robot, for messages."""
         return " ".join(filter(None, self._labels.joined()))
 
     def path(self, name: str) -> list[FloatArray]:
-        """``world_T_body`` (4, 4) of an object, a fixture or a robot link at each record of the attempt so far."""
+        """Return ``world_T_body`` (4, 4) of an object, a fixture or a robot link at each record so far."""
         return self._recorder.path(name)
 
     def contact_extremes(self) -> dict[str, float]:
-        """Largest contact depths so far [m], and the largest ``held_creep`` of a carry [m/s]."""
+        """Return the largest contact depths so far [m], and the largest ``held_creep`` of a transport [m/s]."""
         depths = {name: self._recorder.largest(name) for name in ("held_penetration", "table_penetration")}
         return depths | {"held_creep": self._recorder.largest_creep()}
 
     def _observe(self) -> None:
-        """Take note of this instant of physics."""
+        """Record this instant of physics."""
         self._furthest.observe()
         for meter in self._meters:
             meter.observe()

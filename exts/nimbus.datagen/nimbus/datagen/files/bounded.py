@@ -1,8 +1,8 @@
-"""Files that others may have written: regular, no larger than is sensible, and of the declared type.
+"""Safe reading of files written by others: regular, bounded in size, and of the declared type.
 
-What reads a dataset reads it through here: :func:`check_regular` before a library opens a file by its path,
-:func:`read_text` for what is read whole, :func:`read_typed` for JSON. The number types are limits for dataclasses that
-such files are parsed into; msgspec checks them.
+All readers of datasets use it: :func:`check_regular` before a library opens a file by its path, :func:`read_text` for
+whole texts, :func:`read_typed` for JSON. The number types limit the fields of dataclasses that such files are parsed
+into; msgspec checks them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
 
 
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
-    """Refuse what is no regular file, before a library opens it and waits for a pipe or reads a device.
+    """Refuse anything but a regular file, before a library would block on a pipe or read a device.
 
     Returns:
         Its size [bytes].
 
     Raises:
-        InputError: It is missing, something else, or larger than the limit [bytes].
+        InputError: It is missing, not a regular file, or larger than the limit [bytes].
     """
     try:
         state = path.stat()

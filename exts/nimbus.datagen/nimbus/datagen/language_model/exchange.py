@@ -1,4 +1,4 @@
-"""One request over HTTP and its reply, bounded in bytes and seconds; the key comes from the environment alone."""
+"""HTTP request and reply with limits of bytes and seconds; the key comes from the environment only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HttpReply:
 
     status: int
     headers: dict[str, str]
-    """By name in lower case."""
+    """Headers by lower-case name."""
     text: str
 
 

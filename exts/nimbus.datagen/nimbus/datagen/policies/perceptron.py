@@ -64,6 +64,7 @@ def fit(
     *,
     settings: TrainingSettings,
     row_weights: FloatArray | None = None,
+    used: NDArray[np.bool_] | None = None,
     start: Weights | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> dict[str, Floats]:
@@ -74,6 +75,7 @@ def fit(
         targets: (N, O)
         settings: Size and course.
         row_weights: (N,) how much each pair counts; all alike when not given.
+        used: (D,) entries of the inputs that the network is given; all when not given. The scale of others is infinite.
         start: Weights to go on from; their scaling is kept.
         report: Called with the step and its loss, about 20 times.
 
@@ -82,6 +84,8 @@ def fit(
     """
     rng = np.random.default_rng(settings.seed)
     scaling = {name: np.asarray(start[name]) for name in _SCALING} if start else _measure(inputs, targets)
+    if used is not None:
+        scaling["x_scale"] = np.where(used, scaling["x_scale"], np.inf)
     x = ((inputs - scaling["x_mean"]) / scaling["x_scale"]).astype(np.float32)
     y = ((targets - scaling["y_mean"]) / scaling["y_scale"]).astype(np.float32)
     counts = np.ones(len(x), np.float32) if row_weights is None else (row_weights / row_weights.mean()).astype("f4")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Self
 
+import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.arrays import FloatArray
@@ -17,7 +19,10 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import (
+    ANSWER_SPREAD,
+    ASKED_AGAIN,
     DEFAULT_LIMIT,
+    STILL,
     Policy,
     PolicyEpisode,
     PolicyFault,
@@ -58,15 +63,15 @@ class PolicySettings(StrictModel):
 
 
 class PolicyPlanner(Planner["SceneAssets"]):
-    """Lets a policy act at each layout once; faults of the policy are repeated, failures are not.
+    """Runs a policy once at each layout; faults of the policy are retried, failures are not.
 
     Args:
         task: The task.
         make_policy: Opens the policy.
-        execute: Actions of an answer that are carried out before the policy is asked again.
-        limit: Steps of an episode at most.
-        device: ``cpu`` or ``cuda``, for the pictures that the policy looks at.
-        view: Signals that it was trained on; by default those that it states.
+        execute: Number of actions of an answer to execute before the policy is queried again.
+        limit: Largest number of steps of an episode.
+        device: ``cpu`` or ``cuda``, for the policy's images.
+        view: Signals that it was trained on; by default those that it declares.
     """
 
     @classmethod
@@ -103,7 +108,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
             return self._make_policy()
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
-        """One attempt at a layout, or some while there are faults."""
+        """Yield one attempt at a layout, or several after faults."""
         if self._environment is None:
             environment = Environment(self._task, item.scene.assets, needs=self._policy.needs, device=self._device)
             view = self._view or self._policy.view or SignalView()
@@ -148,22 +153,26 @@ def roll_out(
     limit: int,
     signals: RobotSignals | None = None,
 ) -> Trajectory:
-    """Let a policy act in one layout to the end; a failure or a fault is an outcome, not an error.
+    """Run a policy in one layout to the end; a failure or a fault is an outcome, not an error.
 
     Args:
-        environment: Of the task.
-        policy: Whose ``begin_task`` was called.
-        layout: What was drawn.
-        execute: Actions of an answer that are carried out before the policy is asked again.
-        limit: Steps at most.
-        signals: Of the view that the policy was trained on; by default what is stored.
+        environment: Environment of the task.
+        policy: Policy whose ``begin_task`` was called.
+        layout: The drawn layout.
+        execute: Number of actions of an answer to execute before the policy is queried again.
+        limit: Largest number of steps.
+        signals: Signals of the view that the policy was trained on; the stored ones by default.
     """
     signals = signals or RobotSignals(environment.assets.robot, SignalView())
     environment.reset(layout)
     signals.begin(environment.simulation)
     seed = int(layout.key.generator("policy").integers(2**31))
     episode = PolicyEpisode(key=layout.key, instruction=layout.visual.instruction, seed=seed)
+    statistics = {}
     try:
+        if layout.key.index % ASKED_AGAIN == 0:
+            spread = _answer_spread(environment, policy, signals, episode)
+            statistics = {ANSWER_SPREAD: np.array([spread])}
         policy.reset(episode)
         outcome = _act(environment, policy, signals, execute=execute, limit=limit)
     except PolicyFault as fault:
@@ -171,7 +180,17 @@ def roll_out(
     except WildAction as wild:
         phase = environment.activity
         outcome = Outcome(success=False, phase=phase, reason=Reason.WILD_ACTION, detail=str(wild))
-    return environment.finish(outcome)
+    return replace(environment.finish(outcome), plan_statistics=statistics)
+
+
+def _answer_spread(environment: Environment, policy: Policy, signals: RobotSignals, episode: PolicyEpisode) -> float:
+    """Ask a policy twice, from one seed; the largest difference between its next actions."""
+    answers = []
+    for _ in range(2):
+        policy.reset(episode)
+        answers.append(_ask(environment, policy, signals, execute=1))
+    one, other = answers
+    return float(np.abs(one - other).max())
 
 
 def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int, limit: int) -> Outcome:
@@ -184,7 +203,7 @@ def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
             if not result.is_stable and failure:
                 return failure
             if result.is_success:
-                return Outcome(success=True)
+                return Outcome(success=True, phase=STILL if environment.activity == STILL else "")
     detail = f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done for a moment only"
     return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 
@@ -199,7 +218,7 @@ def _ask(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
 
 
 def _command(environment: Environment, signals: RobotSignals, action: FloatArray) -> FloatArray:
-    """The command (A,) of one action, which may be relative to the posture in which it is carried out."""
+    """Return the command (A,) of one action, which may be relative to the posture at its execution."""
     posture = environment.present_action()
     first = environment.step_count == 0
     try:

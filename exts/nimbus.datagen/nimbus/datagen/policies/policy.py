@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,13 @@ DEFAULT_LIMIT = 200
 """Steps of an episode at most, where neither the policy nor its demonstrations state a length."""
 TIMES_LONGEST = 2
 """Steps that an episode of a policy may take, in lengths of the longest demonstration."""
+
+STILL = "still"
+"""Activity of a robot whose arms have never left the start."""
+ASKED_AGAIN = 50
+"""At layouts whose index is divisible by this, a policy answers the first observation twice, from one seed."""
+ANSWER_SPREAD = "answer_spread"
+"""Plan statistic: largest difference between the two answers [unit of the action]."""
 
 
 class PolicyFault(Exception):
@@ -65,12 +73,12 @@ class PolicyTask:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEpisode:
-    """One episode that begins."""
+    """Episode to begin."""
 
     key: EpisodeKey
     instruction: str
     seed: int
-    """For a policy that samples: the same whenever this episode is evaluated."""
+    """Seed for a policy that samples, the same in every evaluation of this episode."""
 
     @property
     def id(self) -> str:
@@ -119,6 +127,8 @@ class Policy(ABC):
     """Actions of an answer; 0: not known."""
     view: SignalView | None = None
     """Signals that it was trained on; None: not known, and taken for those that are stored."""
+    trained_layouts: Mapping[str, Sequence[int]] = MappingProxyType({})
+    """Indices of the layouts that it was trained on, by :func:`layout_source`; empty: not known."""
 
     def begin_task(self, task: PolicyTask) -> None:
         """Take the conventions of the task; called once, before the first episode.
@@ -141,8 +151,13 @@ class Policy(ABC):
         """
 
     def close(self) -> None:
-        """Release what the policy holds."""
+        """Release the policy's resources."""
         return
+
+
+def layout_source(task: str, split: str, seed: int) -> str:
+    """Name what indices of layouts count in."""
+    return f"{task}:{split}:{seed}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +175,12 @@ _FURTHEST = 0.5
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
-    """The rows (K, M) of an answer.
+    """Check and return the rows (K, M) of an answer.
 
     Args:
-        answer: As the policy gave it.
+        answer: Answer of the policy.
         names: Names of its M entries.
-        execute: Rows that are to be executed.
+        execute: Number of rows to execute.
 
     Raises:
         PolicyFault: It is not an array of that form, too short, or not finite.

@@ -13,10 +13,10 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import DISTURBED, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.features import SceneFeatures
-from nimbus.datagen.policies.perceptron import TrainingSettings, fit
-from nimbus.datagen.policies.policy import TIMES_LONGEST
-from nimbus.datagen.policies.state_policy import StatePolicy, posture_part, state_vector
-from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
+from nimbus.datagen.policies.perceptron import TrainingSettings, fit, predict
+from nimbus.datagen.policies.policy import TIMES_LONGEST, layout_source
+from nimbus.datagen.policies.state_policy import StatePolicy, input_choices, posture_part, state_vector
+from nimbus.datagen.policies.trained_policy import TrainedSettings, group_layouts, write_policy
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_single_task_info
@@ -24,6 +24,9 @@ from nimbus.datagen.tasks.task import parse_task
 
 HORIZON = 16
 """Actions of an answer."""
+_TRIAL_STEPS, _HELD_OUT, _LEAST_EPISODES = 400, 7, 14
+"""Steps of the trainings by which inputs are chosen, which episodes they do not see (each seventh), and from how many
+episodes on there is a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,7 @@ class Demonstrations:
         features: SceneFeatures | None = None
         settings: TrainedSettings | None = None
         inputs, targets, episodes, longest = [], [], [], 0
+        layouts: list[tuple[str, int]] = []
         for number, path in enumerate(paths):
             with EpisodeFile(path) as episode:
                 layout, trajectory = episode.layout(), episode.trajectory()
@@ -105,12 +109,14 @@ class Demonstrations:
             targets.append((trajectory.actions[ahead] - posture[:, None])[kept])
             episodes.append(np.full(kept.sum(), number))
             longest = max(longest, count)
+            key = layout.key
+            layouts.append((layout_source(key.task, key.split, key.seed), key.index))
         assert settings is not None
         return cls(
             inputs=np.concatenate(inputs),
             targets=np.concatenate(targets),
             episodes=np.concatenate(episodes),
-            settings=replace(settings, limit=TIMES_LONGEST * longest),
+            settings=replace(settings, limit=TIMES_LONGEST * longest, trained_layouts=group_layouts(layouts)),
         )
 
 
@@ -151,14 +157,47 @@ def train_state_policy(
         The weights, see :mod:`nimbus.datagen.policies.perceptron`.
     """
     targets = data.targets.reshape(len(data.targets), -1)
+    settings = settings or TrainingSettings()
     return fit(
         data.inputs,
         targets,
-        settings=settings or TrainingSettings(),
+        settings=settings,
         row_weights=row_weights,
+        used=None if start else choose_inputs(data, settings, row_weights=row_weights),
         start=start,
         report=report,
     )
+
+
+def choose_inputs(
+    data: Demonstrations, settings: TrainingSettings, *, row_weights: FloatArray | None = None
+) -> NDArray[np.bool_]:
+    """Choose what of the state the network is given: what a short training answers held-out episodes better with.
+
+    A rotation separates postures of a thing that looks the same in them, and few episodes do not show that they are one
+    (21 kinds, 299 episodes: 22.5 mrad off on held-out ones, 18.4 with shapes).
+
+    Args:
+        data: What is cloned.
+        settings: Of the training.
+        row_weights: (N,) how much each row counts; all alike when not given.
+
+    Returns:
+        (D,) entries of the inputs.
+    """
+    choices = input_choices(len(data.settings.joint_names), data.settings.feature_names)
+    if data.episode_count < _LEAST_EPISODES:
+        return choices[0]
+    held_out = data.episodes % _HELD_OUT == 0
+    targets = data.targets.reshape(len(data.targets), -1)
+    weights = None if row_weights is None else row_weights[~held_out]
+    trial = replace(settings, steps=min(_TRIAL_STEPS, settings.steps // 4))
+    losses = []
+    for used in choices:
+        network = fit(data.inputs[~held_out], targets[~held_out], settings=trial, row_weights=weights, used=used)
+        away = np.abs(predict(network, data.inputs[held_out]) - targets[held_out]) / network["y_scale"]
+        losses.append(away.mean())
+    return choices[int(np.argmin(losses))]
 
 
 def write_state_policy(folder: Path, weights: Mapping[str, NDArray[np.floating]], settings: TrainedSettings) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,9 +20,11 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask
+from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask, layout_source
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
 _COMPARED = ("robot", "rate", "joint_names", "action_names", "feature_names")
@@ -60,6 +63,8 @@ class TrainedSettings:
     """The network gives arm joints relative to the posture in which it is asked."""
     options: dict[str, float] = field(default_factory=dict)
     """Sizes of the network, by name."""
+    trained_layouts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Indices of the demonstrations' layouts, see :attr:`~nimbus.datagen.policies.policy.Policy.trained_layouts`."""
 
 
 def settings_of(folder: Path, *, horizon: int, longest: int, with_cameras: bool = True) -> TrainedSettings:
@@ -88,7 +93,28 @@ def settings_of(folder: Path, *, horizon: int, longest: int, with_cameras: bool 
         horizon=horizon,
         limit=TIMES_LONGEST * longest,
         dataset=info.task_hash,
+        trained_layouts=stored_layouts(folder),
     )
+
+
+def stored_layouts(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Find the layouts of a dataset's stored episodes.
+
+    Returns:
+        Their indices by :func:`~nimbus.datagen.policies.policy.layout_source`; empty without a ledger.
+    """
+    if not (folder / FILE_NAME).is_file():
+        return {}
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        return group_layouts((layout_source(one.task, RUN, one.seed), one.idx) for one in ledger.stored())
+
+
+def group_layouts(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """Group indices of layouts by their source, in order."""
+    found: dict[str, set[int]] = {}
+    for source, index in pairs:
+        found.setdefault(source, set()).add(index)
+    return {source: tuple(sorted(found[source])) for source in sorted(found)}
 
 
 class TrainedPolicy(Policy):
@@ -107,6 +133,7 @@ class TrainedPolicy(Policy):
     def __init__(self, folder: Path, *, weights: str = WEIGHTS) -> None:
         self.settings = read_typed(TrainedSettings, folder / SETTINGS)
         self.limit, self.horizon = self.settings.limit, self.settings.horizon
+        self.trained_layouts = self.settings.trained_layouts
         self.path = folder / weights
         try:
             self.identity = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
@@ -147,7 +174,7 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
-    """Write what lies beside the weights: the settings, and the file that makes the policy."""
+    """Write the files beside the weights: the settings, and the file that creates the policy."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
     (folder / ENTRY).write_text(_ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__))

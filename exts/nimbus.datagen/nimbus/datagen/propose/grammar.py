@@ -12,37 +12,38 @@ from functools import cached_property
 import numpy as np
 
 from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.drawing_weights import DrawingWeights
 from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
-from nimbus.datagen.propose.traits import TRAITS
+from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
-VERSION = 1
+VERSION = 3
 """Version of the drawing: raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Shares of tasks with 1, 2, 3 … goals."""
 _DISTRACTOR = 0.35
-"""Share of tasks with a thing that must stay where it is."""
+"""Fraction of tasks with a thing that must stay in place."""
 _MANY = 0.25
-"""Share of packed things that are several of a kind."""
+"""Fraction of packed things that are several of a kind."""
 _LARGE = 0.11
 """[m] A thing of a larger radius takes much of the table."""
 _MOST_LARGE, _MOST_THINGS = 2, 8
 _TRIES = 12
 """Families that are tried for a draft before it is taken as it is."""
 _LONGEST = 0.2
-"""[m] What is longer is not handled."""
+"""Length above which a thing is not handled [m]."""
 _LIGHT = 0.4
-"""[kg] What is heavier creeps in the fingers in long tasks."""
+"""Mass above which a thing creeps in the fingers in long tasks [kg]."""
 _NO_ITEMS = frozenset({"peg", "board", "ring", "stand", "container", "bead", "ball"})
 """Classes with families of their own."""
 _FILL = 0.45
-"""Share of a room's floor that things put into it may cover."""
+"""Fraction of a cavity's floor that its contents may cover."""
 _TOWER = 3
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds by what can be done with them, by the traits that skills need."""
+    """Kinds by their uses, from the traits that skills need."""
 
     catalogue: Mapping[str, KindEntry]
 
@@ -65,7 +66,14 @@ class Vocabulary:
     @cached_property
     def containers(self) -> tuple[str, ...]:
         """Open things into which others are put from above."""
-        return self._where(lambda kind: kind.is_hollow and not kind.parts and kind.room[1] > 0.12 < kind.room[0])
+        return self._where(
+            lambda kind: (
+                kind.is_hollow
+                and not kind.parts
+                and kind.room[1] > 0.12 < kind.room[0]
+                and kind.size[2] <= kind.room[2] + HANDLE
+            )
+        )
 
     @cached_property
     def supports(self) -> tuple[str, ...]:
@@ -91,6 +99,7 @@ class GraphDraft:
     vocabulary: Vocabulary
     rng: np.random.Generator
     goals_wanted: int
+    weights: DrawingWeights = field(default_factory=DrawingWeights)
     things: list[Thing] = field(default_factory=list)
     goals: list[Goal] = field(default_factory=list)
 
@@ -100,12 +109,15 @@ class GraphDraft:
         return self.goals_wanted - len(self.goals)
 
     def kind(self, name: str) -> KindEntry:
-        """The entry of a thing's kind."""
+        """Return the catalogue entry of a thing's kind."""
         return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
 
     def choose(self, options: Sequence[str]) -> str:
-        """Draw one of some names; empty where there are none."""
-        return options[int(self.rng.integers(len(options)))] if options else ""
+        """Draw one of some names, kinds by their weights; empty where there are none."""
+        weights = np.array([self.weights.of_kind(name) for name in options])
+        if not len(options) or np.all(weights == 1.0):
+            return options[int(self.rng.integers(len(options)))] if options else ""
+        return options[int(self.rng.choice(len(options), p=weights / weights.sum()))]
 
     def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
         """Add a thing and return its name; empty where the table has no room for it."""
@@ -133,13 +145,13 @@ class GraphDraft:
 
 
 def _pack(draft: GraphDraft) -> bool:
-    """One to three things go into a container."""
+    """Draft a task that puts one to three things into a container."""
     container = draft.add(draft.choose(draft.vocabulary.containers))
     return bool(container) and _fill(draft, container)
 
 
 def _fill(draft: GraphDraft, container: str) -> bool:
-    """Put things into what is there, as many as fit side by side."""
+    """Put things into a container, as many as fit side by side."""
     room = draft.kind(container)
     space = _FILL * room.room[0] * room.room[1]
     options = [name for name in draft.vocabulary.items if not TRAITS["fits"](draft.vocabulary.catalogue[name], room)]
@@ -189,7 +201,7 @@ def _operate(draft: GraphDraft) -> bool:
 
 
 def _arrange(draft: GraphDraft) -> bool:
-    """A thing goes beside another one, on a side or any."""
+    """Draft a task that puts a thing beside another one, on a given or any side."""
     relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
     firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
     there = draft.bare((*firm, *draft.vocabulary.containers))
@@ -254,7 +266,7 @@ def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
 
 
 def _flip(draft: GraphDraft) -> bool:
-    """A block is turned upside down."""
+    """Draft a task that turns a block upside down."""
     options = draft.vocabulary.meeting("boxlike", "graspable")
     thing = draft.add(draft.choose(options)) if options else ""
     if thing:
@@ -263,7 +275,7 @@ def _flip(draft: GraphDraft) -> bool:
 
 
 def _move(draft: GraphDraft) -> bool:
-    """A thing goes to another part of the table."""
+    """Draft a task that moves a thing to another part of the table."""
     firm = [name for name in draft.vocabulary.items if draft.vocabulary.catalogue[name].tilt_margin > 0.3]
     thing = draft.add(draft.choose(firm))
     if thing:
@@ -272,7 +284,7 @@ def _move(draft: GraphDraft) -> bool:
 
 
 def _hold(draft: GraphDraft) -> bool:
-    """A thing is taken and held, at the end."""
+    """Draft a task that ends with a thing in the hand."""
     if any(goal.relation == "held" for goal in draft.goals):
         return False
     thing = draft.add(draft.choose(draft.vocabulary.items))
@@ -281,6 +293,20 @@ def _hold(draft: GraphDraft) -> bool:
     return bool(thing)
 
 
+RELATIONS = {
+    "pack": ("in",),
+    "store": ("in",),
+    "operate": ("open", "closed", "turned", "pressed"),
+    "arrange": ("beside", "left_of", "right_of", "in_front_of", "behind"),
+    "stack": ("on",),
+    "pour": ("poured_into",),
+    "insert": ("inserted",),
+    "hang": ("hung",),
+    "flip": ("inverted",),
+    "move": ("at",),
+    "hold": ("held",),
+}
+"""Relations that the goals of a family have."""
 FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
@@ -298,7 +324,14 @@ FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
 
 
 def draw_graph(
-    vocabulary: Vocabulary, *, seed: int, index: int, robot: str, scene: str, families: Sequence[str] = ()
+    vocabulary: Vocabulary,
+    *,
+    seed: int,
+    index: int,
+    robot: str,
+    scene: str,
+    families: Sequence[str] = (),
+    weights: DrawingWeights | None = None,
 ) -> GoalGraph:
     """Draw a goal graph.
 
@@ -309,17 +342,20 @@ def draw_graph(
         robot: Its name.
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
+        weights: Of kinds, relations and lengths, by what was measured.
     """
-    rng = generator(seed, "propose", index, VERSION)
-    wanted = 1 + int(rng.choice(MOST_GOALS, p=_COUNTS))
-    draft = GraphDraft(vocabulary, rng, wanted)
+    rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
+    counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]
+    wanted = 1 + int(rng.choice(MOST_GOALS, p=counts / counts.sum()))
+    draft = GraphDraft(vocabulary, rng, wanted, weights)
     names = list(families or FAMILIES)
-    weights = np.array([FAMILIES[name][0] for name in names])
+    shares = np.array([FAMILIES[name][0] * weights.of_relations(RELATIONS[name]) for name in names])
+    shares /= shares.sum()
     for _ in range(_TRIES):
         if draft.left <= 0:
             break
         things, goals = list(draft.things), list(draft.goals)
-        if not FAMILIES[names[int(rng.choice(len(names), p=weights / weights.sum()))]][1](draft):
+        if not FAMILIES[names[int(rng.choice(len(names), p=shares))]][1](draft):
             draft.things, draft.goals = things, goals
     if rng.random() < _DISTRACTOR:
         draft.add(draft.choose(vocabulary.items))

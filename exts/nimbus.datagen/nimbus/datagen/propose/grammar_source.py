@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.propose.drawing_weights import DrawingWeights
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.grammar import Vocabulary, draw_graph
 from nimbus.datagen.propose.planner import plan_task
@@ -27,13 +28,21 @@ class GrammarSource:
         robot: Its name.
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
+        weights: Of kinds, relations and lengths, by what was measured.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, *, seed: int, robot: str, scene: str, families: Sequence[str] = ()
+        self,
+        vocabulary: Vocabulary,
+        *,
+        seed: int,
+        robot: str,
+        scene: str,
+        families: Sequence[str] = (),
+        weights: DrawingWeights | None = None,
     ) -> None:
         self._vocabulary, self._seed, self._robot, self._scene = vocabulary, seed, robot, scene
-        self._families = families
+        self._families, self._weights = families, weights
 
     def draw(self, index: int) -> GoalGraph | None:
         """Draw the graph of an index."""
@@ -44,19 +53,28 @@ class GrammarSource:
             robot=self._robot,
             scene=self._scene,
             families=self._families,
+            weights=self._weights,
         )
         return graph if graph.goals else None
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Change what the findings are about: another kind where one thing is named, else one goal less.
+        """Change the subject of the findings: another kind for a single named thing, else one goal less.
 
-        A failure in physics that names nothing is tried once more at other places.
+        The kind of the named thing and that of its target are changed in turn. A failure in physics without a name is
+        retried once at other positions.
         """
         rng = generator(self._seed, "propose", index, attempt, "repair")
         graph, text = trial.graph, " ".join(trial.messages())
         named = [one for one in graph.things if one.name in text.replace("_start", "")]
-        if trial.stage != "pack" and named and (other := self._with_other_kind(graph, named[0], rng)):
-            return other
+        if named:
+            below = [
+                graph.thing(goal.target)
+                for goal in graph.goals
+                if goal.object == named[0].name and goal.relation in ("in", "on")
+            ]
+            turn = (named[0], *below)
+            if trial.stage != "pack" and (other := self._with_other_kind(graph, turn[attempt % len(turn)], rng)):
+                return other
         if trial.stage == "physics" and attempt == 0:
             return graph
         return _smaller(graph)
@@ -87,7 +105,7 @@ class GrammarSource:
 
 
 def _smaller(graph: GoalGraph) -> GoalGraph | None:
-    """The graph without a distractor, or without its last goal and what only that is about; None for one goal."""
+    """Return the graph without a distractor, or without its last goal and its things; None for a single goal."""
     if others := [one for one in graph.things if one.name not in graph.concerned]:
         return replace(graph, things=tuple(one for one in graph.things if one is not others[0]))
     if len(graph.goals) == 1:

@@ -1,8 +1,8 @@
-"""Proposals: goal graphs become task files that the doctor finds clean and that succeed in physics.
+"""Proposals: goal graphs become task files that pass the doctor and succeed in physics.
 
-Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. What was
-found goes back to the source of the graph, which may give a repaired one, for some rounds. Limits are counts, so that
-equal seeds give equal files.
+Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. Findings
+go back to the source of the graph, which may return a repaired one, for some rounds. Limits are counts, so that equal
+seeds give equal files.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.propose.catalogue import Catalogue
+from nimbus.datagen.propose.difficulty import CURRICULUM, curriculum, curriculum_text
 from nimbus.datagen.propose.goal_graph import GoalGraph
 from nimbus.datagen.propose.packing import WorkArea, find_work_area, pack
 from nimbus.datagen.propose.planner import order_goals, plan_task
@@ -51,7 +52,7 @@ class AttemptResult:
 
 @dataclass(frozen=True)
 class Trial:
-    """One graph, examined."""
+    """Result of examining one graph."""
 
     graph: GoalGraph
     stage: str
@@ -61,24 +62,26 @@ class Trial:
     text: str = ""
     """The task file."""
     steps: int = 0
+    plan: tuple[Any, ...] = ()
+    """Steps of the task file; their number is ``steps``."""
     seconds: float = field(default=0.0, compare=False)
     """[s] CPU."""
 
     def messages(self) -> list[str]:
-        """Everything that stands against it, a line each."""
+        """Problems of the graph, one line each."""
         failed = [one for one in self.attempts if not one.success]
         return [str(found) for found in self.findings] + [f"{one.phase}: {one.reason}: {one.detail}" for one in failed]
 
 
 class GraphSource(Protocol):
-    """Interface of what gives goal graphs: the grammar, or a language model."""
+    """Source of goal graphs: the grammar, or a language model."""
 
     def draw(self, index: int) -> GoalGraph | None:
-        """The graph of an index; None where there is none."""
+        """Return the graph of an index; None when there is none."""
         ...
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """A graph in place of one that was refused; None to give it up."""
+        """Return a graph in place of a refused one; None to give up."""
         ...
 
     def notes(self) -> Iterable[Mapping[str, Any]]:
@@ -142,11 +145,11 @@ class Workshop:
         return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
 
     def _examined(self, graph: GoalGraph, index: int, attempt: int) -> Trial:
-        stage, text, steps = "plan", "", 0
+        stage, text, steps, written = "plan", "", 0, ()
         try:
             graph.check()
             plan = plan_task(graph, self.catalogue, arms=len(self.catalogue.robot.arms))
-            stage, steps = "pack", len(plan.steps)
+            stage, steps, written = "pack", len(plan.steps), plan.steps
             rng = generator(self.request.seed, "propose", index, attempt, "places")
             regions = pack(graph, self.catalogue, self.area, self.stage, rng=rng)
             goals, words = order_goals(graph), self._instructions(graph)
@@ -156,12 +159,13 @@ class Workshop:
             task = parse_task(text, name=f"proposal_{index}")
             case = Case(task, load_assets(task), seed=self.request.seed)
         except InputError as error:
-            return Trial(graph, stage, (error.diagnostic,), text=text, steps=steps)
+            return Trial(graph, stage, (error.diagnostic,), text=text, steps=steps, plan=written)
         if findings := look_for(case):
-            return Trial(graph, "doctor", tuple(findings), text=text, steps=steps)
+            return Trial(graph, "doctor", tuple(findings), text=text, steps=steps, plan=written)
         attempts = self._attempt(case) if self.request.uses_physics else ()
         good = not self.request.uses_physics or sum(one.success for one in attempts) >= ENOUGH
-        return Trial(graph, "accepted" if good else "physics", attempts=attempts, text=text, steps=steps)
+        stage = "accepted" if good else "physics"
+        return Trial(graph, stage, attempts=attempts, text=text, steps=steps, plan=written)
 
     def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
         """Attempt layouts until it is decided."""
@@ -187,12 +191,12 @@ class Proposal:
 
     @property
     def accepted(self) -> Trial | None:
-        """The trial that was accepted."""
+        """Return the accepted trial, or None."""
         return self.trials[-1] if self.name else None
 
 
 def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[Proposal]:
-    """Write task files and a log of all steps into a folder, until there are as many as were asked for.
+    """Write task files, a log of all steps and a curriculum into a folder, until there are as many as were asked for.
 
     Args:
         workshop: Robot, scene and kinds.
@@ -200,6 +204,7 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
         folder: An empty folder.
     """
     request, seen, made, lines = workshop.request, set[str](), 0, list[str]()
+    done: list[Proposal] = []
 
     def write_log() -> None:
         write_atomic(folder / LOG, "".join(lines), durable=False, shared=True)
@@ -233,11 +238,14 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
                 graph = noted(source.repair(trial, index=index, attempt=attempt))
         write_log()
         if proposal.trials:
+            done.append(proposal)
+            entries = curriculum(done, workshop.catalogue)
+            write_atomic(folder / CURRICULUM, curriculum_text(entries), durable=False, shared=True)
             yield proposal
 
 
 def _line(index: int, attempt: int, stage: str, graph: GoalGraph, trial: Trial | None = None) -> str:
-    """One line of the log."""
+    """Return one line of the log."""
     entry: dict[str, Any] = {"index": index, "round": attempt, "stage": stage, "canonical": graph.canonical()}
     entry["graph"] = graph.to_plain()
     if trial is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,13 @@ from nimbus.datagen.render.raytracer.kernel_data import DeviceLight, Steps, View
 from nimbus.datagen.render.raytracer.still import Shown
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
+from nimbus.datagen.textures.color import encoded, linear
 
 _STACK_ON_CPU = 8
 """On a CPU stacking saves no time; this many views keep the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
+LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
+"""(256,) linear light of sRGB bytes"""
 
 
 class StackedRenderer:
@@ -144,6 +147,12 @@ class StackedRenderer:
         shown, axes = casts & ~geometry.flat, np.stack([across, along, self._towards])
         extents = rasterize.draw_heights(geometry, steps, position, rotation, shown, axes, draw=self.shadows)
         culling.cover_light(geometry.boxes, casts, steps, (along, across), extents, rectangles=int(flat.sum()))
+        steps.corners, steps.edges = upload(rectangles[:, :, 0], wp.vec3), upload(rectangles[:, :, 2:], wp.vec3)
+        moves = geometry.casts_shadow & [bool(body) for body in geometry.bodies]
+        if geometry.scene.is_baked and self.shadows and moves.any():
+            corners = np.stack([geometry.bounds[:, bits, (0, 1, 2)] for bits in np.ndindex(2, 2, 2)], axis=1)
+            around = corners @ turned + position[:, :, None]
+            culling.cover_near(geometry.boxes, np.tile(moves, (count, 1)), steps, around)
         return _Placed(position, rotation, rectangles, casts, extents, steps)
 
     def _render(
@@ -151,19 +160,9 @@ class StackedRenderer:
     ) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
-        view = self._view(camera, positions, transforms.quat_to_matrix(wxyz), placed)
-        made = self._made_by(camera)
-        shown = Shown(
-            positions=placed.position,
-            rotations=placed.rotation,
-            casts=placed.casts,
-            extents=placed.extents,
-            steps=placed.steps,
-            view=view,
-        )
-        images = self._renderer.render(
-            self._geometry, self._light, camera, shown, stack=self.stack, normals="normals" in made
-        )
+        made, turned = self._made_by(camera), transforms.quat_to_matrix(wxyz)
+        rgb = self._smooth_colors(camera, positions, turned, placed)
+        images = self._draw(camera, positions, turned, placed, normals="normals" in made)
         shape = (self.stack, height, width)
         instances = len(self.labels.instance_names)
         boxes = np.full((count, instances, 4), np.nan, dtype=np.float32)
@@ -173,7 +172,7 @@ class StackedRenderer:
             if "visibility" in made:
                 visibility = self._visibility(pixels, pose, matrix, camera, bodies)
         return CameraFrames(
-            rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
+            rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy() if rgb is None else rgb,
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=images.instance.numpy().reshape(shape)[:count].copy(),
             semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
@@ -183,6 +182,33 @@ class StackedRenderer:
             intrinsics=matrix,
             world_T_camera=pose,
         )
+
+    def _draw(
+        self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed, *, normals: bool
+    ) -> Any:
+        """Images of a camera on the device; the next ones overwrite them."""
+        view = self._view(camera, positions, rotation, placed)
+        shown = Shown(
+            positions=placed.position,
+            rotations=placed.rotation,
+            casts=placed.casts,
+            extents=placed.extents,
+            steps=placed.steps,
+            view=view,
+        )
+        return self._renderer.render(self._geometry, self._light, camera, shown, stack=self.stack, normals=normals)
+
+    def _smooth_colors(
+        self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed
+    ) -> NDArray[np.uint8] | None:
+        """Colors (K, H, W, 3) of a picture with more pixels, averaged as light; None where the sensor does not ask."""
+        if (samples := camera.sensor.antialiasing) == 1:
+            return None
+        fine = replace(camera, width=samples * camera.width, height=samples * camera.height)
+        images = self._draw(fine, positions, rotation, placed, normals=False)
+        shape = self.stack, camera.height, samples, camera.width, samples, 3
+        light = LIGHT_OF_BYTE[images.rgb.numpy().reshape(shape)[: len(positions)]]
+        return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 
     def _view(self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed) -> Any:
         """What the kernel needs of a camera at K steps."""
@@ -246,7 +272,7 @@ class StackedRenderer:
         """On a GPU as many views as a quarter of the free memory holds, at most 256."""
         if not self.device.is_cuda:
             return _STACK_ON_CPU
-        pixels = max(camera.width * camera.height for camera in cameras)
+        pixels = max(camera.width * camera.height * camera.sensor.antialiasing**2 for camera in cameras)
         return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
 
 

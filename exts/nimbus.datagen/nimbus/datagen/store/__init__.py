@@ -1,1 +1,1 @@
-"""Storing: one HDF5 file an episode, a ledger of every attempt, and the reader that gives both back exactly."""
+"""Storage: one HDF5 file per episode, a ledger of every attempt, and readers that return both exactly."""

@@ -1,4 +1,4 @@
-"""Jobs that run in order, in a thread behind the one that renders, or at once."""
+"""Ordered jobs, in a background thread or in the caller's."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Job = Callable[[], object]
 
 
 class Background:
-    """One thread for jobs, in order. What a job raises is raised once, by the next call here.
+    """One thread that runs jobs in order. An error of a job is raised once, by the next call.
 
     Args:
-        length: Large jobs that may wait or run; :meth:`put` waits while there are more.
+        length: Largest number of large jobs that wait or run; :meth:`put` blocks above it.
     """
 
     def __init__(self, *, length: int) -> None:
         self._length = length
-        # One thread: HDF5 has a lock of its own, more threads would only wait for it.
+        # One thread: HDF5 has a global lock, and more threads would only wait for it.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._running: deque[tuple[Future[object], bool]] = deque()
 
     def put(self, job: Job, *, large: bool = False) -> float:
-        """Queue a job, and wait until few large ones are queued.
+        """Queue a job; blocks while too many large ones are queued.
 
         Returns:
-            [s] How long it waited.
+            Time waited [s].
         """
         self._running.append((self._thread.submit(job), large))
         start = time.perf_counter()
@@ -37,20 +37,20 @@ class Background:
         return time.perf_counter() - start
 
     def wait(self) -> float:
-        """Wait for all jobs; returns how long [s]."""
+        """Wait for all jobs; returns the time waited [s]."""
         start = time.perf_counter()
         while self._running:
             self._finish_first()
         return time.perf_counter() - start
 
     def is_busy(self) -> bool:
-        """Whether a job waits or runs."""
+        """Return True while a job waits or runs."""
         while self._running and self._running[0][0].done():
             self._finish_first()
         return bool(self._running)
 
     def end_with(self, job: Job) -> None:
-        """Run a last job after an error that is on its way up, and wait; no further error is told."""
+        """Run a last job while another error propagates, and wait; further errors are suppressed."""
         wait_for([*(future for future, _ in self._running), self._thread.submit(job)])
         self._running.clear()
 
@@ -66,7 +66,7 @@ class Background:
 
 
 class AtOnce:
-    """The same without a thread: a job has run when :meth:`put` returns."""
+    """Same interface without a thread: a job has run when :meth:`put` returns."""
 
     def put(self, job: Job, *, large: bool = False) -> float:
         """Run a job."""
@@ -74,11 +74,11 @@ class AtOnce:
         return 0.0
 
     def wait(self) -> float:
-        """Nothing waits."""
+        """Return at once: no job waits."""
         return 0.0
 
     def is_busy(self) -> bool:
-        """Nothing runs."""
+        """Return False: no job runs."""
         return False
 
     def end_with(self, job: Job) -> None:
@@ -86,4 +86,4 @@ class AtOnce:
         job()
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is no thread."""

@@ -22,7 +22,12 @@ class ByteRange:
     def __str__(self) -> str:
         return f"{self.path}: {self.name or f'bytes {self.offset} to {self.offset + self.byte_count}'}"
 
-    def open(self) -> ByteRangeFile:
+    @property
+    def is_here(self) -> bool:
+        """True where the file is on this machine."""
+        return True
+
+    def open(self) -> io.RawIOBase:
         """Open for reading; ``OSError`` where there is no such file."""
         return ByteRangeFile(self)
 

@@ -1,4 +1,4 @@
-"""The commit of staged episodes: intent, link, directory, done; what dies in between is finished or undone later."""
+"""Commit protocol of staged episodes: intent, link, directory sync, done; recovery completes or undoes the rest."""
 
 from __future__ import annotations
 
@@ -30,30 +30,31 @@ ORPHANS = "orphans"
 
 @dataclass(frozen=True, kw_only=True)
 class StagedEpisode:
-    """An episode whose files are written and synced, under other names."""
+    """Episode whose files are written and synced under staging names."""
 
     attempt: Attempt
     path: Path
-    """The staged HDF5 file; videos are beside it."""
+    """Staged HDF5 file; videos are beside it."""
     lease: int = 0
     """Lease under which it was made; 0 for none."""
     learned: DatasetInfo | None = None
-    """What it tells about the dataset; None when that was known."""
+    """Description of the dataset inferred from it; None when it adds nothing."""
 
     @cached_property
     def files(self) -> dict[str, Path]:
-        """Where each file is staged, by its path in the dataset; the HDF5 file comes last."""
+        """Staged paths of its files by their final path in the dataset; the HDF5 file comes last."""
         attempt = self.attempt
         return {path: staged_video_path(self.path, attempt.episode_id, path) for path in attempt.files}
 
 
 class Committer:
-    """Gives staged episodes their names, with the ledger's word before and after.
+    """Publishes staged files with a write-ahead intent in the ledger.
 
-    A name is a second link to the staged file, which is removed last. On a disk without links the staged file is
-    renamed: the folder has one writer, so that nothing comes between the look at the name and the renaming.
+    A final name is a second link to the staged file, whose own name is removed last. On a disk without links the file
+    is renamed instead; since the folder has one writer, nothing happens between the check of the name and the renaming.
 
-    ``orphans`` are files that stood under such a name and that the ledger did not know, where they are now.
+    Attributes:
+        orphans: New paths of files that stood under a final name and that the ledger did not know.
     """
 
     def __init__(self, folder: Path, ledger: Ledger) -> None:
@@ -63,14 +64,15 @@ class Committer:
         self._has_links = can_link(folder)
 
     def commit(self, group: Sequence[StagedEpisode]) -> list[StagedEpisode]:
-        """Commit episodes together; their staged files are gone afterwards.
+        """Commit episodes together and remove their staged files.
 
         Returns:
-            Those that are stored now. The others were refused: already stored, leased to somebody else since, or their
-            staged file is not as they say.
+            The stored ones. The others were refused: they are already stored, leased to another worker since, or their
+                staged
+            file differs from its record.
 
         Raises:
-            StorageError: The disk is full: nothing of the group is stored, and staged files stay.
+            StorageError: The disk is full; nothing of the group is stored, and the staged files stay.
         """
         failpoint("before_intent")
         before: list[EpisodeState] = []
@@ -94,7 +96,7 @@ class Committer:
         return taken
 
     def place(self, group: Sequence[StagedEpisode]) -> None:
-        """From intent to done: link, sync the directory, tell the ledger."""
+        """Carry out the steps from intent to done: link, sync the directory, update the ledger."""
         with disk(self._folder / "episodes"):
             for staged in group:
                 for path, source in staged.files.items():
@@ -108,14 +110,14 @@ class Committer:
         failpoint("after_done")
 
     def clear(self, group: Sequence[StagedEpisode]) -> None:
-        """Remove staged files; one that cannot be removed is cleared when the dataset is next opened."""
+        """Remove staged files; one that cannot be removed now is removed when the dataset is next opened."""
         for path in (path for staged in group for path in staged.files.values()):
             with suppress(OSError):
                 remove_file(path)
             failpoint("after_unlink")
 
     def _link(self, staged: StagedEpisode, source: Path, path: str) -> None:
-        """Give a file its name, over no other; one of the same content that is there already will do."""
+        """Link a file to its final name without overwriting; an existing file of the same content is accepted."""
         try:
             self._name(source, f"{self._folder}/{path}")
         except FileExistsError:
@@ -127,10 +129,10 @@ class Committer:
             self._name(source, final)
 
     def _name(self, source: Path, final: Path | str) -> None:
-        """Give a staged file its name.
+        """Give a staged file its final name.
 
         Raises:
-            FileExistsError: Something has it.
+            FileExistsError: Another file has the name.
         """
         if self._has_links:
             link_file(source, final)
@@ -161,12 +163,12 @@ class Committer:
 
 
 def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
-    """Whether a file is the one that an attempt wrote.
+    """Return True if a file is the one that an attempt wrote.
 
     Args:
         found: The file.
         attempt: The attempt.
-        path: Which of its files, by its path in the dataset.
+        path: Path of the file in the dataset.
     """
     video = next((video for video in attempt.videos if video.path == path), None)
     if video is not None:

@@ -1,4 +1,4 @@
-"""A dataset that this process writes into: its folder, its ledger, its one writer."""
+"""Dataset opened for writing: its folder, its ledger, and the lock of its single writer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.own_files import make_subfolder
@@ -32,24 +33,28 @@ from nimbus.datagen.store.info import (
     merge,
     read_info,
 )
-from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
+from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
 _INFO_PERIOD = 5.0
-"""[s] between two writings of ``dataset.json``, which follows the ledger."""
+"""Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
 _LATE = 10.0
-"""[s] by which commits may follow each other in another order than that in which the attempts ended."""
+"""Largest difference between the order of commits and the order in which attempts ended [s]."""
 
 
 class Dataset:
-    """A dataset that this process writes into; see :meth:`create_or_open`.
+    """Dataset that this process writes; see :meth:`create_or_open`.
 
-    ``orphans`` are the files that the ledger did not know, where they are now; ``outdated`` the files of stored
-    episodes that were missing or changed when the folder was opened: the ledger forgot them, to be made again;
-    ``recovered`` what became of the last run's unfinished commits. ``stale`` counts episodes that came too late.
+    Attributes:
+        orphans: New paths of files that the ledger did not know.
+        outdated: Files of stored episodes that were missing or changed when the folder was opened; the ledger forgot
+            these episodes, and they are made again.
+        recovered: Result of the recovery of the last run's unfinished commits.
+        stale: Number of episodes refused because their lease was outdated.
     """
 
     def __init__(self, folder: Path, info: DatasetInfo, lock: FolderLock, *, task: str = "") -> None:
@@ -84,22 +89,25 @@ class Dataset:
         inputs: Mapping[str, str] | None = None,
         collection: str = "",
         credits: Mapping[str, AssetCredit] | None = None,
+        meaning: TaskMeaning | None = None,
     ) -> Dataset:
-        """Make a dataset in a new or empty folder, or go on with one that was made from the same.
+        """Create a dataset in a new or empty folder, or reopen one of the same origin.
 
         Args:
             folder: Its folder.
             task: Name of the task.
             task_hash: Content hash of the task.
-            seed: The run's seed.
+            seed: Seed of the run.
             robot: Name of the robot.
-            inputs: What else decides the content.
-            collection: Name of the folder of tasks that the task comes from: the dataset then has several.
-            credits: Of imported objects that its episodes may show.
+            inputs: Further inputs that decide the content.
+            collection: Name of the task folder that the task belongs to; the dataset then has several tasks.
+            credits: Sources of imported objects that its episodes may show.
+            meaning: Meaning of the task, for yields.
 
         Raises:
-            InputError: The folder is a file, cannot be written, holds something else, was made from something else, or
-                another run writes into it.
+            InputError: The folder is a file, cannot be written, holds other files or a dataset of another origin, or is
+                in
+                use by another run.
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
@@ -113,6 +121,7 @@ class Dataset:
                 field_schema=FIELD_SCHEMA,
                 robot=robot,
                 credits=dict(credits or {}),
+                meanings={task: meaning} if meaning else {},
             )
             if (folder / INFO_NAME).exists():
                 info = read_info(folder)
@@ -133,20 +142,20 @@ class Dataset:
 
     @property
     def orphans(self) -> tuple[Path, ...]:
-        """Files that the ledger did not know, where they are now."""
+        """New paths of files that the ledger did not know."""
         return tuple(self._publisher.orphans)
 
     def lease(self, index: int, variants: Sequence[int] = (0,), *, lease: int | None = None, owner: str = "") -> int:
-        """Note that variants of an episode were handed out; durable with the next batch.
+        """Record a lease on variants of an episode; durable with the next batch.
 
         Args:
-            index: Its index in the run.
-            variants: Those that are to be made.
-            lease: Number of this lease; the next one when not given.
-            owner: Worker that has it.
+            index: Index of the episode in the run.
+            variants: Variants to be made.
+            lease: Number of this lease; the next number when None.
+            owner: Worker that holds it.
 
         Returns:
-            The number: from now on, only what was made under it is taken.
+            Number of the lease; results of earlier leases are refused from now on.
         """
         with self._turn:
             known = {variant: self.ledger.episode(index, variant) for variant in variants}
@@ -160,7 +169,7 @@ class Dataset:
             return number
 
     def lease_of(self, index: int, variant: int = 0) -> int:
-        """Number of the lease under which an episode is being made; 0 for none."""
+        """Return the number of the lease under which an episode is being made; 0 for none."""
         known = self.ledger.episode(index, variant)
         return known.lease if known and known.state is EpisodeStatus.LEASED else 0
 
@@ -168,10 +177,10 @@ class Dataset:
         """Store episodes whose files are staged and synced, all of them or none.
 
         Returns:
-            Those that are stored. The others, counted in ``stale``, are stored already or leased to somebody else.
+            The stored attempts. The others, counted in ``stale``, are already stored or leased to another worker.
 
         Raises:
-            StorageError: The disk is full; the staged files stay, and the same call may be tried again.
+            StorageError: The disk is full; the staged files stay, and the call may be repeated.
         """
         with self._turn:
             taken = self._publisher.commit(staged)
@@ -190,10 +199,10 @@ class Dataset:
             return [item.attempt for item in taken]
 
     def record(self, attempts: Sequence[Attempt]) -> None:
-        """Enter failed attempts; an episode whose last one failed is rejected.
+        """Record failed attempts; an episode whose last attempt failed is rejected.
 
         Raises:
-            StorageError: The disk is full; none of them is entered.
+            StorageError: The disk is full; none of them is recorded.
         """
         if stored := [attempt.episode_id for attempt in attempts if attempt.path]:
             raise ValueError(f"{stored[0]} has a file: commit it")
@@ -204,12 +213,12 @@ class Dataset:
                     self._settle(self.ledger.state_of(attempt, EpisodeStatus.REJECTED, detail=attempt.reason))
 
     def quarantine(self, index: int, variants: Sequence[int] = (0,), *, evidence: Mapping[str, Any]) -> None:
-        """Hand variants of an episode out no more, unless they are stored.
+        """Exclude variants of an episode from further leases, unless they are stored.
 
         Args:
-            index: Its index in the run.
-            variants: Which.
-            evidence: Why; plain JSON values.
+            index: Index of the episode in the run.
+            variants: Variants to exclude.
+            evidence: Reason; plain JSON values.
 
         Raises:
             StorageError: The disk is full.
@@ -220,15 +229,15 @@ class Dataset:
                 self._settle(EpisodeState(task=self.ledger.task, idx=index, variant=variant, **values))
 
     def fault(self, *faults: Fault) -> None:
-        """Note faults; durable with the next batch or :meth:`flush`."""
+        """Record faults; durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*faults)
 
     def spans(self, spans: Iterable[TimeSpan]) -> None:
-        """Note what workers did; durable with the next batch or :meth:`flush`."""
+        """Record time spans of workers; durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*spans)
 
     def flush(self) -> None:
-        """Write what waits: deferred rows, and ``dataset.json`` when it has been behind for a while.
+        """Write deferred rows, and ``dataset.json`` if it is outdated for long enough.
 
         Raises:
             StorageError: The disk is full.
@@ -238,9 +247,9 @@ class Dataset:
             self._write_info(when_due=True)
 
     def close(self) -> None:
-        """Write what waits, close the ledger and let others write."""
+        """Write deferred rows, close the ledger and release the lock."""
         if self._lock:
-            with suppress(StorageError):  # a full disk was told where it hurt; the next opening catches up
+            with suppress(StorageError):  # already reported at the write that failed; the next opening catches up
                 self.ledger.flush()
             with suppress(StorageError):
                 self._write_info()
@@ -268,7 +277,7 @@ class Dataset:
             self._written = self.info
 
     def _recover(self) -> None:
-        """Settle what an interrupted run left; files without a ledger row are put aside, rows without a file go."""
+        """Recover from an interrupted run; files without a ledger row are moved aside, rows without a file removed."""
         stored = self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
@@ -286,13 +295,13 @@ class Dataset:
         self._recount(stored)
 
     def _forget_outdated(self) -> list[Attempt]:
-        """Let the ledger forget stored episodes whose files are gone or changed; the others."""
+        """Remove stored episodes whose files are missing or changed from the ledger; returns the remaining ones."""
         found = self.ledger.stored()
-        # Of the two, the ledger is written first: it is never behind.
+        # The ledger is written before dataset.json, so it is never behind.
         if len(found) < self.info.episode_count:
             what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
-        there = [attempt for attempt in found if attempt.is_in(self.folder)]
+        there = [attempt for attempt in found if has_files(self.folder, attempt)]
         if len(there) < len(found):
             kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
@@ -302,7 +311,7 @@ class Dataset:
         return there
 
     def _recount(self, stored: list[Attempt]) -> None:
-        """Follow the ledger: a run that was killed may have left ``dataset.json`` some episodes behind."""
+        """Update ``dataset.json`` from the ledger: a killed run may have left it some episodes behind."""
         info = self.info
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
         for attempt in _latest(stored, behind):
@@ -318,12 +327,12 @@ class Dataset:
 
 
 def _first_outdated(folder: Path, attempt: Attempt) -> Path:
-    """The file of an episode that is gone or changed."""
-    return next(folder / path for path, size in attempt.files.items() if not has_size(folder / path, size))
+    """Return the first file of an episode that is missing or changed."""
+    return next(folder / path for path, size in attempt.files.items() if not is_stored(folder / path, size))
 
 
 def _latest(stored: list[Attempt], count: int) -> list[Attempt]:
-    """The last ``count`` attempts that were committed, and what else may have been among them."""
+    """Return the last ``count`` committed attempts, and those too close in time to be distinguished from them."""
     if count <= 0:
         return []
     ordered = sorted(stored, key=lambda attempt: -attempt.ended)

@@ -1,4 +1,4 @@
-"""One dataset, one origin: a folder that holds something else is refused."""
+"""Origin checks: a dataset has one origin, and other folders are refused."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from nimbus.datagen.version import was_source_hash
 
 
 def check_folder(folder: Path, *, task: str, task_hash: str, seed: int, collection: str = "") -> None:
-    """Refuse early, and without making anything, what :meth:`Dataset.create_or_open` would refuse.
+    """Refuse early, and without creating anything, a folder that :meth:`Dataset.create_or_open` would refuse.
 
     Raises:
-        InputError: The folder is a file, cannot be written, holds something else, or was made from something else.
+        InputError: The folder is a file, cannot be written, or holds other files or a dataset of another origin.
     """
     folder = folder.absolute()
     check_writable(folder)
@@ -32,7 +32,7 @@ def check_folder(folder: Path, *, task: str, task_hash: str, seed: int, collecti
 def refuse_other_task(
     folder: Path, found: DatasetInfo, *, task: str, task_hash: str, seed: int, collection: str = ""
 ) -> None:
-    """Refuse a dataset of another task, folder of tasks or seed, or one without its ledger."""
+    """Refuse a dataset of another task, task folder or seed, or one without its ledger."""
     if bool(found.tasks) != bool(collection) or found.task != (collection or task):
         holds = "the tasks of" if found.tasks else "task"
         raise InputError(f"holds a dataset of {holds} '{found.task}'", where=str(folder), instead=OTHER_OUT)
@@ -51,7 +51,7 @@ def refuse_other_task(
 
 
 def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
-    """Refuse a dataset whose content something else decided."""
+    """Refuse a dataset with other inputs that decide its content."""
     inputs = found.inputs_of(wanted.task)
     refuse_source_hashes(
         inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
@@ -65,11 +65,11 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
 
 
 _WHERE_ABSENT = {"images": "lossless"}
-"""Inputs that a dataset holds only where they are not the usual ones."""
+"""Values of inputs that are left out of a dataset when they are the default."""
 
 
 def find_difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """Return the first input that is not the same, with both values, as in ``mujoco (3.1, now 3.2)``; empty if none."""
+    """Return the first differing input with both values, as in ``mujoco (3.1, now 3.2)``; empty if none differs."""
     for name in sorted({*found, *wanted}):
         then, now = (inputs.get(name) or _WHERE_ABSENT.get(name, "none") for inputs in (found, wanted))
         if then != now:
@@ -80,14 +80,14 @@ def find_difference(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
 def refuse_source_hashes(
     found: Mapping[str, str], wanted: Mapping[str, str], *, where: str, instead: str, made_by: str = ""
 ) -> None:
-    """Refuse a dataset made before components and generators had version numbers: nothing tells whether they changed.
+    """Refuse a dataset made before components and generators had version numbers, because changes cannot be detected.
 
     Args:
-        found: Identities that the dataset holds, by name.
-        wanted: Those of now.
+        found: Identities in the dataset, by name.
+        wanted: Current identities.
         where: The dataset or the episode.
-        instead: The remedy.
-        made_by: Version of Nimbus that made it, where ``found`` does not hold it.
+        instead: The fix.
+        made_by: Version of Nimbus that made it, where ``found`` lacks it.
 
     Raises:
         InputError: An identity in ``found`` is a hash of source text.
@@ -99,12 +99,12 @@ def refuse_source_hashes(
 
 
 def _shorten(content: str) -> str:
-    """Return the beginning of a hash, or another text as a whole."""
+    """Return the beginning of a hash, or another text whole."""
     return content[:16] if re.fullmatch("[0-9a-f]{32,}", content) else content
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that is not empty and no dataset."""
+    """Refuse a folder that is neither empty nor a dataset."""
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"

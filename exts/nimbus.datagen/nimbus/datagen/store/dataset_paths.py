@@ -1,4 +1,4 @@
-"""Paths that a dataset's own files name, kept inside the dataset."""
+"""Resolution of paths named in a dataset's own files, confined to the dataset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
 class DatasetPaths:
-    """Paths in a folder, each checked.
+    """Paths in a folder, each checked to stay inside.
 
     Args:
         root: The folder.
@@ -23,16 +23,16 @@ class DatasetPaths:
         self.root = root
         self._real = os.path.realpath(root)
         self._folders: dict[str, str] = {}
-        """Where folders really are, by the name in the root: files have neighbours."""
+        """Resolved folders by their name under the root, cached because files share them."""
 
     def path(self, name: str) -> Path:
-        """The path of a file.
+        """Resolve the path of a file.
 
         Args:
-            name: Relative to the root, with slashes.
+            name: Path relative to the root, with slashes.
 
         Raises:
-            InputError: It leads out of the folder, by itself or through a symbolic link.
+            InputError: It leads out of the folder, directly or through a symbolic link.
         """
         folder, _, last = name.rpartition("/")
         try:
@@ -41,7 +41,9 @@ class DatasetPaths:
             path = os.path.join(self._folders[folder], last)
             real = os.path.realpath(path) if last in ("", ".", "..") or os.path.islink(path) else path
         except (OSError, ValueError) as error:
-            raise InputError(f"'{name}' is no path: {error}", where=str(self.root)) from None
+            raise InputError(
+                f"'{name}' is not a valid path: {error}", where=str(self.root), instead="name a file inside this folder"
+            ) from None
         if real != self._real and not real.startswith(self._real.rstrip(os.sep) + os.sep):
             what = f"'{name}' leads out of the dataset"
             raise InputError(what, where=str(self.root), instead="put a copy of the file in its place")
@@ -49,7 +51,7 @@ class DatasetPaths:
 
 
 def resolve_inside(root: Path, name: str) -> Path:
-    """The path of a file in a folder; see :class:`DatasetPaths`.
+    """Resolve the path of a file in a folder; see :class:`DatasetPaths`.
 
     Raises:
         InputError: It leads out of the folder.
@@ -61,12 +63,12 @@ def _as_text(name: str, root: Path) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise InputError(f"a file name that is no UTF-8: {name!a}", where=str(root), instead="rename it") from None
+        raise InputError(f"file name {name!a} is not UTF-8", where=str(root), instead="rename it") from None
     return name
 
 
 def fill_template(template: str, **values: int | str) -> str:
-    """A path template such as ``chunk-{chunk_index:03d}`` with its fields filled in; other braces stay as they are."""
+    """Fill in the fields of a path template such as ``chunk-{chunk_index:03d}``; other braces stay."""
 
     def value(match: re.Match[str]) -> str:
         found = values.get(match[1], match[0])
@@ -76,10 +78,10 @@ def fill_template(template: str, **values: int | str) -> str:
 
 
 def files_under(root: Path) -> Iterator[str]:
-    """Every file in a folder, relative to it with slashes, sorted; hidden folders are left out.
+    """Yield every file in a folder, relative to it with slashes, sorted; hidden folders are skipped.
 
     Raises:
-        InputError: A symbolic link leads out of it.
+        InputError: A symbolic link leads out of the folder.
     """
     inside, top = DatasetPaths(root), len(str(root)) + 1
     for place, folders, names in os.walk(root):

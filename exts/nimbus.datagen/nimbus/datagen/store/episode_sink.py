@@ -1,4 +1,4 @@
-"""What a writer asks of where it stores: a dataset in this process, or what speaks to one in another."""
+"""Interface between writers and the dataset, which may be in another process."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 
 class EpisodeSink(Protocol):
-    """Takes staged episodes and failed attempts. All of it may be called from two threads."""
+    """Destination of a writer: accepts staged episodes and failed attempts, from two threads."""
 
     @property
     def stage(self) -> Path:
-        """Folder for files that are being written, on the same file system as the dataset."""
+        """Folder for files in progress, on the file system of the dataset."""
         ...
 
     @property
     def info(self) -> DatasetInfo:
-        """What is known of the dataset; a writer tells only what is new to it."""
+        """Current description of the dataset; writers report only additions to it."""
         ...
 
     def lease_of(self, index: int, variant: int = 0) -> int:
-        """Number of the lease under which an episode is being made; 0 for none."""
+        """Return the number of the lease under which an episode is being made; 0 for none."""
         ...
 
     def record(self, attempts: Sequence[Attempt]) -> None:
-        """Enter failed attempts."""
+        """Record failed attempts."""
         ...
 
     def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
-        """Take episodes whose files are staged and synced; returns those that are taken, not refused as stale."""
+        """Commit episodes whose files are staged and synced; returns those accepted, not refused as stale."""
         ...
 
 
 def shelf_of(context: RunContext) -> EpisodeSink:
-    """Destination of a run's writer.
+    """Return the destination of a run's writer.
 
     Raises:
         TypeError: The run has none.

@@ -1,4 +1,4 @@
-"""Places where a test lets this process die: ``NIMBUS_FAILPOINT=name[:count]`` kills it when it gets there."""
+"""Failpoints for crash tests: ``NIMBUS_FAILPOINT=name[:count]`` kills the process at that point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _passes_left = int(_count or 1)
 
 
 def failpoint(name: str) -> None:
-    """Die here by SIGKILL, at the chosen pass of the chosen place; anywhere else do nothing."""
+    """Kill this process with SIGKILL at the chosen pass of the chosen point; do nothing otherwise."""
     global _passes_left
     if name != _name:
         return

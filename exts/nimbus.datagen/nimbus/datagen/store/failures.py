@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nimbus.datagen.episode.layout import Layout
@@ -18,6 +18,8 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.remote.object_store import MissingObjectError
+from nimbus.datagen.store.remote.working_copy import local
 
 FOLDER = "failures"
 
@@ -83,18 +85,20 @@ def clear_failures(folder: Path, ledger: Ledger) -> None:
     if (folder / FOLDER).is_dir():
         check_own(folder / FOLDER)
         with disk(folder):
-            for path in _strays(folder, ledger.attempts()):
+            for path in _strays(folder, ledger.walk_attempts()):
                 remove_tree(path)
 
 
-def _strays(folder: Path, attempts: list[Attempt]) -> list[Path]:
+def _strays(folder: Path, attempts: Iterable[Attempt]) -> list[Path]:
     """What a run left that was killed between file and row."""
     known = {attempt.failure.path for attempt in attempts if attempt.failure}
-    return [path for path in sorted((folder / FOLDER).glob("*")) if f"{FOLDER}/{path.name}" not in known]
+    here = sorted((folder / FOLDER).glob("*"))
+    return [path for path in here if f"{FOLDER}/{path.name}" not in known]
 
 
-def check_failures(folder: Path, attempts: list[Attempt]) -> Iterator[str]:
+def check_failures(folder: Path, attempts: Iterable[Attempt]) -> Iterator[str]:
     """What is wrong with kept failures, one line each."""
+    attempts = [attempt for attempt in attempts if attempt.failure]
     if (folder / FOLDER).is_symlink():
         yield f"{FOLDER}: this is a link, and no folder of the dataset; the next run refuses it"
         return
@@ -106,6 +110,11 @@ def check_failures(folder: Path, attempts: list[Attempt]) -> Iterator[str]:
 
 
 def _problems(path: Path, attempt: Attempt, kept: KeptFailure) -> Iterator[str]:
+    try:
+        path = local(path)
+    except MissingObjectError:
+        yield "missing"
+        return
     if not path.is_file():
         yield "missing"
         return

@@ -1,4 +1,4 @@
-"""A folder with one writer."""
+"""Folders with a single writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER_OUT = "choose another --out"
 
 
 def quarantine_file(path: Path, folder: Path) -> Path:
-    """Move a file into a folder, over no other one."""
+    """Move a file into a folder without overwriting."""
     make_subfolder(folder)
     names = (folder / f"{path.stem}{mark}{path.suffix}" for mark in ("", *(f"-{count}" for count in range(1, 10**6))))
     target = next(name for name in names if not os.path.lexists(name))
@@ -25,7 +25,7 @@ def quarantine_file(path: Path, folder: Path) -> Path:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that :func:`open_folder` would refuse, as far as that shows without making anything.
+    """Refuse a folder that :func:`open_folder` would refuse, as far as visible without creating anything.
 
     Raises:
         InputError: It is a file, or cannot be written.
@@ -44,16 +44,17 @@ def check_writable(folder: Path) -> None:
 
 
 def open_folder(folder: Path) -> FolderLock:
-    """Make a folder and lock it; only its one writer then tries whether it can be written.
+    """Create and lock a folder, then check that it can be written.
 
     Args:
         folder: The folder.
 
     Returns:
-        The lock, held until it is released.
+        The lock, held until released.
 
     Raises:
-        InputError: It is a file, cannot be written, its disk cannot hold a dataset, or another run writes into it.
+        InputError: It is a file, cannot be written, is on a disk that cannot hold a dataset, or is in use by another
+            run.
     """
     check_writable(folder)
     try:
@@ -71,10 +72,10 @@ def open_folder(folder: Path) -> FolderLock:
 
 
 def check_disk(folder: Path) -> None:
-    """Refuse a disk that lacks what nothing can stand for: locks of parts of files, which the ledger needs.
+    """Refuse a disk without byte-range locks, which the ledger needs.
 
     Raises:
-        InputError: It has none.
+        InputError: The disk has none.
     """
     if sys.platform == "win32":
         return
@@ -92,7 +93,7 @@ def check_disk(folder: Path) -> None:
 
 
 def can_link(folder: Path) -> bool:
-    """Try whether a disk can give a file a second name: FAT and some network mounts cannot."""
+    """Return True if the disk supports hard links; FAT and some network mounts do not."""
     try:
         with tempfile.NamedTemporaryFile(prefix=".probe.", suffix=".tmp", dir=folder) as probe:
             link_file(probe.name, second := f"{probe.name}.link")

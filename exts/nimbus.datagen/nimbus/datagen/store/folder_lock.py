@@ -1,7 +1,7 @@
-"""The lock of a folder with one writer: the kernel's, or a file where the disk has none (some network mounts).
+"""Lock of a folder with one writer: the kernel's lock, or a lock file on disks without it (some network mounts).
 
-The kernel's lock ends with its holder. The file names its holder, by machine, process and the time when that began, so
-that the next one knows whether it lives; that of another machine cannot be asked.
+The kernel releases its lock with the process. A lock file names its holder by machine, process id and start time, so
+that a dead holder on the same machine is detected; one on another machine cannot be checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nimbus.datagen.files.own_files import move, remove_file, write_new
 
 LOCK_NAME = ".nimbus.lock"
 WITHOUT = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
-"""Errors of a disk that has no such thing, as opposed to one that refuses it now."""
+"""Errors of a disk without such locks, as opposed to a lock that is taken."""
 _BYTES = 4096
 _WAIT = "wait for it, or choose another --out"
 
@@ -31,10 +31,10 @@ class Holder:
     """The process that holds a lock."""
 
     machine: str
-    """Changes with every start of a machine."""
+    """Boot id of the machine, which changes with every boot."""
     pid: int
     began: str
-    """Start of the process, in the kernel's own unit: numbers of processes are used again."""
+    """Start time of the process in kernel ticks, because process ids are reused."""
 
     @classmethod
     def this_process(cls) -> Holder:
@@ -43,23 +43,23 @@ class Holder:
 
     @property
     def is_alive(self) -> bool:
-        """It runs on this machine; False also where it may run on another one."""
+        """Return True if it runs on this machine; False also for a process on another machine."""
         return self.machine == _machine() and _began(self.pid) == self.began
 
 
 class FolderLock:
-    """A lock that is held; :meth:`release` gives it back.
+    """A lock that is held until :meth:`release`.
 
     Args:
-        descriptor: Of the folder; it holds the kernel's lock where there is one.
-        file: Stands for the lock where the disk has none.
+        descriptor: Descriptor of the folder, which carries the kernel's lock where available.
+        file: Lock file on a disk without kernel locks.
     """
 
     def __init__(self, descriptor: int, file: Path | None = None) -> None:
         self._descriptor, self._file = descriptor, file
 
     def release(self) -> None:
-        """Let others write; a second time does nothing."""
+        """Release the lock; repeated calls do nothing."""
         if self._file:
             with suppress(OSError):
                 remove_file(self._file)
@@ -73,7 +73,7 @@ def lock_folder(folder: Path) -> FolderLock:
     """Lock a folder for this process.
 
     Raises:
-        InputError: Another process has the lock, or had it on a machine that cannot be asked.
+        InputError: Another process holds the lock, or held it on a machine that cannot be checked.
         OSError: The folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -87,7 +87,7 @@ def lock_folder(folder: Path) -> FolderLock:
 
 
 def is_locked(folder: Path) -> bool:
-    """Check whether another process has the lock of a folder; take it for no longer than a moment."""
+    """Return True if another process holds the lock of a folder; takes the lock for a moment."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -117,7 +117,7 @@ def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
 
 
 def _lock_file(folder: Path) -> Path:
-    """Make the file that stands for the lock; that of a process that died is put aside first."""
+    """Create the lock file, after removing that of a dead process."""
     path = folder / LOCK_NAME
     if (holder := _holder(path)) is not None:
         if holder.machine != _machine():
@@ -134,7 +134,7 @@ def _lock_file(folder: Path) -> Path:
 
 
 def _put_aside(path: Path, dead: Holder) -> None:
-    """Remove the file of a dead process, and not that of one that was faster to do so."""
+    """Remove the lock file of a dead process, but not one created by a concurrent process since."""
     aside = path.with_name(f"{LOCK_NAME}.{secrets.token_hex(8)}")
     with suppress(FileNotFoundError):
         move(path, aside)
@@ -145,10 +145,10 @@ def _put_aside(path: Path, dead: Holder) -> None:
 
 
 def _holder(path: Path) -> Holder | None:
-    """Read the process that has the lock; None where none has.
+    """Read the holder from a lock file; None without a file.
 
     Raises:
-        InputError: The file is not a lock's, or is being written.
+        InputError: The file is not a lock file, or is being written.
     """
     if not os.path.lexists(path):
         return None
@@ -156,7 +156,7 @@ def _holder(path: Path) -> Holder | None:
         return from_json(Holder, read_text(path, limit=_BYTES, follow=False))
     except ValueError:
         instead = "delete this file when no run writes into this folder"
-        raise InputError("no lock of Nimbus", where=str(path), instead=instead) from None
+        raise InputError("not a lock file of Nimbus", where=str(path), instead=instead) from None
 
 
 def _machine() -> str:
@@ -169,7 +169,7 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str:
-    """Start of a process; empty where there is none."""
+    """Return the start time of a process; empty when there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a dataset is: ``dataset.json``."""
+"""Description of a dataset: ``dataset.json``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
@@ -21,50 +22,53 @@ RESTORE = "restore this file from a copy"
 
 @dataclass(frozen=True, kw_only=True)
 class TaskEntry:
-    """One task of a dataset of several."""
+    """One task of a dataset of several tasks."""
 
     task_hash: str
     """Content hash of the task."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """Inputs that differ from the dataset's; empty text where the task has none of that name."""
+    """Inputs that differ from the dataset's; an empty text where the task has none of that name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """What ``dataset.json`` says."""
+    """Content of ``dataset.json``."""
 
     format_version: int = FORMAT_VERSION
     task: str
-    """Name of its task, or of the folder that its tasks come from."""
+    """Name of its task, or of the folder of its tasks."""
     task_hash: str
-    """Content hash of its task; empty where it has several."""
+    """Content hash of its task; empty where it has several tasks."""
     tasks: dict[str, TaskEntry] = field(default_factory=dict)
-    """Tasks by name, where it was made from a folder of them; empty where it has one."""
+    """Tasks by name, in a dataset of several; empty in a dataset of one."""
     seed: int
     inputs: dict[str, str] = field(default_factory=dict)
-    """What else decides the content: assets, code, settings and versions by name, see ``content.content_inputs``."""
+    """Further inputs that decide the content: assets, code, settings and versions by name, see
+    ``fingerprint_inputs``."""
     field_schema: int = 1
-    """Newest set of fields that its episodes hold, see ``schema.FIELD_SCHEMA``; not in files of up to Nimbus 0.1.0."""
+    """Newest field schema of its episodes, see ``schema.FIELD_SCHEMA``; absent in files up to Nimbus 0.1.0."""
     robot: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
+    meanings: dict[str, TaskMeaning] = field(default_factory=dict)
+    """Meanings of its tasks by name; not in files of up to Nimbus 0.1.0."""
     rate: Rate = 0.0
-    """[Hz]; 0 until an episode is stored, like the rest below."""
+    """Steps per second [Hz]; like the fields below, empty or 0 until an episode is stored."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)
-    """Width and height by camera."""
+    """Width and height by camera [px]."""
     joint_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     instance_names: tuple[str, ...] = ()
     """Every instance name that occurs in an episode."""
     semantic_names: tuple[str, ...] = ()
     features: dict[str, Feature] = field(default_factory=dict)
-    """By path in the file."""
+    """Descriptions of datasets by path in the file."""
     episode_count: Count = 0
     step_count: Count = 0
     byte_count: Count = 0
 
     def inputs_of(self, task: str) -> dict[str, str]:
-        """Everything else that decides the content of a task's episodes, by name."""
+        """Return the further inputs that decide the content of a task's episodes, by name."""
         own = self.inputs | self.tasks[task].inputs if task in self.tasks else self.inputs
         return {name: value for name, value in own.items() if value}
 
@@ -106,12 +110,19 @@ def read_single_task_info(folder: Path) -> DatasetInfo:
 
 
 def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
-    """Describe the part of a dataset of several tasks that is of one."""
-    return replace(info, task=task, task_hash=info.tasks[task].task_hash, inputs=info.inputs_of(task), tasks={})
+    """Describe the part of a dataset of several tasks that belongs to one."""
+    return replace(
+        info,
+        task=task,
+        task_hash=info.tasks[task].task_hash,
+        inputs=info.inputs_of(task),
+        tasks={},
+        meanings={name: one for name, one in info.meanings.items() if name == task},
+    )
 
 
 def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
-    """What is known of a dataset after one more episode; counts stay."""
+    """Merge the description of one more episode into a dataset's; counts stay."""
     return replace(
         info,
         rate=learned.rate,
@@ -125,7 +136,7 @@ def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
 
 
 def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
-    """Describe a dataset of several tasks with one more.
+    """Add a task to the description of a dataset of several tasks.
 
     Args:
         info: The dataset.
@@ -134,18 +145,23 @@ def add_task(info: DatasetInfo, own: DatasetInfo) -> DatasetInfo:
     names = sorted({*info.inputs, *own.inputs})
     inputs = {name: value for name in names if (value := own.inputs.get(name, "")) != info.inputs.get(name, "")}
     entry = TaskEntry(task_hash=own.task_hash, inputs=inputs)
-    return replace(info, tasks={**info.tasks, own.task: entry}, credits=info.credits | own.credits)
+    return replace(
+        info,
+        tasks={**info.tasks, own.task: entry},
+        credits=info.credits | own.credits,
+        meanings=info.meanings | own.meanings,
+    )
 
 
 def info_text(info: DatasetInfo) -> str:
-    """The text of ``dataset.json``."""
+    """Return the text of ``dataset.json``."""
     return to_json(info, indent=2) + "\n"
 
 
 def infer_dataset_info(
     info: DatasetInfo, layout: Layout, trajectory: Trajectory, labels: Labels | None, features: dict[str, Feature]
 ) -> DatasetInfo:
-    """The description of a dataset that holds this episode and no other."""
+    """Return the description of a dataset with this episode only."""
     return replace(
         info,
         rate=trajectory.rate,
@@ -159,10 +175,10 @@ def infer_dataset_info(
 
 
 def infer_dataset_info_from_file(info: DatasetInfo, path: Path) -> DatasetInfo:
-    """The same, read back from a stored episode.
+    """Return the description of a dataset with one stored episode only.
 
     Raises:
-        InputError: There is no readable episode in the file.
+        InputError: The file holds no readable episode.
     """
     with EpisodeFile(path) as episode:
         fields = ((name, field_of(name)) for name in episode.paths())

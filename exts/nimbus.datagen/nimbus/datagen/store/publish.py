@@ -1,4 +1,4 @@
-"""Errors of the disk in one line, and text files that are replaced at once."""
+"""One-line errors of the disk, and atomic replacement of text files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from nimbus.datagen.files.atomic import write_atomic
 
 
 def storage_error(error: OSError, path: Path) -> StorageError:
-    """The one line for a disk that is full or went away."""
+    """Return the one-line error for a full or missing disk."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     is_closed = error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
     mend = "make it writable" if is_closed else "make room or choose another --out"
-    instead = f"{mend}, then run the same command again: what is stored stays"
+    instead = f"{mend}, then run the same command again; stored episodes are kept"
     return StorageError(f"cannot write: {reason}", where=str(path), instead=instead)
 
 
 @contextmanager
 def disk(path: Path) -> Iterator[None]:
-    """Turn a disk's errors into one line; a name that is taken stays the bug that it is."""
+    """Turn errors of the disk into a :class:`StorageError`; an existing file name stays an internal error."""
     try:
         yield
     except FileExistsError:
@@ -33,10 +33,10 @@ def disk(path: Path) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a small text file at once; a reader sees the old or the new one.
+    """Replace a small text file atomically; a reader sees the old or the new text.
 
     Raises:
-        StorageError: The disk is full; the old file stays, and nothing new.
+        StorageError: The disk is full; the old file stays.
     """
     with disk(path):
         write_atomic(path, text, durable=durable, shared=False)

@@ -1,4 +1,4 @@
-"""What an interrupted run left is finished or undone when its dataset is opened."""
+"""Recovery of a dataset when it is opened: completes or undoes the commits of an interrupted run."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from nimbus.datagen.store.publish import disk
 
 @dataclass(frozen=True, kw_only=True)
 class RecoveryReport:
-    """What was done when a dataset was opened."""
+    """Result of the recovery."""
 
     rolled_forward: int = 0
-    """Commits that had been begun, whose files were whole: finished."""
+    """Number of begun commits that were completed, because their files were complete."""
     rolled_back: int = 0
-    """Commits that had been begun, of which a file was not: undone, to be made again."""
+    """Number of begun commits that were undone, because a file was incomplete; these episodes are made again."""
     cleared: int = 0
-    """Files under ``stage/`` that no commit claimed: removed."""
+    """Number of files under ``stage/`` that belonged to no commit and were removed."""
 
 
 def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
-    """Finish or undo begun commits, take back leases, clear ``stage/``. Dying in the middle of it does no harm."""
+    """Complete or undo begun commits, revoke leases, and clear ``stage/``; safe to interrupt and repeat."""
     whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()
@@ -63,7 +63,7 @@ def _is_whole(folder: Path, staged: StagedEpisode) -> bool:
 
 
 def _pending(state: EpisodeState) -> EpisodeState:
-    """To be made again; the number of its last lease stays, so that a late message of that lease is refused."""
+    """Reset an episode to pending; it keeps its lease number, so that late messages of that lease are refused."""
     return replace(state, state=EpisodeStatus.PENDING, owner="", stage="", sha256="", byte_count=0, detail="")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from heapq import merge
+from itertools import groupby, islice, tee
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import numpy as np
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
-from nimbus.datagen.store.episode_file.content_check import LEVELS, combine, content_hash, is_whole_video
+from nimbus.datagen.store.episode_file.content_check import LEVELS, CombinedHash, content_hash, is_whole_video
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.schema import CAMERA_GROUPS, FIELD_SCHEMA, FIELDS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import stored_video
@@ -22,38 +24,45 @@ from nimbus.datagen.store.folder_lock import is_locked
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
+from nimbus.datagen.store.remote.object_store import MissingObjectError, StoreAwayError
+from nimbus.datagen.store.remote.working_copy import fetched_ahead, forget_local, is_remote, local, names_in
 
+_PAGE = 400
+"""Files that are looked up in the ledger at once."""
 _REQUIRED = tuple(
     field for field in FIELDS if not (field.optional or field.path.endswith("*") or field.path.startswith("labels"))
 )
 
 
-def check_consistency(states: list[EpisodeState], attempts: list[Attempt]) -> Iterator[str]:
-    """Check that states and attempts fit together; one line for each that does not."""
-    winners: dict[tuple[str, int, int], list[Attempt]] = {}
-    place = place_finder(states)
-    for attempt in attempts:
-        if attempt.path:
-            winners.setdefault(place(attempt), []).append(attempt)
-    for mine in winners.values():
-        if len(mine) > 1:
-            yield f"ledger.sqlite: {mine[0].episode_id}: {len(mine)} stored attempts, one may be"
-    done = {place(state): state for state in states if state.state is EpisodeStatus.DONE}
-    for address in sorted({*winners, *done}):
-        yield from _check_done(done.get(address), winners.get(address, []))
+def check_consistency(states: Iterable[EpisodeState], attempts: Iterable[Attempt], *, has_tasks: bool) -> Iterator[str]:
+    """Check that states and attempts fit together; one line for each that does not.
+
+    Args:
+        states: In the order of task, index and variant.
+        attempts: Those that are stored, in the same order.
+        has_tasks: The dataset has several.
+    """
+    rows: tuple[Iterator[EpisodeState | Attempt], ...] = (iter(states), iter(attempts))
+    for _, group in groupby(merge(*rows, key=lambda row: _place(row, has_tasks)), lambda row: _place(row, has_tasks)):
+        mine = list(group)
+        state = next((row for row in mine if isinstance(row, EpisodeState) and row.state is EpisodeStatus.DONE), None)
+        stored = [row for row in mine if isinstance(row, Attempt)]
+        if len(stored) > 1:
+            yield f"ledger.sqlite: {stored[0].episode_id}: {len(stored)} stored attempts, one may be"
+        if state or stored:
+            yield from _check_done(state, stored)
 
 
-def find_unfinished(states: list[EpisodeState]) -> Iterator[str]:
+def _place(row: EpisodeState | Attempt, has_tasks: bool) -> tuple[str, int, int]:
+    return (row.task if has_tasks else "", row.idx, row.variant)
+
+
+def find_unfinished(states: Iterable[EpisodeState]) -> Iterator[str]:
     """Commits that a run which is gone left half done."""
     for state in states:
         if state.state is EpisodeStatus.INTENT:
             yield f"ledger.sqlite: {attempt_name(state)}: its commit was cut short; the next run finishes or undoes it"
-
-
-def find_intended(states: list[EpisodeState]) -> set[str]:
-    """Episodes whose files may be in place already, though the ledger does not call them done."""
-    return {state.episode_id for state in states if state.state is EpisodeStatus.INTENT}
 
 
 def attempt_name(state: EpisodeState) -> str:
@@ -90,44 +99,79 @@ class Verification:
     """Evidence by episode; these are not made any more."""
 
 
+@dataclass(kw_only=True)
+class _Counts:
+    """Sums over the rows of a ledger."""
+
+    episode_count: int = 0
+    step_count: int = 0
+    byte_count: int = 0
+    failed_count: int = 0
+    kept_count: int = 0
+
+    def add(self, attempt: Attempt) -> None:
+        """Add one attempt."""
+        self.failed_count += not attempt.success
+        self.kept_count += attempt.failure is not None
+        if attempt.path:
+            self.episode_count += 1
+            self.step_count += attempt.step_count
+            self.byte_count += attempt.stored_bytes
+
+
 def verify(folder: Path) -> Verification:
-    """Check everything in a dataset by reading it all.
+    """Check everything in a dataset by reading it all, from the store where it lies in one.
 
     Raises:
         InputError: There is no dataset in the folder.
     """
     # In this order: a run writes the ledger before it names a file, and dataset.json after it.
-    files = sorted(path.relative_to(folder).as_posix() for path in (folder / "episodes").glob("*"))
+    files = names_in(folder, "episodes")
     with _reading(folder) as ledger:
-        info, attempts, states, faults = read_info(folder), ledger.attempts(), ledger.episodes(), ledger.faults()
-    stored = [attempt for attempt in attempts if attempt.path]
-    known = {path for attempt in stored for path in attempt.files}
-    under_commit = find_intended(states)
-    under_way = [*_counts(info, stored), *find_unfinished(states)]
-    problems = [*check_consistency(states, attempts), *_strays(_unknown(files, known, under_commit))]
-    problems += [] if under_way and is_locked(folder) else under_way
-    found = [] if is_locked(folder) else check_failures(folder, attempts)  # of a run, the file comes before the row
-    problems += found
-    inside = DatasetPaths(folder)
-    checked: set[str] = set()
-    for attempt in stored:
-        if attempt.path in checked:
-            problems.append(f"ledger.sqlite: {attempt.episode_id}: names {attempt.path}, as another attempt does")
-            continue
-        checked.add(attempt.path)
-        problems += [f"{attempt.path}: {problem}" for problem in _outside(inside, attempt)]
-        problems += [f"{attempt.path}: {problem}" for problem in check_episode(folder / attempt.path, attempt, info)]
+        info, counts = read_info(folder), _Counts()
+        for attempt in ledger.walk_attempts():
+            counts.add(attempt)
+        intents = ledger.episodes(EpisodeStatus.INTENT)
+        under_way = [*_differences(info, counts), *find_unfinished(intents)]
+        stored = ledger.walk_attempts(only_stored=True, order="place")
+        problems = list(check_consistency(ledger.walk_episodes(), stored, has_tasks=ledger.has_tasks))
+        problems += _strays(_unknown(files, ledger, {state.episode_id for state in intents}))
+        problems += [] if under_way and is_locked(folder) else under_way
+        # Of a run, the file of a failure comes before the row.
+        problems += [] if is_locked(folder) else check_failures(folder, ledger.walk_attempts())
+        problems += _check_files(folder, ledger.walk_attempts(only_stored=True), info)
+        faults = Counter(fault.kind for fault in ledger.faults())
+        quarantined = {attempt_name(state): state.detail for state in ledger.episodes(EpisodeStatus.QUARANTINED)}
     return Verification(
         info=info,
-        episode_count=len(stored),
-        step_count=sum(attempt.step_count for attempt in stored),
-        byte_count=sum(attempt.stored_bytes for attempt in stored),
-        failed_count=sum(not attempt.success for attempt in attempts),
-        kept_count=sum(attempt.failure is not None for attempt in attempts),
+        **asdict(counts),
         problems=tuple(problems),
-        faults=dict(Counter(fault.kind for fault in faults).most_common()),
-        quarantined={attempt_name(state): state.detail for state in states if state.state is EpisodeStatus.QUARANTINED},
+        faults=dict(faults.most_common()),
+        quarantined=quarantined,
     )
+
+
+def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> Iterator[str]:
+    """Check every episode; those that come next are fetched meanwhile, where a store has them."""
+    inside, before = DatasetPaths(folder), ""
+    is_copy, names = is_remote(folder), set[str]()
+
+    def paths(attempts: Iterable[Attempt]) -> Iterator[Path]:
+        for attempt in attempts:
+            for name in attempt.files if is_copy else ():  # what is here proves nothing of the store
+                forget_local(folder / name)
+            yield folder / attempt.path
+
+    one, other = tee(stored)
+    for attempt, path in zip(one, fetched_ahead(paths(other)), strict=True):
+        if attempt.path == before or attempt.path in names:
+            yield f"ledger.sqlite: {attempt.episode_id}: names {attempt.path}, as another attempt does"
+            continue
+        before = attempt.path
+        if attempt.path != f"episodes/{attempt.episode_id}.hdf5":
+            names.add(attempt.path)  # episodes have ids of their own: others alone can meet
+        yield from (f"{attempt.path}: {problem}" for problem in _outside(inside, attempt))
+        yield from (f"{attempt.path}: {problem}" for problem in check_episode(path, attempt, info))
 
 
 @contextmanager
@@ -153,17 +197,17 @@ def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]
         InputError: There is no dataset in the folder, it has no such field schema, or an episode in it cannot be read.
     """
     schema = _field_schema(read_info(folder), fields)
+    hashes = {level: CombinedHash() for level in LEVELS}
     with _reading(folder) as ledger:
-        stored = ledger.stored()
-    hashes: dict[str, dict[str, str]] = {level: {} for level in LEVELS}
-    for attempt in stored:
-        with EpisodeFile(folder / attempt.path) as episode:
-            content = content_hash(episode)
-            if problem := next(_videos(episode, attempt), ""):
-                raise InputError(problem, where=str(episode.path), instead="see what 'nimbus verify' says")
-        for level in LEVELS:
-            hashes[level][attempt.episode_id] = content.hexdigest(level, fields=schema)
-    return {level: combine(episodes) for level, episodes in hashes.items()}
+        one, other = tee(ledger.walk_attempts(only_stored=True, order="id"))
+        for attempt, path in zip(one, fetched_ahead(folder / row.path for row in other), strict=True):
+            with EpisodeFile(path) as episode:
+                content = content_hash(episode)
+                if problem := next(_videos(episode, attempt), ""):
+                    raise InputError(problem, where=str(episode.path), instead="see what 'nimbus verify' says")
+            for level, combined in hashes.items():
+                combined.add(attempt.episode_id, content.hexdigest(level, fields=schema))
+    return {level: combined.hexdigest() for level, combined in hashes.items()}
 
 
 def _field_schema(info: DatasetInfo, wanted: int | None) -> int:
@@ -182,6 +226,8 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
     """The problems of one stored episode, one line each."""
     try:
         episode = EpisodeFile(path)
+    except StoreAwayError:
+        raise
     except InputError as error:
         return [error.what]
     with episode:
@@ -189,16 +235,18 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
             problems = [*_identity(episode, attempt), *_rate(episode, info), *_structure(episode, info)]
             if not problems:
                 problems += _numbers(episode)
-                _ = episode.segments  # refused where one is beyond the steps
+                _ = episode.segments, episode.scene_graph  # refused where one is beyond the steps
             problems += _videos(episode, attempt)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")
+        except StoreAwayError:
+            raise
         except InputError as error:
             return [error.what]
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             return [f"cannot be read: {error}".splitlines()[0]]
-    if path.stat().st_size != attempt.byte_count:
-        problems.append(f"{path.stat().st_size} bytes, the ledger says {attempt.byte_count}")
+    if (size := episode.path.stat().st_size) != attempt.byte_count:
+        problems.append(f"{size} bytes, the ledger says {attempt.byte_count}")
     return problems
 
 
@@ -211,17 +259,12 @@ def _outside(inside: DatasetPaths, attempt: Attempt) -> Iterator[str]:
             yield error.what
 
 
-def _counts(info: DatasetInfo, stored: list[Attempt]) -> Iterator[str]:
-    found = {
-        "episode_count": len(stored),
-        "step_count": sum(attempt.step_count for attempt in stored),
-        "byte_count": sum(attempt.stored_bytes for attempt in stored),
-    }
-    for name, count in found.items():
-        if getattr(info, name) != count:
+def _differences(info: DatasetInfo, counts: _Counts) -> Iterator[str]:
+    for name in ("episode_count", "step_count", "byte_count"):
+        if getattr(info, name) != (count := getattr(counts, name)):
             yield f"dataset.json: {name} {getattr(info, name)}, the ledger says {count}; the next run mends this"
     for name in ("rate", "features"):
-        if stored and not getattr(info, name):
+        if counts.episode_count and not getattr(info, name):
             yield f"dataset.json: no {name}; the next run mends this"
 
 
@@ -231,9 +274,14 @@ def _strays(files: list[str]) -> Iterator[str]:
         yield f"{path}: not in the ledger; {fate}"
 
 
-def _unknown(files: list[str], known: set[str], under_commit: set[str]) -> list[str]:
+def _unknown(files: Iterable[str], ledger: Ledger, under_commit: set[str]) -> list[str]:
     """Files of no stored episode, and of none whose commit is under way."""
-    others = [path for path in files if path not in known]
+    rest, others = iter(files), list[str]()
+    while page := list(islice(rest, _PAGE)):
+        ids = {file.removeprefix("episodes/").removesuffix(".hdf5").removesuffix(".mp4") for file in page}
+        ids |= {name.rpartition(".")[0] for name in ids}  # of a video, the camera stands behind
+        known = ledger.stored_paths(sorted(ids))
+        others += [file for file in page if file not in known]
     begun = tuple(f"episodes/{episode}." for episode in under_commit)
     return [path for path in others if not path.startswith(begun)] if begun else others
 
@@ -245,6 +293,10 @@ def _videos(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
         yield "tells of other videos than the ledger"
     for video in attempt.videos:
         path = episode.path.with_name(video.path.rpartition("/")[2])
+        try:
+            path = local(path)
+        except MissingObjectError:
+            pass
         if not path.is_file():
             yield f"its video {path.name} is missing"
         elif not is_whole_video(path, video):

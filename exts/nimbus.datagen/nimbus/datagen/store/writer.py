@@ -1,4 +1,4 @@
-"""The writer of the store stage: episodes as HDF5 files, encoded by one thread while the next images are rendered."""
+"""Writer of the store stage: HDF5 episodes, encoded in one thread while the next images are rendered."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class Hdf5Settings(StrictModel):
 
 
 class Hdf5Writer(Writer):
-    """Stages successful attempts, has them committed, and records the failed ones.
+    """Stages and commits successful attempts, and records failed ones.
 
     Args:
-        dataset: The open dataset, or what speaks to it; the writer does not close it.
+        dataset: Destination of episodes; the writer does not close it.
         compression: Level of gzip, 1 (fast) to 9 (small).
-        queue_length: Chunks of observations that may wait for the disk; more waiting holds the renderer up.
-        overlap: Let the end of an episode (its last chunks, syncing, the commit) go on while the next one renders:
-            :meth:`process` then yields nothing for it, and an error is raised by the next call.
-        images: Store sRGB images bit for bit in the episode's file, as H.264 in an MP4 for each camera, or both.
+        queue_length: Largest number of queued chunks of observations; a full queue blocks the renderer.
+        overlap: Finish an episode (last chunks, sync, commit) while the next one renders. :meth:`process` then yields
+            nothing for it, and an error is raised by the next call.
+        images: Store sRGB images lossless in the episode's file, as H.264 in an MP4 per camera, or both.
         synchronous: Encode each chunk before the next one is rendered, without a thread.
-        keep_failures: Store failed attempts too, apart from the episodes.
+        keep_failures: Also store failed attempts, separate from the episodes.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: Hdf5Settings) -> Self:
-        """Make the writer of a run."""
+        """Create the writer of a run."""
         return cls(
             shelf_of(context),
             compression=settings.compression,
@@ -82,11 +82,11 @@ class Hdf5Writer(Writer):
             yield _stored(item, attempt)
 
     def pending(self) -> bool:
-        """Whether the end of an episode is still under way; raises what went wrong there."""
+        """Return True while the end of an episode is being written; raises its error."""
         return self._io.is_busy()
 
     def close(self) -> None:
-        """Finish what is under way and stop the I/O thread."""
+        """Finish pending writes and stop the I/O thread."""
         self._io.close()
 
     def _write(self, item: Rendered) -> list[Attempt]:
@@ -106,11 +106,11 @@ class Hdf5Writer(Writer):
             raise
 
     def keeps(self, trajectory: Trajectory) -> bool:
-        """Whether a failed attempt is to be stored: that is asked for, and anything was done in it."""
+        """Return True if a failed attempt is to be stored: this is requested, and the robot acted in it."""
         return self._keep_failures and trajectory.step_count > 0
 
     def keep(self, item: Rendered, shown: TimedObservations) -> KeptFailure | None:
-        """Store a failed attempt where it is to be; record nothing.
+        """Store a failed attempt if it is to be kept; records nothing.
 
         Raises:
             StorageError: The disk is full.
@@ -120,7 +120,7 @@ class Hdf5Writer(Writer):
         return keep_failure(item, shown, stage=self.dataset.stage, compression=self._compression)
 
     def _fail(self, item: Rendered) -> list[Attempt]:
-        """Record a failed attempt; images of it that are rendered and not kept are thrown away."""
+        """Record a failed attempt; its rendered images are dropped unless they are kept."""
         started, begin, shown = time.time(), time.thread_time(), TimedObservations(item)
         kept = self.keep(item, shown)
         for _ in shown:

@@ -1,4 +1,4 @@
-"""The data that a policy was trained on: its view, and what an evaluation must have in common with it."""
+"""Data that a policy was trained on: its view, and the settings that an evaluation must share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TrainingSource:
 
 
 def read_training_source(folder: Path, *, where: str) -> TrainingSource:
-    """Read what a folder states of itself.
+    """Read the description of a folder.
 
     Args:
         folder: A dataset of Nimbus, or an export of one.

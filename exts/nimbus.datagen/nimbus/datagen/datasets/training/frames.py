@@ -1,4 +1,4 @@
-"""What a training reader asks of a dataset, whatever its format."""
+"""Interface of datasets to training readers, independent of the format."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 IMAGES = "observation.images."
@@ -41,7 +42,7 @@ class Recent(Generic[T]):
         self._open: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The one of that key; made when it is not open."""
+        """Return the open value of a key, made on first use."""
         if key not in self._open:
             made = make()
             while len(self._open) >= self._most:
@@ -83,15 +84,15 @@ class Frames(Protocol):
         ...
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         ...
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         ...
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         ...
 
     def facts(self) -> dict[str, NDArray[Any]]:
@@ -110,7 +111,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
 
     Args:
-        folder: Of the dataset.
+        folder: Of the dataset, or its address in a store.
         open_files: Episodes or videos that stay open at once.
         view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
 
@@ -121,7 +122,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     from nimbus.datagen.datasets.training.native import StoredFrames
     from nimbus.datagen.datasets.training.sharded import ShardFrames
 
-    folder = Path(folder)
+    folder = open_dataset(str(folder))
     for name, kind in {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames}.items():
         if (folder / name).is_file():
             return kind(folder, open_files=open_files, view=view)

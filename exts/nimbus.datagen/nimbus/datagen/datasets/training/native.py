@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.source import Signals, open_source, read_signals
+from nimbus.datagen.datasets.export.source import ExportItem, Signals, open_source, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.remote.range_file import span_of
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
@@ -43,15 +44,15 @@ class StoredFrames:
         self.lengths = np.array([item.step_count for item in self._source.items], np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         return by_name(self._signals(episode))
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         return self._signals(episode).instruction
 
     def facts(self) -> dict[str, NDArray[Any]]:
@@ -66,15 +67,21 @@ class StoredFrames:
         return read_signals(self._file(episode), self._source)
 
     def _file(self, episode: int) -> EpisodeFile:
-        return self._open.get(episode, lambda: EpisodeFile(self._source.items[episode].path))
+        return self._open.get(episode, lambda: _open(self._source.items[episode]))
+
+
+def _open(item: ExportItem) -> EpisodeFile:
+    """Open an episode; one that lies in a store is read in blocks."""
+    span = span_of(item.path, byte_count=item.byte_count, name=item.episode_id)
+    return EpisodeFile(item.path if span.is_here else span)
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
     """Name an episode's signals as LeRobot does.
 
     Returns:
-        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m]; or
-        what a view gives instead and beside them.
+        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m], or the
+        signals of a view.
     """
     extra = {name: rows.reshape(len(rows), -1).astype(np.float32) for name, rows in signals.extra.items()}
     return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action} | extra

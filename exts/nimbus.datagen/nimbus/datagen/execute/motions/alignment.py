@@ -1,4 +1,4 @@
-"""Bringing a frame of the held object to a frame of another: pegs to holes, rings and handles to hooks."""
+"""Alignment of a frame of the held object with another frame: pegs with holes, rings and handles with hooks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def find_frame(cell: SceneState, name: str, frame: str) -> FloatArray:
-    """``object_T_frame`` (4, 4) of a named frame of an object.
+    """Return ``object_T_frame`` (4, 4) of a named frame of an object.
 
     Raises:
-        SkillFailure: It has none of that name.
+        SkillFailure: The object has no such frame.
     """
     frames = cell.model(name).frames
     if frame not in frames:
@@ -31,15 +31,15 @@ def find_frame(cell: SceneState, name: str, frame: str) -> FloatArray:
 
 
 def make_facing_pose(world_T_frame: FloatArray, *, turns: Iterable[float], against: bool = True) -> list[FloatArray]:
-    """Make poses at a frame with z against its z, or along it, turned about it.
+    """Return poses with z along or against a frame's z, rotated about it.
 
     Args:
         world_T_frame: (4, 4) the frame, translation in [m].
         turns: Angles about z [rad].
-        against: Whether z of the poses is against z of the frame.
+        against: True for z of the poses against z of the frame.
 
     Returns:
-        A pose (4, 4) in the world for each turn, translation in [m].
+        A pose (4, 4) in the world for each angle, translation in [m].
     """
     over = np.diag([1.0, -1.0, -1.0]) if against else np.eye(3)
     poses = []
@@ -51,7 +51,7 @@ def make_facing_pose(world_T_frame: FloatArray, *, turns: Iterable[float], again
 
 
 def shift_pose(world_T_frame: FloatArray, way: FloatArray) -> FloatArray:
-    """The pose moved by a way (3,) along the axes of the world [m]."""
+    """Translate a pose by a displacement (3,) along the world axes [m]."""
     pose = world_T_frame.copy()
     pose[:3, 3] += way
     return pose
@@ -61,10 +61,10 @@ class Alignment:
     """Moves the held object by one of its frames.
 
     Args:
-        cell: The scene; it holds the object.
+        cell: The scene, with the object in the hand.
         name: The held object.
-        object_T_frame: (4, 4)
-        touching: What the object may touch when it arrives.
+        object_T_frame: (4, 4) pose of the frame.
+        touching: Bodies that the object may touch when it arrives.
     """
 
     def __init__(self, cell: Workcell, name: str, object_T_frame: FloatArray, *, touching: Iterable[str]) -> None:
@@ -73,18 +73,18 @@ class Alignment:
 
     @property
     def frame(self) -> FloatArray:
-        """``world_T_frame`` (4, 4) of the object's frame now."""
+        """Return ``world_T_frame`` (4, 4) of the object's frame."""
         return self._cell.pose(self._name) @ self._frame
 
     def tool_at(self, world_T_frame: FloatArray) -> FloatArray:
-        """``world_T_tool`` (4, 4) that brings the object's frame to a pose."""
+        """Return ``world_T_tool`` (4, 4) that brings the object's frame to a pose."""
         return world_T_frame @ np.linalg.inv(self._cell.tool_T_held() @ self._frame)
 
     def carry(self, poses: Iterable[FloatArray], final: Iterable[FloatArray]) -> FloatArray:
-        """Move freely to the first poses that are reached, of which the final ones are reached too.
+        """Move freely to the first of some poses from which its final pose is reachable as well.
 
         Returns:
-            The final pose (4, 4) that belongs to it.
+            The final pose (4, 4) of the chosen one.
         """
         cell = self._cell
         pairs = [(self.tool_at(pose), end) for pose, end in zip(poses, final, strict=True)]
@@ -98,10 +98,10 @@ class Alignment:
         return reached[plan.goal_index][1]
 
     def line(self, world_T_frame: FloatArray, *, speed: float = 0.1) -> None:
-        """Move the frame straight to a pose; contact with what it joins is expected.
+        """Move the frame in a straight line to a pose; contact with the mating part is expected.
 
         Args:
             world_T_frame: (4, 4) pose to reach, translation in [m].
-            speed: Of the tool at most [m/s].
+            speed: Largest speed of the tool [m/s].
         """
         plan_straight(self._cell, self.tool_at(world_T_frame), speed=speed, touching=self._touching)

@@ -1,4 +1,4 @@
-"""Letting go of a held object inside something open."""
+"""Release of a held object inside an open container."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 _WALL = 0.012
-"""[m] Inside the bounds of an open fixture, its walls and a little room."""
+"""Margin to the bounds of an open fixture: its walls and some clearance [m]."""
 _ROOM = 0.002
-"""[m] To the walls of an object's cavity."""
+"""Clearance to the walls of an object's cavity [m]."""
 _OVER_RIM = (0.05, 0.02)
-"""[m] So high above the rim the straight way down begins; the lower where the higher is out of reach."""
+"""Heights above the rim at which the straight descent begins, the lower as a fallback [m]."""
 _TURNS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
 _TURN_COUNT = 12
-"""Turns of the object that are tried: those that fit best."""
+"""Number of best-fitting rotations of the object that are tried."""
 
 
 def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The room inside an open fixture or object: its frame (4, 4) in the world, lower and upper corner (3,) [m].
+    """Return the space inside an open fixture or object: frame (4, 4) in the world, lower and upper corner (3,) [m].
 
     Raises:
-        SkillFailure: It has none.
+        SkillFailure: It is not open.
     """
     if name in cell.stage.fixtures:
         low, high = (np.array(corner) for corner in cell.fixture(name).bounds)
@@ -43,14 +43,14 @@ def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, Floa
 def releases_inside(
     cell: Workcell, name: str, world_T_box: FloatArray, low: FloatArray, high: FloatArray, *, drop: float
 ) -> Iterator[Release]:
-    """Ways to drop the held object into something open, most promising first.
+    """Yield releases of the held object into a container, most promising first.
 
     Args:
-        cell: The scene; it holds the object.
+        cell: The scene, with the object in the hand.
         name: The object.
-        world_T_box: (4, 4) frame of the room inside.
-        low: (3,) its lower corner [m].
-        high: (3,) its upper corner [m]; that height is the rim's.
+        world_T_box: (4, 4) frame of the space inside.
+        low: (3,) lower corner [m].
+        high: (3,) upper corner [m], at the height of the rim.
         drop: Height above the floor at which to let go [m].
     """
     tool_T_object = cell.tool_T_held()
@@ -80,7 +80,7 @@ def releases_inside(
 
 
 def _shifts(cell: Workcell, world_T_box: FloatArray, low: FloatArray, high: FloatArray) -> list[FloatArray]:
-    """Shifts from the middle (2,) [m], furthest first from what lies inside already."""
+    """Return offsets from the center (2,) [m], furthest from existing contents first."""
     size = (high - low)[:2]
     shifts = [np.zeros(2), *(0.25 * size * np.array(sign) for sign in ((1, 0), (-1, 0), (0, 1), (0, -1)))]
     box_T_world = np.linalg.inv(world_T_box)

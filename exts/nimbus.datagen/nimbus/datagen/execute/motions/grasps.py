@@ -1,4 +1,4 @@
-"""Grasps of objects: axes of a variant, sampled once; with a leaning or level hand; beside a hand that holds it."""
+"""Grasps of objects: sampled axes of a variant, tilted hands, and grasps for a handover."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 _THINNEST_WALL = 0.002
-"""[m] Of a container that is held by its wall."""
+"""Thinnest wall by which a container is held [m]."""
 _TURNS = (0.6, -0.6, 0.9, -0.9, 1.2, -1.2, 1.4, -1.4, 1.57, -1.57)
-"""[rad] Turns of the hand from straight down that are looked at."""
+"""Rotations of the hand from straight down that are tried [rad]."""
 _CLEAR = 0.015
-"""[m] The arm behind the hand stays so far from everything, since a level hand is low."""
+"""Clearance of the arm behind the hand [m], because a level hand is low."""
 _THICK = 0.018
-"""[m] What is thinner is a wall or a handle."""
+"""Thickness below which a feature counts as a wall or a handle [m]."""
 _ROUND_THE_AXIS = np.arange(24) * (2 * np.pi / 24)
-"""Ways to come to an axis [rad]."""
+"""Approach directions about an axis [rad]."""
 _APART = 0.03
-"""[m] Between the middles of the pads of the two hands at least."""
+"""Smallest distance between the pad centers of the two hands [m]."""
 _FAR = 0.07
-"""[m] Further apart is no better."""
+"""Distance above which the two hands are no better separated [m]."""
 _LEAST_ANGLE = np.cos(np.radians(35))
-"""Two hands that come from nearly the same side would touch."""
+"""Cosine of the smallest angle between the approaches of two hands that do not touch."""
 _PUTS_DOWN = np.cos(np.radians(62))
-"""The object can be put down later: at rest, the hand would come so far from above."""
+"""Cosine of the largest tilt from straight down at which the object can be put down later."""
 _ABOVE_TABLE = 0.003
-"""[m] Then, the finger tips stay so far above what it is put on."""
+"""Clearance of the finger tips above the support when the object is put down [m]."""
 _MOST_TILT, _MOST_HELD = 1.1, 40
-"""[rad] From straight down, and number, of grasps that are taken because they held at import."""
+"""Largest tilt from straight down [rad] and number of the grasps that are accepted because they held at import."""
 _NEAR = 0.03
-"""[m] What is so near to the tool's x-z plane can touch the palm."""
+"""Distance to the tool's x-z plane within which geometry can touch the palm [m]."""
 
 
 def grasp_axes(item: PlacedObject, gripper: GripperShape) -> GraspAxes:
-    """Antipodal axes in the object's own frame; the same for every episode with this variant."""
+    """Return antipodal axes in the object's own frame, sampled once per variant."""
     return model_axes(item.library, item.kind, item.variant, gripper, item.scale)
 
 
 def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, scale: float = 1.0) -> GraspAxes:
-    """The same, of a variant of a library that is open."""
+    """Return grasp axes of a variant of an open library."""
     return _library_axes(open_library(library), kind, variant, gripper, scale)
 
 
@@ -65,7 +65,7 @@ def _library_axes(
 
 
 def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
-    """The same, of a model."""
+    """Return grasp axes of a model."""
     rng = generator(0, "grasps", model.kind, model.variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
@@ -83,16 +83,16 @@ def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
 def prefer_tried(
     ranked: list[Grasp], model: ObjectModel, world_T_object: FloatArray, gripper: GripperShape, *, table_height: float
 ) -> list[Grasp]:
-    """Order ranked grasps by what was tried at import: those that held, those not tried, those that did not hold.
+    """Order grasps by their trial at import: those that held, then untested ones, then those that failed.
 
-    Where none of the ranked ones held, those that did come first as they were tried, the least tilted before.
+    When none of the ranked grasps held, those that held in the trial come first, the least tilted at the front.
 
     Args:
         ranked: Best first.
         model: The object.
-        world_T_object: (4, 4)
-        gripper: What is to close.
-        table_height: Height of what the object lies on [m].
+        world_T_object: (4, 4) pose of the object.
+        gripper: Shape of the gripper.
+        table_height: Height of the support [m].
     """
     if not any(one.holds for one in model.tried_grasps):
         return ranked
@@ -116,20 +116,20 @@ def prefer_tried(
 
 
 def _is_above(grasp: Grasp, gripper: GripperShape, height: float) -> bool:
-    """Check that a hand comes from above, and that its open fingers stay above a height [m]."""
+    """Return True if a hand comes from above and its open fingers stay above a height [m]."""
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
     pose = grasp.world_T_tool
     return grasp.tilt < _MOST_TILT and bool(pose[2, 3] - np.abs(pose[2, :3]) @ half > height + 1e-3)
 
 
 def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
-    """Ways to grasp an object from the side where it is now, with an arm that has room, best first.
+    """Return grasps with a tilted hand for the object's current pose that leave room for the arm, best first.
 
     Args:
         cell: The scene.
         name: The object.
-        least_tilt: Of the hand from straight down [rad].
-        limit: Grasps that are looked at.
+        least_tilt: Smallest tilt of the hand from straight down [rad].
+        limit: Number of grasps that are checked.
     """
     item = cell.objects[name]
     ranked = rank_grasps(
@@ -145,7 +145,7 @@ def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: i
 
 
 def _has_room(cell: Workcell, grasp: Grasp) -> bool:
-    """Check that the arm gets there with its links clear of everything; the gripper is checked with the plan."""
+    """Return True if the arm reaches the grasp with all links clear; the plan checks the gripper."""
     scene = cell.scene
     q = scene.arm.solve(grasp.world_T_tool, cell.arm_command)
     if q is None:
@@ -156,7 +156,7 @@ def _has_room(cell: Workcell, grasp: Grasp) -> bool:
 
 @lru_cache(maxsize=128)
 def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: GripperShape) -> GraspAxes:
-    """Axes through the whole body, hollow or not."""
+    """Return axes through the whole body, as if it were solid."""
     model = open_library(library).model(kind, variant, scale)
     rng = generator(0, "side grasps", kind, variant)
     return find_axes(
@@ -165,13 +165,13 @@ def _axes_around(library: str, kind: str, variant: int, scale: float, gripper: G
 
 
 def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limit: int = 24) -> list[FloatArray]:
-    """Tool poses (4, 4) in which the receiver can take an object out of the giver's hand, best first.
+    """Return tool poses (4, 4) in which the receiver can take an object from the giver's hand, best first.
 
     Args:
-        giver: The arm that holds it.
-        receiver: The arm that is to take it.
+        giver: Arm that holds the object.
+        receiver: Arm that takes it.
         name: The object.
-        limit: Poses to return at most.
+        limit: Largest number of poses.
     """
     axes = grasp_axes(receiver.objects[name], receiver.robot.gripper.shape)
     frames, origins, score = _hands(axes, receiver.pose(name))
@@ -198,7 +198,7 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
 
 
 def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Tool frames (C, 3, 3), origins (C, 3) and how well the pads face the surface, for every way to every axis."""
+    """Return frames (C, 3, 3), origins (C, 3) and pad-to-surface alignments of all approaches to all axes."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
     any_axis = np.where(np.abs(closing[:, :1]) < 0.7, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
@@ -215,7 +215,7 @@ def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """(C,) how much each approach would point down, were the object at rest: in the best of its rest poses.
+    """Return (C,) the downward component of each approach in the object's best rest pose.
 
     A rest pose in which the open fingers would be in the table does not count.
     """
@@ -233,7 +233,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, 
 
 
 def _depths(vertices: FloatArray, world: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """Reach of a shape from the middle of the pads towards the palm, for each hand [m]."""
+    """Return the reach of a shape from the pad center toward the palm, for each hand [m]."""
     points = vertices @ world[:3, :3].T + world[:3, 3]
     x = points @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = points @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])

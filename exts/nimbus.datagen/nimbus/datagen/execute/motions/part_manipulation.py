@@ -1,4 +1,4 @@
-"""Moving a part of an object: take it by a handle or press on it, and go the way that its joint leaves."""
+"""Manipulation of an object's jointed part: grasp its handle or press on it, and follow its joint."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 
 
 _HANDLE_ROOM = 0.011
-"""[m] On each side of a handle, when the fingers come to it."""
+"""Clearance on each side of a handle as the fingers approach [m]."""
 _FINGER_CLEARANCE = 5e-4
-"""[m] The open fingers keep from everything at the grip."""
+"""Clearance of the open fingers at the grasp [m]."""
 _MOST_GAP = 0.06
-"""[m] Fingers that are to press on something are less than this away from it."""
+"""Largest gap from which fingers may press [m]."""
 _FEELS, _FELT = 5, 1e-4
-"""Steps in which they are brought to touch it, and the distance that counts as touching [m]."""
+"""Steps in which the fingers approach contact, and the gap that counts as contact [m]."""
 _SHARES = (1.0, 0.5, 0.0)
-"""How much of a part's turn the hand makes, where what it holds is round."""
+"""Fractions of a part's rotation that the hand follows, where the handle is round."""
 _MOST_GRIPS = 36
-"""Grips that are looked at, over both ways round."""
+"""Number of grasps that are checked, both orientations included."""
 _LEAST_STROKE = 0.25
-"""Share of the way that a stroke must go to be worth a grip; then another grip takes over."""
+"""Smallest fraction of the motion that makes a stroke worthwhile; another grasp continues after it."""
 _LENGTHS = (1.0, 0.85, 0.7, 0.5, 0.3)
-"""Shares of a stroke that are tried when the hand holds it a little otherwise than was planned."""
+"""Fractions of a stroke that are tried when the actual grasp differs from the planned one."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Stroke:
-    """A grip that can be reached, and how far it takes the part."""
+    """Reachable grasp with the extent of its motion."""
 
     grip: PartGrasp
     share: float
     way: tuple[MotionPlan, MotionPlan]
-    """A free motion, and straight to the grip"""
+    """Free motion, and straight approach to the grasp."""
     end: float
-    """Joint position that is reached"""
+    """Joint position that it reaches [rad or m]."""
 
 
 class PartManipulator:
-    """Moves one part, in one stroke or several.
+    """Moves one part in one or several strokes.
 
     Args:
         cell: The scene.
-        part: What to move.
+        part: Part to move.
         approach: Length of the straight approach [m].
-        speed: Of the hand [m/s].
+        speed: Speed of the hand [m/s].
     """
 
     def __init__(self, cell: Workcell, part: JointedPart, *, approach: float = 0.06, speed: float = 0.12) -> None:
@@ -70,10 +70,10 @@ class PartManipulator:
         self._tried: list[PartGrasp] = []
 
     def by_handle(self, fraction: float, *, phase: str, strokes: int = 4, tolerance: float = 0.04) -> None:
-        """Hold it by a handle and bring it to a fraction of its range.
+        """Grasp the part by a handle and bring it to a fraction of its range.
 
         Raises:
-            SkillFailure: No grip can be reached, the fingers slip off, or it does not move that far.
+            SkillFailure: No grasp is reachable, the fingers slip off, or the part does not move that far.
         """
         part, cell = self._part, self._cell
         goal = part.position_at(fraction)
@@ -98,7 +98,7 @@ class PartManipulator:
             raise failure or SkillFailure(Reason.NOT_MOVED, detail)
 
     def _hold_and_move(self, stroke: _Stroke, phase: str) -> SkillFailure | None:
-        """Close the fingers and move; why not, where another grip may do."""
+        """Close the fingers and move; returns a failure that another grasp may avoid."""
         cell, part = self._cell, self._part
         if not cell.close_on(part.label):
             return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {part.label}")
@@ -112,15 +112,15 @@ class PartManipulator:
         return None
 
     def by_pressing(self, fraction: float, *, phase: str, beyond: float = 0.004) -> None:
-        """Press on it with closed fingers until it is at a fraction of its range, then draw back.
+        """Press on the part with closed fingers up to a fraction of its range, then retreat.
 
         Args:
-            fraction: Of its range.
-            phase: What this part of the skill is called.
-            beyond: How much further to press [m]: a spring pushes the arm back a little.
+            fraction: Fraction of its range.
+            phase: Label of the phase.
+            beyond: Additional travel [m], because a spring pushes the arm back.
 
         Raises:
-            SkillFailure: No place to press on can be reached.
+            SkillFailure: No point to press on is reachable.
         """
         part, cell = self._part, self._cell
         cell.begin("reach")
@@ -138,7 +138,7 @@ class PartManipulator:
     # The phases
 
     def _set_fingers(self, width: float) -> None:
-        """Open them as far as a handle needs, so that they fit behind it."""
+        """Open the fingers as far as a handle needs, so that they fit behind it."""
         gripper = self._cell.robot.gripper
         wanted = (width / 2 + _HANDLE_ROOM) * gripper.travel_per_metre + gripper.closed
         low, high = sorted((gripper.open, gripper.closed))
@@ -157,7 +157,7 @@ class PartManipulator:
             cell.wait(2)
 
     def _choose(self, grips: list[PartGrasp], goal: float) -> _Stroke:
-        """The first grip that takes the part all the way, else the one that takes it furthest."""
+        """Return the first grasp that covers the whole motion, or else the one that covers most."""
         best: _Stroke | None = None
         start = self._part.position
         for stroke in self._strokes(grips, goal):
@@ -191,7 +191,7 @@ class PartManipulator:
                     yield _Stroke(grip=one, share=share, way=(free, reach), end=end)
 
     def _reach(self, grip: PartGrasp, rng: np.random.Generator) -> MotionPlan | None:
-        """The straight approach to a grip at which the fingers are clear of everything."""
+        """Plan the straight approach to a grasp at which the fingers are clear of everything."""
         scene = self._cell.look()
 
         def is_clear(q: FloatArray) -> bool:
@@ -214,7 +214,7 @@ class PartManipulator:
         return reach or None
 
     def _furthest(self, grip: PartGrasp, q: FloatArray, start: float, goal: float, share: float) -> float:
-        """The joint position that a hand gets to; nothing but the part itself may be touched on the way."""
+        """Return the joint position that a hand reaches while touching nothing but the part itself."""
         scene, part = self._cell.look(), self._part
         poses = part.hand_path(grip.world_T_tool, start, goal, share=share)
         with scene.allow(part.label):
@@ -225,7 +225,7 @@ class PartManipulator:
         return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
 
     def _touch(self, stroke: _Stroke) -> None:
-        """Bring the fingertips to the surface: as far as the planning scene says that it is away."""
+        """Bring the finger tips into contact by the gap that the planning scene measures."""
         cell, part = self._cell, self._part
         scene, q, goal = cell.look(), cell.arm_command, cell.tool_pose()
         into = part.pose[:3, :3] @ stroke.grip.into
@@ -241,7 +241,7 @@ class PartManipulator:
         cell.follow(plan, touching=[part.label])
 
     def _gap(self, scene: PlanningScene, q: FloatArray) -> float:
-        """Distance of the gripper from the part in a posture [m]."""
+        """Return the distance of the gripper from the part in a posture [m]."""
         with scene.nearer(_MOST_GAP):
             gaps = [
                 gap
@@ -253,7 +253,7 @@ class PartManipulator:
         return max(min(gaps), 0.0)
 
     def _move(self, stroke: _Stroke, *, beyond: float = 0.0) -> None:
-        """Along the joint from where hand and part really are, as far as the arm can."""
+        """Move along the joint from the actual poses of hand and part, as far as the arm can."""
         cell, part = self._cell, self._part
         start, plan = part.position, MotionPlan(status=MotionStatus.NO_PATH)
         end = stroke.end + np.sign(stroke.end - start) * self._as_joint(beyond)
@@ -268,13 +268,13 @@ class PartManipulator:
         cell.wait(2)
 
     def _as_joint(self, distance: float) -> float:
-        """What a way of the hand [m] is at the joint [rad or m]."""
+        """Convert a displacement of the hand [m] to a joint displacement [rad or m]."""
         if self._part.model.joint.kind == "slide":
             return distance
         return distance / max(float(np.linalg.norm(self._cell.tool_pose()[:3, 3] - self._part.pose[:3, 3])), 0.02)
 
     def _retreat(self) -> None:
-        """Back along the fingers, or up, to where nothing is touched, and open them."""
+        """Retreat along the fingers or upward until nothing is touched, and open them."""
         cell, part, chosen = self._cell, self._part, MotionPlan(status=MotionStatus.NO_PATH)
         here, scene = cell.tool_pose(), cell.look()
         for length, up in itertools.product((1.4, 1.0, 0.6, 0.3), (0.0, 1.0)):
@@ -293,7 +293,7 @@ class PartManipulator:
 
 
 def _backed(pose: FloatArray, distance: float) -> FloatArray:
-    """A tool pose further back along its approach [m]."""
+    """Move a tool pose back along its approach [m]."""
     backed = pose.copy()
     backed[:3, 3] -= distance * pose[:3, 2]
     return backed

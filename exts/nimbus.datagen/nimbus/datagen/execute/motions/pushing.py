@@ -1,4 +1,4 @@
-"""Pushing without grasping: the fingers go down behind an object and move it along a line."""
+"""Pushing without grasping: the closed fingers descend behind an object and move it along a line."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 
 _TIPS = 0.004
-"""[m] Height of the finger tips above what the object lies on."""
+"""Height of the finger tips above the object's support [m]."""
 _BEHIND = (0.025, 0.012)
-"""[m] Room between fingers and object where they go down."""
+"""Clearances between fingers and object at the descent, the smaller as a fallback [m]."""
 _OVER = 0.05
-"""[m] The fingers come and go so far above the object."""
+"""Height of the free motion above the object [m]."""
 _HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
 _LOW = 0.04
-"""[m] Over what is higher, the hand leans back, so that the tips touch first."""
+"""Height of an object above which the hand leans back, so that the tips touch first [m]."""
 _LEAN = 0.4
-"""[rad]"""
+"""Angle by which the hand leans back [rad]."""
 _LONGEST = 0.12
-"""[m] A stroke; the next one aims again."""
+"""Longest stroke [m]; the next one aims again."""
 _SHORT = 0.004
-"""[m] A stroke ends so far before where the object seems to arrive: it can be pushed on, but not back."""
+"""Distance by which a stroke stops short of the target [m]: an object can be pushed on, but not back."""
 _TOPPLED = 0.5
-"""[rad]"""
+"""Tilt at which an object counts as toppled [rad]."""
 
 
 def plan_straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
-    """Move the tool along a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
+    """Move the tool in a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
 
     Raises:
         SkillFailure: There is no such line, or the arm did not follow.
@@ -50,11 +50,11 @@ def plan_straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touch
 
 
 def align_hand(direction: FloatArray, *, lean: float = 0.0) -> FloatArray:
-    """Orientation (3, 3) of a hand that points down, its fingers side by side across a level direction (2,).
+    """Return the orientation (3, 3) of a hand that points down, with its fingers across a level direction (2,).
 
     Args:
-        direction: Unit.
-        lean: How far the palm leans back, against the direction [rad].
+        direction: Unit direction.
+        lean: Angle by which the palm leans back, against the direction [rad].
     """
     forward = np.array([*direction, 0.0])
     approach = np.sin(lean) * forward - np.cos(lean) * np.array([0.0, 0.0, 1.0])
@@ -73,20 +73,20 @@ def push_object(
     until: Callable[[], bool] | None = None,
     touching: Iterable[str] = (),
 ) -> None:
-    """Push an object until its middle is at a point, stroke by stroke, aiming again before each.
+    """Push an object in strokes until its center is at a point; each stroke aims again.
 
     Args:
-        cell: The scene; the gripper is empty.
+        cell: The scene, with an empty gripper.
         name: The object.
         target: (2,) x, y in the world [m].
         tolerance: Distance at which to stop [m].
-        strokes: How many at most.
-        speed: Of the fingers [m/s].
-        until: Instead of the tolerance, when it is where it should be.
-        touching: What else the fingers may push.
+        strokes: Largest number of strokes.
+        speed: Speed of the fingers [m/s].
+        until: Condition that replaces the tolerance.
+        touching: Other bodies that the fingers may push.
 
     Raises:
-        SkillFailure: It fell over, or is still not there.
+        SkillFailure: The object fell over, or has not arrived.
     """
     upright = cell.pose(name)[:3, :3].copy()
     is_there = until or (lambda: float(np.linalg.norm(target - object_center(cell, name))) <= tolerance)
@@ -105,7 +105,7 @@ def push_object(
 
 
 def object_center(cell: Workcell, name: str) -> FloatArray:
-    """Middle (2,) of an object's outline, x, y in the world [m]."""
+    """Return the center (2,) of an object's outline, x, y in the world [m]."""
     lower, upper = cell.bounds(name)
     return ((lower + upper) / 2)[:2]
 
@@ -113,7 +113,7 @@ def object_center(cell: Workcell, name: str) -> FloatArray:
 def _stroke(
     cell: Workcell, name: str, way: FloatArray, *, reach: float | None, speed: float, touching: tuple[str, ...]
 ) -> float:
-    """One push; how far the object's middle was ahead of the tool at its end [m]."""
+    """Push once; returns the distance of the object's center ahead of the tool at the end [m]."""
     distance = float(np.linalg.norm(way))
     direction, across = way / distance, np.array([-way[1], way[0]]) / distance
     vertices, pose = cell.model(name).vertices, cell.pose(name)
@@ -150,7 +150,7 @@ def _stroke(
 def _come_behind(
     cell: Workcell, hand: FloatArray, contact: FloatArray, direction: FloatArray, width: float, over: float
 ) -> FloatArray:
-    """Go down behind an object; half a turn of the hand (4, 4), or none, that was nearer.
+    """Descend behind an object; returns the nearer of two hand poses (4, 4) half a turn apart.
 
     Raises:
         SkillFailure: There is no room, even for closed fingers.
@@ -177,7 +177,7 @@ def _come_behind(
 
 
 def set_fingers(cell: Workcell, width: float) -> None:
-    """Bring the pads to a distance from each other [m], as far as they open."""
+    """Set the distance between the pads [m], at most fully open."""
     gripper = cell.robot.gripper
     share = min(1.0, max(0.0, width / gripper.shape.opening))
     for opening in np.linspace(cell.opening, gripper.closed + share * (gripper.open - gripper.closed), 4)[1:]:

@@ -1,4 +1,4 @@
-"""Where and how a held object can be let go: on a surface, beside something, inside something open."""
+"""Release poses of a held object: on a surface, beside another object, or inside a container."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 _DEPTH = 2.0
-"""[m] Nothing is looked for further below."""
+"""Depth below which no support is searched for [m]."""
 Release = tuple[FloatArray, FloatArray]
-"""Two poses ``world_T_tool`` (4, 4): above, and where the fingers open."""
+"""Two poses ``world_T_tool`` (4, 4): above the release, and at the release."""
 
 SIDES: dict[str, FloatArray] = {
     "left": np.array([0.0, 1.0]),
@@ -29,35 +29,35 @@ SIDES: dict[str, FloatArray] = {
     "behind": np.array([1.0, 0.0]),
     "front": np.array([-1.0, 0.0]),
 }
-"""Directions x, y in the world by name, as the robot sees them that looks along x; front is nearer to it."""
+"""Directions x, y in the world by name, as seen by a robot that looks along x; front is nearer to it."""
 
 _FINGERS = 0.02
-"""[m] Room for the fingers around an object that is put down."""
+"""Clearance for the fingers around an object that is put down [m]."""
 FIRST_OPENING = 0.01
-"""[m] Each finger first opens so far to let go, where walls and other things may be near."""
+"""First opening of each finger at a release, which avoids touching walls and neighbors [m]."""
 _GAP = 0.001
-"""[m] So far above what it will stand on is an object let go."""
+"""Height above its support at which an object is released [m]."""
 _ABOVE = 0.06
-"""[m] The straight way down begins so far above."""
+"""Height at which the straight descent begins [m]."""
 _TURNS = np.radians([0, 90, -90, 180, 45, -45, 135, -135])
 _LEVEL = 0.002
-"""[m] What is no rougher can be stood on."""
+"""Roughness up to which a surface supports an object [m]."""
 _STEP, _MOST_STEPS = 0.015, 4
-"""[m] Between spots of a region at least, and how many are looked at to each side of its middle."""
+"""Smallest distance between spots of a region [m], and their number to each side of its center."""
 _CELLS = 7
-"""Spots along each side of a surface that are looked at."""
+"""Number of spots along each side of a surface."""
 
 
 def measure_support_heights(
     cell: Workcell, points: FloatArray, *, top: float, ignored: Collection[str] = ()
 ) -> FloatArray:
-    """Height of what a plumb line meets first, below each of some points, past the robot and what it holds.
+    """Return the height of the first support below each point, ignoring the robot and the held object.
 
     Args:
         cell: The scene.
         points: (N, 2) x, y in the world [m].
-        top: Height from which the lines hang down [m].
-        ignored: Further bodies that they pass through.
+        top: Height from which to search downward [m].
+        ignored: Further bodies to ignore.
 
     Returns:
         (N,) [m], ``-inf`` where there is nothing.
@@ -67,7 +67,7 @@ def measure_support_heights(
 
 
 def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
-    """(B,) the bodies that count as air."""
+    """Return (B,) the bodies to ignore."""
     model = cell.simulation.model
     hand = model.body(cell.robot.tool.link).id
     passed = np.asarray(model.body_rootid == model.body_rootid[hand]) & (np.arange(model.nbody) > 0)
@@ -93,24 +93,25 @@ def _plumb(cell: Workcell, start: FloatArray, passed: NDArray[np.bool_]) -> floa
 
 @dataclass(frozen=True)
 class ReleaseSpot:
-    """Where to put an object."""
+    """Position for putting down an object."""
 
     position: FloatArray
-    """(2,) x, y in the world [m]"""
+    """(2,) x, y in the world [m]."""
     side: FloatArray = field(default_factory=lambda: np.zeros(2))
-    """(2,) on which side of that point the object's outline is: ``(0, 1)`` for beyond it along y, zero for around."""
+    """(2,) side of that point on which the object's outline lies: ``(0, 1)`` for beyond it along y, zero for
+    centered."""
     room: float | None = _FINGERS
-    """The outline must be over one level surface and so far from everything [m]; None where neither matters."""
+    """Clearance of the outline on one level surface [m]; None where neither matters."""
 
 
 def nearest_rest_pose(model: ObjectModel, rotation: FloatArray) -> RestPose:
-    """The rest pose that an object in this orientation, (3, 3) ``world_R_object``, is least tilted from."""
+    """Return the rest pose with the least tilt from an orientation (3, 3) ``world_R_object``."""
     up = rotation.T @ (0.0, 0.0, 1.0)
     return max(model.rest_poses, key=lambda rest: float(quat_to_matrix(rest.wxyz).T[:, 2] @ up))
 
 
 def heading(rotation: FloatArray) -> float:
-    """Angle about the vertical of the most level of a frame's axes x and y, (3, 3) ``world_R_frame`` [rad]."""
+    """Return the angle about the vertical of the more level of the axes x and y of (3, 3) ``world_R_frame`` [rad]."""
     axis = 0 if abs(rotation[2, 0]) <= abs(rotation[2, 1]) else 1
     angle = float(np.arctan2(rotation[1, axis], rotation[0, axis]))
     return angle - axis * np.pi / 2
@@ -119,15 +120,15 @@ def heading(rotation: FloatArray) -> float:
 def release_poses(
     cell: Workcell, name: str, spots: Iterable[ReleaseSpot], *, rest: RestPose, yaws: Iterable[float], top: float
 ) -> Iterator[Release]:
-    """Ways to put the held object down at rest, spot by spot.
+    """Yield releases that put down the held object at rest, spot by spot.
 
     Args:
-        cell: The scene; it holds the object.
+        cell: The scene, with the object in the hand.
         name: The object.
-        spots: Where, most wanted first.
-        rest: How it is to lie.
-        yaws: Its headings [rad], most wanted first.
-        top: A height above all that it may stand on [m].
+        spots: Spots in order of preference.
+        rest: Rest pose to put it down in.
+        yaws: Headings in order of preference [rad].
+        top: Height above all possible supports [m].
     """
     model, object_T_tool = cell.model(name), np.linalg.inv(cell.tool_T_held())
     points = np.vstack([vertices for vertices, _ in model.convex_pieces])
@@ -152,7 +153,7 @@ def release_poses(
 def _standing_height(
     cell: Workcell, points: FloatArray, origin: FloatArray, top: float, room: float | None
 ) -> float | None:
-    """Height at which a shape, (n, 3) points about its origin, touches what is below; None where it cannot stand."""
+    """Return the height at which a shape, (n, 3) points about its origin, is supported; None where it cannot stand."""
     lower, upper = points.min(axis=0), points.max(axis=0)
     grid = _grid(lower[:2], upper[:2], 5)
     low = np.concatenate([points[:, 2], np.full(len(grid), lower[2])])
@@ -174,11 +175,11 @@ def _grid(lower: FloatArray, upper: FloatArray, count: int) -> FloatArray:
 
 
 def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[float]:
-    """Headings to try [rad], the smallest turn first.
+    """Return headings to try, the smallest rotation first [rad].
 
     Args:
-        turn: (3, 3) how the object is turned now from its rest.
-        along: (3, 3) ``world_R_reference``: its sides go along those of this.
+        turn: (3, 3) current rotation of the object relative to its rest pose.
+        along: (3, 3) ``world_R_reference``, whose sides its own sides shall align with.
     """
     now = float(np.arctan2(turn[1, 0], turn[0, 0]))
     if along is None:
@@ -189,12 +190,12 @@ def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[f
 
 
 def find_spots_inside(center: FloatArray, size: FloatArray, *, outline: FloatArray) -> list[ReleaseSpot]:
-    """Spots of a rectangle by distance from its middle, those where an outline stays inside first.
+    """Return spots of a rectangle by distance from its center, those that contain the outline first.
 
     Args:
         center: (2,) [m].
         size: (2,) [m].
-        outline: (2,) size of what is put down [m].
+        outline: (2,) size of the object [m].
     """
     counts = [2 * min(_MOST_STEPS, int(0.5 * side / _STEP)) + 1 for side in size]
     x, y = (
@@ -216,13 +217,13 @@ def draw_spots_inside(
     rng: np.random.Generator,
     count: int = 24,
 ) -> list[ReleaseSpot]:
-    """Random spots of a rectangle.
+    """Draw random spots of a rectangle.
 
     Args:
         center: (2,) [m].
         size: (2,) [m].
-        outline: (2,) size of what is put down, which stays inside where there is room [m].
-        spread: Share of the rectangle, about its middle, from which they are drawn.
+        outline: (2,) size of the object, which stays inside where there is room [m].
+        spread: Fraction of the rectangle, about its center, to draw from.
         rng: Stream of the draws.
         count: Number of spots.
     """
@@ -235,7 +236,7 @@ def _inner_half(size: FloatArray, outline: FloatArray) -> FloatArray:
 
 
 def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
-    """Free spots by distance from the middle of (2,) corners, and at last the middle, whatever is there."""
+    """Return free spots between (2,) corners by distance from the center, then the center even if it is occupied."""
     middle = (lower + upper) / 2
     inner = _grid(lower + (upper - lower) * 0.1, upper - (upper - lower) * 0.1, _CELLS)
     inner = inner[np.argsort(np.linalg.norm(inner - middle, axis=1), kind="stable")]
@@ -243,7 +244,7 @@ def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
 
 
 def find_spots_beside(lower: FloatArray, upper: FloatArray, *, sides: Iterable[str], gap: float) -> list[ReleaseSpot]:
-    """Next to an outline, (2,) corners [m], with a gap between."""
+    """Return spots beside an outline, (2,) corners [m], with a gap between."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     room = max(0.0, min(_FINGERS, gap - 0.005))
     return [ReleaseSpot(middle + SIDES[side] * (half + gap), SIDES[side], room) for side in sides]

@@ -1,4 +1,4 @@
-"""Carrying a held object to where it can be let go, letting go gently, and drawing back."""
+"""Placement of a held object: transport to a release pose, gentle release, retreat."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 _BATCH = 4
 _MOST_WAYS = 192
-"""Releases that are planned for at most: a region has up to 81 spots, each with 8 headings."""
+"""Largest number of releases that are planned for; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012
-"""[m] What is carried keeps so far from everything, where that is possible; less only where it is not."""
+"""Preferred clearance of a carried object [m]; reduced only when no motion keeps it."""
 _BACK = 0.08
-"""[m] Way of the hand after it let go."""
+"""Retreat of the hand after a release [m]."""
 _OFF = 0.03
-"""[m] An object that ends so far from where it was let go, was not put down."""
+"""Displacement after the release at which a placement counts as failed [m]."""
 _TILTED = 0.3
-"""[rad] An object that leans so far from its rest pose, fell over."""
+"""Tilt from its rest pose at which an object counts as fallen [rad]."""
 
 
 def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = False) -> tuple[MotionPlan, MotionPlan]:
-    """A free motion to above the first release that can be reached, and a straight one down to it.
+    """Plan a free motion to above the first reachable release, and a straight one down to it.
 
     Args:
-        cell: The scene; it holds the object.
-        ways: Most wanted first; of a few at a time the nearest is taken.
-        thorough: Try the others of these, too, when there is no straight way down to the nearest.
+        cell: The scene, with the object in the hand.
+        ways: Releases in order of preference; they are tried in small groups, the nearest of each first.
+        thorough: Also try the rest of a group when the nearest has no straight descent.
 
     Raises:
-        SkillFailure: None can be reached, or there is none.
+        SkillFailure: There is no reachable release.
     """
     failure: MotionPlan | None = None
     for some in _batches(itertools.islice(ways, _MOST_WAYS), _BATCH):
@@ -62,7 +62,7 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
 
 
 def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
-    """A free motion with what is held, in a wide berth of everything unless there is none."""
+    """Plan a free motion with the held object, with a wide clearance if possible."""
     scene = cell.look()
     with scene.nearer(_BERTH):
         wide = cell.planner.plan_pose(scene, cell.arm_command, goals, rng=cell.rng())
@@ -70,10 +70,10 @@ def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
 
 
 def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
-    """Put the held object down at rest, and check that it stands; where, is stored with the plan's statistics.
+    """Put the held object down and check that it stands; the position is stored with the plan's statistics.
 
     Raises:
-        SkillFailure: It cannot be put down there, went elsewhere or fell over.
+        SkillFailure: There is no placement, or the object slid away or fell over.
     """
     carry, lower = plan_release(cell, ways, thorough=True)
     cell.begin("carry")
@@ -103,19 +103,19 @@ def retreat(
     among_released: bool = True,
     speed: float = 0.35,
 ) -> None:
-    """Go the first straight way that is free, and open the fingers; the object just let go may be touched.
+    """Retreat along the first free straight line, and open the fingers; the released object may be touched.
 
     Args:
         cell: The scene.
-        name: The object just let go.
-        ways: Displacements (3,) of the tool in the world [m], the best first: 8 cm back along the fingers, straight up
-            or half of either, when not given.
+        name: The released object.
+        ways: Displacements (3,) of the tool in the world [m] in order of preference; by default 8 cm back along the
+            fingers, 8 cm up, or half of either.
         touching: Further bodies that may be touched.
-        among_released: When no way is free, all objects that were let go in this attempt may be touched.
+        among_released: When no line is free, allow contact with all objects released in this attempt.
         speed: Largest speed of the tool [m/s].
 
     Raises:
-        SkillFailure: There is no way back.
+        SkillFailure: No line is free.
     """
     pose, scene = cell.tool_pose(), cell.look()
     if ways is None:

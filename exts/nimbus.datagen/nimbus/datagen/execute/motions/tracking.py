@@ -1,4 +1,4 @@
-"""Moving with something that moves at a constant velocity, as on a conveyor."""
+"""Motion relative to an object of constant velocity, as on a conveyor."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 _JUMP = 0.25
-"""[rad] A joint that must move further in a record period cannot follow."""
+"""Largest joint displacement in a record period that an arm can follow [rad]."""
 _AHEAD = 2
-"""Record periods from a command until the arm is there."""
+"""Record periods from a command to its execution."""
 
 
 def velocity(cell: Workcell, name: str, *, periods: int = 4) -> FloatArray:
-    """Mean velocity (3,) of an object while the arm holds still for some record periods [m/s]."""
+    """Measure the mean velocity (3,) of an object over some record periods, with the arm at rest [m/s]."""
     before = cell.pose(name)[:3, 3]
     cell.wait(periods)
     return (cell.pose(name)[:3, 3] - before) * cell.simulation.rate / periods
 
 
 def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: FloatArray, *, periods: int = 45) -> None:
-    """Move freely to where the tool will be beside a moving object when it gets there.
+    """Move freely to the pose beside a moving object that it will have at the time of arrival.
 
     Args:
         cell: The scene.
         name: The object.
         speed: (3,) its velocity [m/s].
-        object_T_tool: (4, 4) where the tool is to be.
-        periods: Record periods after which to meet, at first guess.
+        object_T_tool: (4, 4) target pose of the tool.
+        periods: Initial guess of the record periods until they meet.
 
     Raises:
         SkillFailure: There is no such motion, or it takes too long.
@@ -56,11 +56,11 @@ def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: Fl
 
 
 class Tracker:
-    """Keeps the tool at a place in the frame of a moving object, record period by record period.
+    """Keeps the tool at a pose in the frame of a moving object, record period by record period.
 
     Args:
         cell: The scene.
-        name: The object; it turns little.
+        name: The object, which hardly rotates.
         speed: (3,) its velocity [m/s].
     """
 
@@ -68,14 +68,14 @@ class Tracker:
         self._cell, self._name, self._speed = cell, name, speed
 
     def step(self, object_T_tool: FloatArray, *, opening: float | None = None) -> None:
-        """Move for one record period towards where the tool should be by then.
+        """Move for one record period toward the tool's target at its end.
 
         Args:
-            object_T_tool: (4, 4) where the tool is to be, in the frame of the object [m].
-            opening: Gripper position [m or rad]; as it is when not given.
+            object_T_tool: (4, 4) target pose of the tool in the frame of the object [m].
+            opening: Gripper position [m or rad]; unchanged when None.
 
         Raises:
-            SkillFailure: The arm cannot get there.
+            SkillFailure: The arm cannot follow.
         """
         cell = self._cell
         there = cell.pose(self._name)

@@ -1,4 +1,4 @@
-"""Several skills at once: each runs in turns with the others; physics moves on when all have said what they want."""
+"""Cooperative scheduling of skills of several arms: each runs in turn; physics advances once all have commanded."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
 _BETWEEN_ARMS = 0.02
-"""[m] Two arms that move at the same time keep this distance, looked at so many times a period:"""
+"""Clearance between two arms in motion [m], and the number of checks per record period:"""
 _LOOKS = 4
 
 _PATIENCE = 300
-"""Record periods that an arm waits at most for another one that is in its way."""
+"""Longest wait of an arm for another one in its way [record periods]."""
 
 
 def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
-    """Hold an arm still while the plans that other arms are following come near the plan (T, J) that it begins."""
+    """Hold an arm while the plans of other arms come near the plan (T, J) that it is about to begin."""
     for _ in range(_PATIENCE):
         if not any(paths_conflict(cell, positions, arm) for arm in cell.arms.values() if len(arm.upcoming)):
             return
@@ -31,7 +31,7 @@ def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
 
 
 def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
-    """Check for a plan that comes near another arm: begun now, against the rest of what the other one follows."""
+    """Return True if a plan begun now comes near another arm on the rest of its own plan."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
     at = one.simulation.qpos_index[other.arm_joints]
@@ -55,14 +55,14 @@ def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: Simulat
 
 
 def _put(cell: SimulatedWorkcell, qpos: FloatArray, name: str, world_T_object: FloatArray) -> None:
-    """Write where a free body is into a position vector."""
+    """Write the pose of a free body into a position vector."""
     address = cell.position_address(name)
     qpos[address : address + 3] = world_T_object[:3, 3]
     qpos[address + 3 : address + 7] = quat_from_matrix(world_T_object[:3, :3])
 
 
 def _row(positions: FloatArray, moment: float) -> FloatArray:
-    """A plan between its rows; it stays at its end."""
+    """Interpolate between the rows of a plan; it stays at its end."""
     last = len(positions) - 1
     row = min(int(moment), last)
     return (
@@ -73,11 +73,11 @@ def _row(positions: FloatArray, moment: float) -> FloatArray:
 
 
 class _Stopped(BaseException):
-    """Ends a function whose companion has failed."""
+    """Raised inside a task to end it after another one failed."""
 
 
 class _Turn:
-    """One function in a thread of its own that runs only while everybody else waits."""
+    """One function in its own thread that runs only while all others wait."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
@@ -101,19 +101,19 @@ class _Turn:
         self._back.release()
 
     def resume(self) -> None:
-        """Let it run until it pauses or ends."""
+        """Run until it pauses or ends."""
         self._go.release()
         self._back.acquire()
 
     def pause(self) -> None:
-        """Called by the function: wait for the next turn."""
+        """Wait for the next turn; called by the function."""
         self._back.release()
         self._go.acquire()
         if self._stop:
             raise _Stopped
 
     def stop(self) -> None:
-        """End it where it pauses."""
+        """End the function where it pauses."""
         if not self.done:
             self._stop = True
             self.resume()
@@ -121,11 +121,11 @@ class _Turn:
 
 
 class ArmScheduler:
-    """Runs functions in fixed turns; the order, and so every result, never depends on threads.
+    """Runs functions in fixed turns, so that results never depend on thread timing.
 
     Args:
-        works: By name, in the order in which they have their turns.
-        advance: Called whenever everybody who still runs has paused: one period of time.
+        works: Functions by name, in the order of their turns.
+        advance: Called whenever all running functions have paused; advances one period of time.
     """
 
     def __init__(self, works: Mapping[str, Callable[[], None]], advance: Callable[[], None]) -> None:
@@ -133,7 +133,7 @@ class ArmScheduler:
         self._turns: dict[str, _Turn] = {}
 
     def run(self) -> None:
-        """Until all have ended; the first error of one ends all and is raised."""
+        """Run until all have ended; the first error ends the others and is raised."""
         self._turns = {name: _Turn(work) for name, work in self._works.items()}
         try:
             while True:
@@ -150,9 +150,9 @@ class ArmScheduler:
                 turn.stop()
 
     def others_work(self, name: str) -> bool:
-        """Whether anybody but the function of that name still runs."""
+        """Return True while any other function still runs."""
         return any(not turn.done for other, turn in self._turns.items() if other != name)
 
     def pause(self, name: str) -> None:
-        """Called by the function of that name: everybody else has a turn, and time moves on."""
+        """End the turn of the function of that name: all others run, and time advances."""
         self._turns[name].pause()

@@ -13,7 +13,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Sets, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, Sets, Steps, Views
 
 wp.set_module_options({"enable_backward": False})
 
@@ -212,6 +212,30 @@ def cover_light(
     steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
     clipping = steps, rectangles, along, across
     steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count, clipping)
+
+
+def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
+    """Set a grid across the light and the cells of it that are within two seams of what moves, and boxes around that.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        moves: (K, G) which of them to look at.
+        steps: K steps with ``bounds``; gets the fields that begin with ``near``.
+        around: (K, G, 8, 3) corners of a box around each mesh, in the world frame [m].
+    """
+    device, reach = boxes.mesh.device, 2 * SEAM
+    low, high = around.min(axis=2) - SEAM, around.max(axis=2) + SEAM
+    steps.near_low = wp.array(low.reshape(-1, 3), dtype=wp.vec3, device=device)
+    steps.near_high = wp.array(high.reshape(-1, 3), dtype=wp.vec3, device=device)
+    bounds = steps.bounds.numpy().reshape(len(moves), -1, 4) + np.array((-reach, -reach, reach, reach), np.float32)
+    shown = moves[:, boxes.mesh.numpy(), None]
+    low = np.where(shown, bounds[..., :2], np.inf).min(axis=1)
+    high = np.where(shown, bounds[..., 2:], -np.inf).max(axis=1)
+    scale = GRID / np.maximum(high - low, 1e-6)
+    steps.near_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.near_scale = wp.array(scale, dtype=wp.vec2, device=device)
+    grown = wp.array(bounds.reshape(-1, 4), dtype=wp.vec4, device=device)
+    steps.near = _sets(boxes, grown, low, scale, moves, (GRID, GRID), boxes.count)
 
 
 def _sets(

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.episode.layout import SurfaceLook, Tone
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
@@ -52,6 +52,8 @@ class Geometry:
     rectangles: NDArray[np.float64]
     """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
     of their lengths."""
+    tones: Mapping[Tone, wp.array]
+    """Bytes of colors over linear light, by the curve of a sensor."""
     keep: tuple[wp.Mesh, ...]
     """The device meshes, which the scene refers to by number only."""
 
@@ -121,7 +123,8 @@ def build_geometry(
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
-    scene.to_srgb = upload(tone_tables.BYTE_OF_LIGHT, wp.uint8)
+    tones: dict[Tone, wp.array] = {name: upload(table, wp.uint8) for name, table in tone_tables.BYTE_OF_LIGHT.items()}
+    scene.to_srgb = tones["plain"]
     _put_grids(scene, ordered, baked, order, upload)
     boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
     boxes.count, boxes.eight = len(every), 8
@@ -135,6 +138,7 @@ def build_geometry(
         casts_shadow=np.array([group.casts_shadow for group in groups]),
         flat=flat,
         rectangles=_rectangle_rows(groups),
+        tones=tones,
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
 

@@ -48,6 +48,7 @@ class ImageRenderer:
             normals: Write normals, too.
         """
         images = self._buffers(camera, stack, normals=normals)
+        geometry.scene.to_srgb = geometry.tones[camera.sensor.tone]
         runs = camera.height * -(-camera.width // TILE)
         inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
         if not self._reuse or camera.mount:

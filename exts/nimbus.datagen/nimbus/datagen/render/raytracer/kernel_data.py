@@ -21,6 +21,8 @@ LEVELS = wp.constant(12)
 """Largest number of sizes a texture is kept in."""
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
+SEAM = wp.constant(0.02)
+"""[m] Height above a place at which what is near it is looked for: seams are as wide."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of that table."""
 
@@ -180,6 +182,17 @@ class Steps:
     """Which meshes each cell of the grid across the light is in the shadow's way of."""
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
+    near: Sets
+    """Moving meshes within two seams of a place, in each cell of a second grid across the light; no words where
+    there are no seams."""
+    near_corner: wp.array(dtype=wp.vec2)
+    near_scale: wp.array(dtype=wp.vec2)
+    near_low: wp.array(dtype=wp.vec3)
+    near_high: wp.array(dtype=wp.vec3)
+    """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
+    corners: wp.array(dtype=wp.vec3)
+    edges: wp.array(dtype=wp.vec3)
+    """First corner of each rectangle in the world frame [m], and its two edges over the squares of their lengths."""
     heights: Raster
     """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
     pictures: wp.array(dtype=wp.int32)

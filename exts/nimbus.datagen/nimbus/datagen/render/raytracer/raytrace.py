@@ -21,6 +21,7 @@ from nimbus.datagen.render.raytracer.kernel_data import (
     Views,
 )
 from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
+from nimbus.datagen.render.raytracer.seams import open_share
 from nimbus.datagen.render.raytracer.shading import (
     SHADOW_OFFSET,
     Hit,
@@ -248,6 +249,10 @@ def render_views(
                     facing = wp.where(kept[3] > 0.004, facing, 0.0)
                     lit = wp.vec3(kept[0], kept[1], kept[2])
                     shaded = wp.where(facing > 0.0, wp.max(lit - scene.key * kept[3], wp.vec3(0.0)), lit)
+            if scene.is_baked:
+                missing = shaded * (1.0 - open_share(scene, steps, light, step, instance, point, hit.normal))
+                shaded -= missing
+                lit -= missing
             found = wp.int32(-1)
             if not is_wide or wide.can_be_shaded:
                 found = caster(scene, steps, light, step, hit, point, normal, facing, blocker)

@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceScene, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, DeviceScene, Steps, Views
 from nimbus.datagen.render.raytracer.raster import face_number
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 wp.set_module_options({"enable_backward": False})
 
-_ROUNDING = wp.constant(1.0e-3)
+_ROUNDING = 1.0e-3
 """[m] More than shadow rays start off a surface, and than single precision is wrong by."""
 _WORDS = wp.constant(GRID // 32)
 """Words of a row of the grid across the light, a bit for each cell."""
@@ -35,6 +35,8 @@ class Changes:
 
     step_before: wp.int32
     """Number of the step before the first, in the stack that was rendered before."""
+    margin: wp.float32
+    """Around a mesh that has moved, within which light has changed [m]."""
     words: wp.int32
     moved: wp.array(dtype=wp.uint32)
     """Bits of the G meshes, in a few words for each step."""
@@ -68,10 +70,10 @@ def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
     corner = changes.corners[step]
     scale = changes.scales[step]
     limit = float(GRID - 1)
-    low_x = wp.int32(wp.clamp((found[0] - _ROUNDING - corner[0]) * scale[0], 0.0, limit))
-    low_y = wp.int32(wp.clamp((found[1] - _ROUNDING - corner[1]) * scale[1], 0.0, limit))
-    high_x = wp.int32(wp.clamp((found[2] + _ROUNDING - corner[0]) * scale[0], 0.0, limit))
-    high_y = wp.int32(wp.clamp((found[3] + _ROUNDING - corner[1]) * scale[1], 0.0, limit))
+    low_x = wp.int32(wp.clamp((found[0] - changes.margin - corner[0]) * scale[0], 0.0, limit))
+    low_y = wp.int32(wp.clamp((found[1] - changes.margin - corner[1]) * scale[1], 0.0, limit))
+    high_x = wp.int32(wp.clamp((found[2] + changes.margin - corner[0]) * scale[0], 0.0, limit))
+    high_y = wp.int32(wp.clamp((found[3] + changes.margin - corner[1]) * scale[1], 0.0, limit))
     for word in range(low_y >> 5, (high_y >> 5) + 1):
         bits = _range_bits(low_y, high_y, word)
         for row in range(low_x, high_x + 1):
@@ -170,10 +172,12 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
     casts = now.casts | earlier("casts")
     shades = moved & casts
+    margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
     extents = np.stack([now.extents, earlier("extents")])
-    low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * _ROUNDING
-    high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * _ROUNDING
+    low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
+    high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
     changes = Changes()
+    changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
     bits[:, : moved.shape[1]] = moved

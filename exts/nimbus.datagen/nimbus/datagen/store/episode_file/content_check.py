@@ -1,4 +1,4 @@
-"""Hashing what is stored, by reading all of it."""
+"""Content hashes of episodes, of the stored arrays and texts."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from nimbus.datagen.store.episode_file.videos import file_hash
 from nimbus.datagen.store.ledger.attempt import Video, has_size
 
 LEVELS = {"D0": "layouts and plans", "D1": "layouts, plans and pixels"}
-"""Content in which two datasets are compared, by level of determinism."""
+"""Content compared by each level of determinism."""
 _ROWS_BYTES = 8 << 20
 
 
 class ContentHash:
-    """Hashes an episode's datasets one by one, as rows arrive, in any interleaving of the datasets."""
+    """Hash of an episode's datasets, updated as rows arrive, in any interleaving of the datasets."""
 
     def __init__(self) -> None:
         self._digests: dict[str, Any] = {}
 
     def begin(self, path: str, dtype: str, shape: Sequence[int]) -> None:
-        """Announce a dataset; its rows follow through :meth:`extend`."""
+        """Begin a dataset; its rows follow through :meth:`extend`."""
         self._digests[path] = hashlib.sha256(f"{dtype} {tuple(shape)}".encode())
 
     def extend(self, path: str, rows: NDArray[Any]) -> None:
-        """Add rows (n, ...) to a dataset, in order, in the unit in which it is stored."""
+        """Add rows (n, ...) to a dataset, in order, in stored units."""
         self._digests[path].update(np.ascontiguousarray(rows).data)
 
     def array(self, path: str, values: NDArray[Any]) -> None:
-        """Add a whole dataset of numbers, of any shape (n, ...), in the unit in which it is stored."""
+        """Add a complete numeric dataset of any shape (n, ...), in stored units."""
         self.begin(path, str(values.dtype), values.shape)
         self.extend(path, values)
 
     def texts(self, path: str, values: Iterable[str]) -> None:
-        """Add a whole dataset of texts."""
+        """Add a complete dataset of texts."""
         encoded = [text.encode() for text in values]
         self.begin(path, TEXT, (len(encoded),))
         for text in encoded:
             self._digests[path].update(len(text).to_bytes(8, "little") + text)
 
     def hexdigest(self, level: str = "D1", *, fields: int = FIELD_SCHEMA) -> str:
-        """Return the hash of what ``level`` compares, in the fields that field schema ``fields`` has."""
+        """Return the hash of the fields compared at ``level`` and contained in field schema ``fields``."""
         total = hashlib.sha256()
         for path in sorted(self._digests):
             field = field_of(path)
@@ -59,11 +59,36 @@ class ContentHash:
         return total.hexdigest()
 
 
+class CombinedHash:
+    """One hash over episode hashes, which are added in the order of their ids; of one id, the last counts."""
+
+    def __init__(self) -> None:
+        self._total = hashlib.sha256()
+        self._last: tuple[str, str] | None = None
+
+    def add(self, episode_id: str, digest: str) -> None:
+        """Add an episode's hash."""
+        if self._last and self._last[0] != episode_id:
+            self._close()
+        self._last = (episode_id, digest)
+
+    def hexdigest(self) -> str:
+        """Return the hash; nothing is added afterwards."""
+        if self._last:
+            self._close()
+            self._last = None
+        return self._total.hexdigest()
+
+    def _close(self) -> None:
+        assert self._last
+        self._total.update("{} {}\n".format(*self._last).encode())
+
+
 def combine(episodes: dict[str, str]) -> str:
-    """One hash over episode hashes, in the order of their ids."""
-    total = hashlib.sha256()
+    """Combine episode hashes, ordered by episode id, into one hash."""
+    total = CombinedHash()
     for episode_id in sorted(episodes):
-        total.update(f"{episode_id} {episodes[episode_id]}\n".encode())
+        total.add(episode_id, episodes[episode_id])
     return total.hexdigest()
 
 
@@ -83,7 +108,7 @@ def content_hash(episode: EpisodeFile) -> ContentHash:
 
 
 def is_whole(path: Path, *, sha256: str, byte_count: int) -> bool:
-    """Whether an episode's HDF5 file is there with this size and this content."""
+    """Return True if an episode's HDF5 file exists with this size and content hash."""
     if not has_size(path, byte_count):
         return False
     try:
@@ -94,7 +119,7 @@ def is_whole(path: Path, *, sha256: str, byte_count: int) -> bool:
 
 
 def is_whole_video(path: Path, video: Video) -> bool:
-    """Whether a video is there, byte for byte."""
+    """Return True if a video exists with the recorded bytes."""
     try:
         return has_size(path, video.byte_count) and file_hash(path)[1] == video.sha256
     except OSError:
@@ -102,7 +127,7 @@ def is_whole_video(path: Path, video: Video) -> bool:
 
 
 def _blocks(dataset: h5py.Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that fit in memory many times over."""
+    """Yield ranges of rows that need a small part of the memory."""
     if not dataset.shape or not dataset.size:
         return
     count = dataset.shape[0]

@@ -1,4 +1,4 @@
-"""Frames of a video by number, from a decoder that stays open."""
+"""Random access to the frames of a video, through a decoder that stays open."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.h264 import GROUP
 
 _QUICK = {"analyzeduration": "0", "probesize": "2048"}
-"""The header says all: without these, frames of a fragmented file are decoded to learn what they are."""
+"""Options that skip probing: the header is complete, and probing would decode frames of a fragmented file."""
 _LARGEST = 16_384
-"""[px] Side of a picture."""
+"""Largest accepted side of a frame [px]."""
 _MEND = "restore this file from a copy, or delete it and run again"
 
 
 def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
-    """Make a function that turns decoded frames into (H, W, 3) sRGB images.
+    """Return a function that converts decoded frames to (H, W, 3) sRGB images.
 
-    One converter for all frames, in this thread: a frame's own makes its tables and threads each time, which takes
-    ten times as long.
+    One converter serves all frames in this thread: a converter per frame would build its tables and threads each time,
+    which takes ten times as long.
     """
     from av.video.reformatter import VideoReformatter
 
@@ -34,15 +34,15 @@ def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
 
 
 class VideoReader:
-    """Decodes frames in any order; those in a row cost least. One thread at a time may use it.
+    """Decodes frames in any order, consecutive ones fastest. One thread at a time may use it.
 
     Args:
         file: The video: a path, or an open file.
-        fps: Frames a second; frame ``k`` is at ``k / fps`` seconds.
-        where: Its name in errors; the path when not given.
+        fps: Frames per second; frame ``k`` is at ``k / fps`` seconds.
+        where: Name in errors; the path when not given.
 
     Raises:
-        InputError: No such file, or no video; reading raises it too, where the file is damaged or too short.
+        InputError: The file is missing or not a video. Reading raises it for a damaged or short file.
     """
 
     def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
@@ -63,32 +63,32 @@ class VideoReader:
         except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise self._unreadable(error) from None
         if self._stream.codec_context is None:
-            raise self._unreadable(ValueError("no decoder for its pictures"))
+            raise self._unreadable(ValueError("no decoder for its images"))
         if self._stream.time_base is None or max(self.size) > _LARGEST:
-            raise self._unreadable(ValueError(f"pictures of {self.size[0]} x {self.size[1]}"))
+            raise self._unreadable(ValueError(f"images of {self.size[0]} x {self.size[1]}"))
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())
         self._next = -1
-        """Number of the frame that the decoder gives next at the earliest; -1 before the first seek."""
+        """Lowest frame number that the decoder can give next; -1 before the first seek."""
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height."""
+        """Width and height [px]."""
         return self._stream.width, self._stream.height
 
     def read(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Frames ``[start, stop)`` as (T, H, W, 3) sRGB images."""
+        """Read frames ``[start, stop)`` as (T, H, W, 3) sRGB images."""
         width, height = self.size
         images = np.empty((stop - start, height, width, 3), np.uint8)
         for row, frame in enumerate(self._from(start, stop)):
             if (frame.width, frame.height) != (width, height):
-                raise self._unreadable(ValueError(f"frame {start + row} is of another size"))
+                raise self._unreadable(ValueError(f"frame {start + row} has another size"))
             images[row] = self._rgb(frame)
         return images
 
     def frame(self, number: int) -> NDArray[np.uint8]:
-        """One (H, W, 3) image."""
+        """Read one (H, W, 3) image."""
         return self.read(number, number + 1)[0]
 
     def close(self) -> None:
@@ -96,13 +96,13 @@ class VideoReader:
         self._container.close()
 
     def _from(self, start: int, stop: int) -> Iterator[Any]:
-        """The frames of a range, one by one; fewer are an error."""
+        """Yield the frames of a range; missing frames raise an error."""
         from av.error import FFmpegError
 
         if start >= stop:
             return
         try:
-            # Behind these lies a keyframe that a seek would go to: nearer ones are reached by decoding on.
+            # Seek only when a keyframe lies in between; nearer frames are reached faster by decoding on.
             if not self._next <= start < self._next + GROUP or self._next < 0:
                 self._seek(start)
             wanted = start

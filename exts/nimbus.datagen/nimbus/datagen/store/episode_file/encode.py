@@ -13,10 +13,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject, Sensor
 from nimbus.datagen.episode.observation import ARRAYS, CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import SkillSegment, Trajectory
+from nimbus.datagen.episode.trajectory import RelationSpan, SkillSegment, Trajectory
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.random_streams import RUN
@@ -109,6 +109,8 @@ class EpisodeEncoder:
         self._attributes(layout, trajectory)
         self._trajectory(trajectory)
         self._skills(trajectory.segments, trajectory.step_count)
+        if trajectory.scene_graph is not None:
+            self._scene_graph(trajectory.scene_graph)
         if labels is not None:
             self._labels(labels)
         self._text("instruction", layout.visual.instruction)
@@ -211,6 +213,13 @@ class EpisodeEncoder:
         for column in ("skill", "target", "phase"):
             self._texts(f"skills/{column}", [getattr(segment, column) for segment in segments])
 
+    def _scene_graph(self, spans: tuple[RelationSpan, ...]) -> None:
+        for column in ("start", "stop"):
+            values = np.array([getattr(span, column) for span in spans], dtype=np.int64)
+            self._array(f"scene_graph/{column}", values)
+        for column in ("relation", "object", "target"):
+            self._texts(f"scene_graph/{column}", [getattr(span, column) for span in spans])
+
     def _labels(self, labels: Labels) -> None:
         self._texts("labels/instance_names", labels.instance_names)
         self._texts("labels/instance_bodies", labels.instance_bodies)
@@ -273,11 +282,16 @@ def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
     _drop(layout["physical"], PhysicalLayout)
     for camera in layout["visual"]["cameras"]:
         _drop(camera, Camera)
+        for name in _SENSOR_OPTIONS if "sensor" in camera else ():
+            if camera["sensor"][name] == getattr(Sensor(), name):
+                del camera["sensor"][name]
     if layout["visual"]["dome"] is None:
         del layout["visual"]["dome"]
     return layout
 
 
+_SENSOR_OPTIONS = ("antialiasing", "tone")
+"""Fields of sensors that are stored where they differ from their defaults; the others are where any of them does."""
 _ALWAYS = ("scale", "drawn")
 """Are told whatever they are."""
 

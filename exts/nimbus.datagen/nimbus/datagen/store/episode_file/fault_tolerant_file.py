@@ -1,4 +1,4 @@
-"""A file that HDF5 writes to and that may run out of disk without harm."""
+"""File object for HDF5 that survives a full disk."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from nimbus.datagen.files.own_files import create_file
 
 
 class FaultTolerantFile:
-    """A file object for h5py that keeps the first write error instead of raising it.
+    """File object for h5py that keeps the first write error instead of raising it.
 
-    HDF5 cannot close a file whose last writes fail, and crashes the process when it exits. So after an error this
-    object accepts everything and drops it: the owner looks at :attr:`error`, closes the file and deletes it.
+    HDF5 cannot close a file whose last writes fail, and crashes the process at exit. After an error this object
+    therefore accepts and drops all writes; the owner checks :attr:`error`, closes the file and deletes it.
 
     Raises:
-        FileExistsError: Somebody has made this file already.
+        FileExistsError: The file already exists.
     """
 
     def __init__(self, path: Path) -> None:
@@ -24,29 +24,29 @@ class FaultTolerantFile:
         self._descriptor = create_file(path)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; returns the new position."""
+        """Move to a position; returns it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         self._position = offset + (os.fstat(self._descriptor).st_size if origin is None else origin)
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def read(self, size: int) -> bytes:
-        """Read at the position; h5py knows a file object by this method."""
+        """Read at the position; h5py recognizes a file object by this method."""
         data = os.pread(self._descriptor, size, self._position)
         self._position += len(data)
         return data
 
     def readinto(self, buffer: bytearray) -> int:
-        """Read at the position."""
+        """Read at the position into a buffer."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def write(self, data: bytes) -> int:
-        """Write at the position, or drop the bytes once a write has failed."""
+        """Write at the position, or drop the bytes after a failed write."""
         view = memoryview(data).cast("B")
         written = 0
         try:
@@ -58,17 +58,17 @@ class FaultTolerantFile:
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the file's length."""
+        """Set the length of the file."""
         length = self._position if size is None else size
         if self.error is None:
             os.ftruncate(self._descriptor, length)
         return length
 
     def flush(self) -> None:
-        """Nothing is buffered here."""
+        """Do nothing: writes are not buffered here."""
 
     def close(self) -> None:
-        """Put the bytes on the disk and close; the first error of the file's life ends in :attr:`error`."""
+        """Sync and close; the first error in the life of the file stays in :attr:`error`."""
         try:
             if self.error is None:
                 os.fsync(self._descriptor)

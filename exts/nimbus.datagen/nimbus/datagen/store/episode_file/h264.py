@@ -1,4 +1,4 @@
-"""H.264 that every reader takes: one encoder's settings for stored episodes and exports."""
+"""H.264 encoder with settings that all common players and readers accept, for stored episodes and exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError
 
 GROUP = 10
-"""Frames from one keyframe to the next: what a random read decodes at most."""
+"""Frames between keyframes: the most that a random read decodes."""
 CODEC = "h264"
 PIXELS = "yuv420p"
 ENCODER = {
@@ -24,38 +24,38 @@ ENCODER = {
     "threads": "1",  # another number of threads makes other bytes
 }
 TICKS = 1000
-"""Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+"""Ticks per frame of a file's clock, so that times are whole numbers in files of any length."""
 PLAIN = "+faststart"
 FRAGMENTED = "frag_keyframe+delay_moov+default_base_moof"
-"""A fragment a group of frames: what is written once is never touched again."""
+"""One fragment per group of frames: bytes once written never change."""
 INDEXED = f"{FRAGMENTED}+global_sidx"
-"""Fragments with one index before them: a long file opens as fast as a short one. Wants a file that can be moved in."""
+"""Fragments with one index before them, so that long files open quickly; needs a seekable file."""
 
 
 class File(Protocol):
-    """What a video may be written to beside a path."""
+    """Target of a video other than a path."""
 
     def write(self, data: bytes) -> int:
         """Write at the position."""
         ...
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move."""
+        """Move to a position."""
         ...
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         ...
 
 
 class Encoder:
-    """Encodes pictures of one size into an MP4.
+    """Encodes images of one size into an MP4.
 
     Args:
-        target: The file: a path, or an open one.
-        fps: Frames a second.
-        size: Width and height, both even.
-        flags: How the file is laid out: :data:`PLAIN`, :data:`FRAGMENTED` or :data:`INDEXED`.
+        target: A path, or an open file.
+        fps: Frames per second.
+        size: Width and height [px], both even.
+        flags: Layout of the file: :data:`PLAIN`, :data:`FRAGMENTED` or :data:`INDEXED`.
     """
 
     def __init__(self, target: Path | File, *, fps: int, size: tuple[int, int], flags: str = PLAIN) -> None:
@@ -76,22 +76,22 @@ class Encoder:
             self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
 
     def finish(self) -> None:
-        """Write what the encoder still holds, and the end of the file."""
+        """Write the remaining frames and the end of the file."""
         self._container.mux(self._stream.encode())
         self._container.close()
 
     def abandon(self) -> None:
-        """Close; the file is worthless."""
+        """Close an unusable file."""
         self._container.close()
 
 
 def container_options(fps: int, flags: str) -> dict[str, str]:
-    """Options of an MP4 whose clock has whole numbers for frames."""
+    """Return the options of an MP4 whose clock counts frames in whole numbers."""
     return {"movflags": flags, "video_track_timescale": str(fps * TICKS)}
 
 
 def check_size(camera: str, size: tuple[int, int], *, where: Path | str) -> None:
-    """Refuse what H.264 with halved colour cannot hold.
+    """Refuse a size that H.264 with subsampled chroma cannot hold.
 
     Raises:
         InputError: Width or height is odd.
@@ -103,10 +103,10 @@ def check_size(camera: str, size: tuple[int, int], *, where: Path | str) -> None
 
 
 def whole_rate(rate: float, *, where: Path | str) -> int:
-    """Frames a second.
+    """Return a rate as a whole number of frames per second.
 
     Raises:
-        InputError: The rate is no whole number.
+        InputError: The rate is not a whole number.
     """
     if rate < 1 or rate != round(rate):
         what = f"{rate:g} steps a second: frames of a video come at a whole rate"

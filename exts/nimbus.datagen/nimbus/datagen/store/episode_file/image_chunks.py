@@ -1,4 +1,4 @@
-"""Images in HDF5, a frame a chunk, compressed outside of HDF5: by igzip, which takes a quarter of zlib's time."""
+"""Images in HDF5, one frame per chunk, compressed outside of HDF5 by igzip in a quarter of zlib's time."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ except ImportError:  # processors without wheels: the streams are larger or smal
     isal_zlib = None
 
 _IGZIP_LEVEL = 2
-"""Level of igzip's 0 to 3, which do not mean zlib's; figures are in docs/decisions.md."""
+"""Level of igzip, 0 to 3, on another scale than zlib's; docs/decisions.md has the figures."""
 
 
 def create_images(group: h5py.Group, path: str, shape: tuple[int, ...], dtype: Any, *, level: int = 1) -> h5py.Dataset:
-    """Create a dataset for :func:`write_images`, which any reader of HDF5 reads.
+    """Create a dataset for :func:`write_images`, in standard HDF5 compression.
 
     Args:
-        group: Where it goes.
+        group: Parent group.
         path: Name in the group.
         shape: (T, H, W, ...) of all frames.
-        dtype: Of a pixel's values.
-        level: Of gzip, 1 (fast) to 9 (small).
+        dtype: Type of a pixel's values.
+        level: Level of gzip, 1 (fast) to 9 (small).
     """
     return group.create_dataset(
         path,
@@ -41,20 +41,20 @@ def create_images(group: h5py.Group, path: str, shape: tuple[int, ...], dtype: A
 
 
 def write_images(images: h5py.Dataset, start: int, frames: NDArray[Any], *, level: int = 1) -> None:
-    """Write consecutive frames; compression does not hold HDF5's lock.
+    """Write consecutive frames; they are compressed without holding HDF5's lock.
 
     Args:
-        images: What :func:`create_images` gave.
+        images: Dataset made by :func:`create_images`.
         start: Row of the first frame.
         frames: (N, H, W, ...) of the dataset's type.
-        level: Of gzip, 1 (fast) to 9 (small).
+        level: Level of gzip, 1 (fast) to 9 (small).
     """
     for row, frame in enumerate(np.ascontiguousarray(frames, dtype=images.dtype), start=start):
         images.id.write_direct_chunk((row,) + (0,) * frame.ndim, deflate(shuffle(frame), level=level))
 
 
 def shuffle(frame: NDArray[Any]) -> NDArray[Any]:
-    """Put the first bytes of all values of a contiguous array before the second ones, as HDF5's filter does."""
+    """Apply HDF5's byte shuffle: the first bytes of all values, then the second ones, and so on."""
     if frame.itemsize == 1:
         return frame
     return np.ascontiguousarray(frame.reshape(-1, 1).view(np.uint8).T)
@@ -65,7 +65,7 @@ def deflate(frame: NDArray[Any], *, level: int = 1) -> bytes:
 
     Args:
         frame: Any shape and type.
-        level: Of gzip, 1 (fast) to 9 (small).
+        level: Level of gzip, 1 (fast) to 9 (small).
     """
     if level == 1 and isal_zlib is not None:
         return isal_zlib.compress(frame.data, _IGZIP_LEVEL)

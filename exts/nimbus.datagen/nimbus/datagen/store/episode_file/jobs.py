@@ -1,4 +1,4 @@
-"""One episode on its way into its files: the jobs that encode, stage and commit it."""
+"""Jobs that encode, stage and commit one episode."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from nimbus.datagen.store.ledger.attempt import Attempt, WrittenFiles, attempt_o
 from nimbus.datagen.store.publish import disk
 
 Images = Literal["lossless", "video", "both"]
-"""How sRGB images are stored: bit for bit in the HDF5 file, as H.264 beside it, or both."""
+"""Storage of sRGB images: lossless in the HDF5 file, as H.264 videos beside it, or both."""
 
 
 class EpisodeJobs:
-    """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and has it committed.
+    """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and commits it.
 
     Videos of its cameras are ``stage/<episode_id>.<camera>.<lease>.<pid>.tmp``. A job that fails removes the files, and
-    those behind it are skipped.
+    the jobs behind it are skipped.
 
     Args:
-        item: The attempt; its observations come through :meth:`observe`.
-        shelf: Where it goes.
-        io: Runs the jobs.
+        item: The attempt; its observations follow through :meth:`observe`.
+        shelf: Destination of the episode.
+        io: Executor of the jobs.
         compression: Level of gzip.
-        images: How sRGB images are stored.
+        images: Storage of sRGB images.
 
     Raises:
         StorageError: The disk is full.
@@ -76,7 +76,7 @@ class EpisodeJobs:
         self._io.put(partial(self._run, job))
 
     def observe(self, observation: Observation) -> None:
-        """Queue a chunk of observations; raises what an earlier job raised."""
+        """Queue a chunk of observations; raises the error of an earlier job."""
         job = partial(self._run, self._encoder.observation, observation, step_count=self._item.trajectory.step_count)
         self._wait_time += self._io.put(job, large=True)
         self._encoder.check()
@@ -85,20 +85,20 @@ class EpisodeJobs:
         """Stage the file and commit it; see :meth:`EpisodeSink.commit`.
 
         Args:
-            render_time: [s] CPU that its observations took.
-            cpu_time: [s] CPU that the caller took beside.
+            render_time: CPU time of its observations [s].
+            cpu_time: Other CPU time of the caller [s].
         """
         self._io.put(partial(self._run, self._seal))
         self._wait_time += self._io.wait()
         return self._commit(render_time, self._beside(cpu_time))
 
     def end_behind(self, *, render_time: float, cpu_time: float) -> None:
-        """The same as one last job, for which nobody waits."""
+        """Queue the staging and the commit as a last job, without waiting for it."""
         beside = self._beside(cpu_time)
         self._io.put(partial(self._run, self._seal_and_commit, render_time, beside))
 
     def abandon(self) -> None:
-        """Remove the file after an error; no job runs any more when this returns."""
+        """Remove the files after an error; no job runs any more when this returns."""
         self._io.end_with(self._discard)
 
     def _run(self, job: Callable[..., object], *args: Any, **options: Any) -> None:
@@ -156,7 +156,7 @@ class EpisodeJobs:
         return None if merge(known, told) == known else told
 
     def _discard(self) -> None:
-        """Close and remove the files; a second time does nothing."""
+        """Close and remove the files; repeated calls do nothing."""
         self._is_open = False
         self._encoder.discard()
 
@@ -165,5 +165,5 @@ class EpisodeJobs:
         return staged_video_path(self._path, name, video_path(name, camera))
 
     def _beside(self, cpu_time: float) -> float:
-        """What the caller took beside the jobs that ran in its own thread."""
+        """Return the caller's CPU time without that of jobs that ran in its own thread [s]."""
         return cpu_time - self._cpu_time if isinstance(self._io, AtOnce) else cpu_time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import MODALITIES, Layout, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, StartState, Trajectory
+from nimbus.datagen.episode.trajectory import Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
@@ -24,6 +25,7 @@ from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import VideoRecord
+from nimbus.datagen.store.remote.working_copy import local
 
 T = TypeVar("T")
 
@@ -92,16 +94,18 @@ class EpisodeFile:
     """
 
     def __init__(self, path: Path | str | ByteRange, *, videos: Mapping[str, ByteRange] | None = None) -> None:
-        self.path = path.path if isinstance(path, ByteRange) else Path(path)
+        self.path = path.path if isinstance(path, ByteRange) else local(Path(path))
         self._spans = videos or {}
+        self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
         self._datasets: dict[str, h5py.Dataset] = {}
         """Those that were asked for and found to be in this file"""
         self._sizes: dict[str, int] = {}
         """Sizes by symbol of the schema, as the datasets that were read have them."""
-        if not self.path.exists():
-            raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
-        check_regular(self.path)
+        if not isinstance(path, ByteRange) or path.is_here:
+            if not self.path.exists():
+                raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
+            check_regular(self.path)
         try:
             self.file = h5py.File(path.open() if isinstance(path, ByteRange) else self.path, "r")
         except (OSError, RuntimeError) as error:
@@ -170,6 +174,21 @@ class EpisodeFile:
             for start, stop, skill, target, phase in zip(starts, stops, *columns, strict=True)
         )
 
+    @property
+    def scene_graph(self) -> tuple[RelationSpan, ...] | None:
+        """Relations at the boundaries of skill steps; None where they were not stored."""
+        if "scene_graph" not in self.file:
+            return None
+        columns = [self.texts(f"scene_graph/{column}") for column in ("relation", "object", "target")]
+        starts, stops, count = self.array("scene_graph/start"), self.array("scene_graph/stop"), self.step_count
+        with self._reading("scene_graph"):
+            if np.any(starts < 0) or np.any(stops <= starts) or np.any(stops > count + 1):
+                raise ValueError(f"a relation is not within {count} steps and the end")
+            return tuple(
+                RelationSpan(start=int(start), stop=int(stop), relation=relation, object=one, target=other)
+                for start, stop, relation, one, other in zip(starts, stops, *columns, strict=True)
+            )
+
     @cached_property
     def provenance(self) -> Provenance:
         """How it was made."""
@@ -207,6 +226,7 @@ class EpisodeFile:
             body_positions=self.array("observations/body_positions"),
             body_wxyz=self.array("observations/body_wxyz"),
             segments=self.segments,
+            scene_graph=self.scene_graph,
             outcome=self.outcome,
             start=StartState(
                 joint_positions=self.array("start/joint_positions"),
@@ -324,7 +344,7 @@ class EpisodeFile:
 
     def video_file(self, camera: str) -> Path:
         """The MP4 that holds what a camera saw."""
-        return self.path.with_name(f"{self.path.stem}.{camera}.mp4")
+        return local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
 
     def _is_video(self, path: str) -> bool:
         group, _, camera = path.rpartition("/")
@@ -343,6 +363,9 @@ class EpisodeFile:
     def _reader(self, camera: str) -> VideoReader:
         if camera not in self._readers:
             span, fps = self._spans.get(camera), self.videos[camera].fps
+            if span is None and self._span:
+                path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
+                span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
             place = (span.open(), str(span)) if span else (self.video_file(camera), "")
             self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]

@@ -30,7 +30,8 @@ class Field:
 
     Args:
         path: Path in the file; ``*`` stands for a camera or a measure.
-        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, N instances, S segments, H, W pixels.
+        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, N instances, S segments, R relations,
+            H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One line for whoever opens the file.
@@ -147,6 +148,29 @@ FIELDS = (
     _field("skills/skill", "S", TEXT, "", "skill of each segment"),
     _field("skills/target", "S", TEXT, "", "object or place that it acts on"),
     _field("skills/phase", "S", TEXT, "", "part of the skill"),
+    _field(
+        "scene_graph/start",
+        "R",
+        "int64",
+        "step",
+        "first boundary of skill steps at which each relation holds",
+        optional=True,
+        since=3,
+    ),
+    _field(
+        "scene_graph/stop",
+        "R",
+        "int64",
+        "step",
+        "boundary at which it holds no longer; T + 1 where it holds at the end, which is boundary T",
+        optional=True,
+        since=3,
+    ),
+    _field("scene_graph/relation", "R", TEXT, "", "name of each relation, such as in", optional=True, since=3),
+    _field("scene_graph/object", "R", TEXT, "", "thing that it is of", optional=True, since=3),
+    _field(
+        "scene_graph/target", "R", TEXT, "", "the other thing, empty for a state of one thing", optional=True, since=3
+    ),
     _field("start/joint_positions", "P", "float64", "", "all generalized positions of the simulator before step 0"),
     _field("start/joint_velocities", "V", "float64", "", "all generalized velocities of the simulator before step 0"),
     _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of that name at each step"),

@@ -1,4 +1,4 @@
-"""Statistics that training normalizes with: of signals, and of images from histograms of their pixels."""
+"""Normalization statistics of signals, and of images from their histograms."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 _MOST_ROWS = 1_000_000
-"""Rows of a dataset that quantiles are taken of; of more, every second, third, …, so that memory stays bounded."""
+"""Largest number of rows used for quantiles; a longer dataset is strided, so that memory stays bounded."""
 _PIXEL_ROWS = 60
-"""Rows of an image that its histogram looks at, at least."""
+"""Smallest number of rows of an image that its histogram samples."""
 
 
 def vector_stats(values: NDArray[Any]) -> dict[str, list[float]]:
-    """Statistics of each column of (T, D) rows."""
+    """Return statistics of each column of (T, D) rows."""
     rows = values.astype(np.float64).reshape(len(values), -1)
     quantiles = np.quantile(rows, list(QUANTILES.values()), axis=0)
     return {
@@ -29,7 +29,7 @@ def vector_stats(values: NDArray[Any]) -> dict[str, list[float]]:
 
 
 class VectorTotal:
-    """Statistics over many episodes, exact but for the quantiles of very many rows."""
+    """Running statistics over many episodes; exact, except for quantiles of very many rows."""
 
     def __init__(self, row_count: int) -> None:
         self._every = -(-row_count // _MOST_ROWS)
@@ -41,11 +41,11 @@ class VectorTotal:
         self._high: Any = -np.inf
 
     def add(self, values: NDArray[Any]) -> None:
-        """Take in an episode's (T, D) rows."""
+        """Add an episode's (T, D) rows."""
         rows = values.astype(np.float64).reshape(len(values), -1)
         self._kept.append(values.reshape(len(values), -1)[-self._count % self._every :: self._every])
         total, mean = self._count + len(rows), rows.mean(axis=0)
-        # Chan's way of joining means and squares stays exact where a sum of squares does not.
+        # Chan's parallel update of mean and variance is stable where a sum of squares cancels.
         step = mean - self._mean
         self._squares = self._squares + ((rows - mean) ** 2).sum(axis=0) + step**2 * self._count * len(rows) / total
         self._mean = self._mean + step * len(rows) / total
@@ -53,7 +53,7 @@ class VectorTotal:
         self._low, self._high = np.minimum(self._low, rows.min(axis=0)), np.maximum(self._high, rows.max(axis=0))
 
     def stats(self) -> dict[str, list[float]]:
-        """Statistics of all rows."""
+        """Return statistics of all rows."""
         found = vector_stats(np.concatenate(self._kept))
         return found | {
             "min": self._low.tolist(),
@@ -65,18 +65,18 @@ class VectorTotal:
 
 
 def histogram(images: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """How often each value occurs, (3, 256), in a grid of pixels of (T, H, W, 3) images."""
+    """Count each value in a grid of pixels of (T, H, W, 3) images; returns (3, 256)."""
     every = max(1, images.shape[1] // _PIXEL_ROWS)
     pixels = images[:, ::every, ::every].reshape(-1, 3)
     return np.stack([np.bincount(pixels[:, channel], minlength=256) for channel in range(3)]).astype(np.int64)
 
 
 def image_stats(counts: NDArray[np.int64], frame_count: int) -> dict[str, Any]:
-    """Statistics of each channel in [0, 1], shaped (3, 1, 1).
+    """Return statistics of each channel in [0, 1], of shape (3, 1, 1).
 
     Args:
         counts: A histogram, or a sum of histograms.
-        frame_count: Frames that it is of.
+        frame_count: Number of frames in it.
     """
     values = np.arange(256) / 255.0
     total = counts.sum(axis=1)
@@ -93,7 +93,7 @@ def image_stats(counts: NDArray[np.int64], frame_count: int) -> dict[str, Any]:
 
 
 def _quantile(counts: NDArray[np.int64], level: float) -> float:
-    """Linear between neighbours, as NumPy does."""
+    """Return a quantile with linear interpolation, as NumPy does."""
     ends = np.cumsum(counts)
     place = level * (ends[-1] - 1)
     low, high = (int(np.searchsorted(ends, rank, side="right")) for rank in (np.floor(place), np.ceil(place)))

@@ -1,4 +1,4 @@
-"""Images of an episode as video: an MP4 beside its HDF5 file for each camera, and what that file says of it."""
+"""Videos of an episode: one MP4 per camera beside the HDF5 file, and its record in that file."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 SUFFIX = ".mp4"
 IMAGE_SETTINGS = ("images", "video encoder")
-"""Names that :func:`image_settings` gives."""
+"""Names of the settings returned by :func:`image_settings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VideoRecord:
-    """What an episode says of the file that holds what one camera saw."""
+    """Record of one camera's video in an episode."""
 
     byte_count: Count
     sha256: str
-    """Of the file's bytes."""
+    """SHA-256 of the file."""
     frame_count: Count
     width: Pixels
     height: Pixels
@@ -42,22 +42,22 @@ class VideoRecord:
     codec: str
     pixel_format: str
     encoder: dict[str, str]
-    """Its settings."""
+    """Settings of the encoder."""
     rendered_sha256: str
-    """Of the rendered images, (T, H, W, 3) bytes: a fresh rendering can be compared with it to the last bit."""
+    """SHA-256 of the rendered images, (T, H, W, 3) bytes, for exact comparison with a new rendering."""
 
 
 class CameraVideo:
-    """Writes the video of one camera while its images come.
+    """Encodes the video of one camera as its images arrive.
 
     Args:
-        path: The file to make; must not exist.
-        camera: Its name.
-        rate: [Hz] steps a second.
-        size: Width and height.
+        path: File to create; must not exist.
+        camera: Name of the camera.
+        rate: Steps per second [Hz].
+        size: Width and height [px].
 
     Raises:
-        InputError: H.264 cannot hold such images, or the rate is no whole number.
+        InputError: H.264 cannot hold images of this size, or the rate is not a whole number.
     """
 
     def __init__(self, path: Path, camera: str, *, rate: float, size: tuple[int, int]) -> None:
@@ -81,7 +81,7 @@ class CameraVideo:
         self._frame_count += len(images)
 
     def finish(self) -> VideoRecord:
-        """End the file and put it on the disk; ask :meth:`check` whether that went well."""
+        """Finish and sync the file; call :meth:`check` for write errors."""
         self._encoder.finish()
         self._close()
         byte_count, sha256 = file_hash(self.path)
@@ -99,10 +99,10 @@ class CameraVideo:
         )
 
     def check(self) -> None:
-        """Ask whether all went well so far.
+        """Raise the first write error.
 
         Raises:
-            StorageError: A write failed; the file is worthless.
+            StorageError: A write failed; the file is unusable.
         """
         if self._sink.error is not None:
             raise storage_error(self._sink.error, self.path)
@@ -120,22 +120,22 @@ class CameraVideo:
 
 
 def video_path(episode: str, camera: str) -> str:
-    """Path of a video in a dataset.
+    """Return the path of a video in a dataset.
 
     Args:
-        episode: Id of its episode.
+        episode: Id of the episode.
         camera: Name of the camera.
     """
     return f"episodes/{episode}.{camera}{SUFFIX}"
 
 
 def staged_video_path(staged: Path, episode: str, path: str) -> Path:
-    """Where a file of an episode is staged.
+    """Return the staged path of an episode's file.
 
     Args:
-        staged: Where its HDF5 file is staged, under the episode's id and more.
-        episode: Its id.
-        path: Where the file will be, relative to the dataset.
+        staged: Staged path of its HDF5 file, which begins with the episode's id.
+        episode: Id of the episode.
+        path: Final path of the file, relative to the dataset.
     """
     if not path.endswith(SUFFIX):
         return staged
@@ -144,26 +144,26 @@ def staged_video_path(staged: Path, episode: str, path: str) -> Path:
 
 
 def stored_video(record: VideoRecord, *, episode: str, camera: str) -> Video:
-    """What the ledger knows of a video."""
+    """Return the ledger's record of a video."""
     return Video(path=video_path(episode, camera), byte_count=record.byte_count, sha256=record.sha256)
 
 
 NO_IMAGES = "none"
-"""Choice of a run that renders nothing: its layouts have no cameras."""
+"""Choice for a run without rendering, whose layouts have no cameras."""
 
 
 def image_settings(images: str) -> dict[str, str]:
-    """What a dataset's origin and provenance say of how images are stored; nothing of lossless ones."""
+    """Return the image settings for a dataset's origin and provenance; empty for lossless images."""
     if images == NO_IMAGES:
         return {"images": images}
     return {} if images == "lossless" else {"images": images, "video encoder": f"av {importlib.metadata.version('av')}"}
 
 
 def check_cameras(task: Task) -> None:
-    """Refuse, before anything is made, a task whose images no video can hold.
+    """Refuse a task whose images no video can hold, before anything is made.
 
     Raises:
-        InputError: A camera's size is odd, or the rate is no whole number.
+        InputError: A camera's size is odd, or the rate is not a whole number.
     """
     whole_rate(task.rate, where=task.where("rate"))
     for name, camera in task.cameras.items():
@@ -171,7 +171,7 @@ def check_cameras(task: Task) -> None:
 
 
 def file_hash(path: Path) -> tuple[int, str]:
-    """Bytes of a file, and their SHA-256."""
+    """Return the size of a file [bytes] and its SHA-256."""
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest

@@ -130,10 +130,6 @@ class Attempt:
         """Bytes of all its files."""
         return sum(self.files.values())
 
-    def is_in(self, folder: Path) -> bool:
-        """Whether its files are in a dataset's folder, with the sizes that were written."""
-        return all(has_size(folder / path, byte_count) for path, byte_count in self.files.items())
-
 
 def has_size(path: Path, byte_count: int) -> bool:
     """Whether a file is there, as large as that."""

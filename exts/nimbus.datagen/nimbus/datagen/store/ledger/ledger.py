@@ -6,17 +6,17 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
+from nimbus.datagen.store.ledger.records import DrawnValues, EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 from nimbus.datagen.store.ledger.sqlite import open_to_read, open_to_write, reading, writing
-from nimbus.datagen.store.ledger.tables import ATTEMPTS, EPISODES, FAULTS, RUNS, SPANS, TABLES, Table
+from nimbus.datagen.store.ledger.tables import ATTEMPTS, DRAWS, EPISODES, FAULTS, RUNS, SPANS, TABLES, Table
 
 FILE_NAME = "ledger.sqlite"
 
@@ -39,6 +39,13 @@ SELECT idx FROM attempts WHERE idx BETWEEN :begin AND :last AND {_OWN}
 UNION SELECT idx FROM episodes WHERE idx BETWEEN :begin AND :last AND {_OWN}
 """
 _ORDER = "task, seed, idx, variant, attempt"
+_DRAWN = """COALESCE((
+SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND draws.attempt = attempts.attempt
+), drawn)"""
+"""Drawn values of an attempt, which earlier versions kept in its row."""
+_WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
+_PAGE = 500
+"""Rows that are read at once."""
 _NO_INDEX = 1 << 62
 """Above all indices and variants."""
 _STORED_COUNT = f"""
@@ -151,6 +158,7 @@ class Ledger:
             for attempt in attempts:
                 key = (attempt.episode_id, attempt.attempt)
                 self._connection.execute("DELETE FROM attempts WHERE episode_id = ? AND attempt = ?", key)
+                self._connection.execute("DELETE FROM draws WHERE episode_id = ? AND attempt = ?", key)
                 place = (attempt.task if self.task else "", attempt.idx, attempt.variant)
                 self._open.pop(place, None)
                 self._connection.execute("DELETE FROM episodes WHERE task = ? AND idx = ? AND variant = ?", place)
@@ -199,10 +207,54 @@ class Ledger:
     def attempts(self, index: int | None = None) -> list[Attempt]:
         """Every attempt, at one episode or at all, by task, index, variant and attempt."""
         which, values = ("", {}) if index is None else (f"WHERE idx = :idx AND {_OWN}", self._of(idx=index))
-        return self._read(ATTEMPTS, f"{which} ORDER BY {_ORDER}", values)
+        return list(self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}", values))
+
+    def walk_attempts(
+        self,
+        *,
+        only_stored: bool = False,
+        with_drawn: bool = False,
+        order: Literal["run", "place", "id"] = "run",
+    ) -> Iterator[Attempt]:
+        """Yield every attempt, by task, index, variant and attempt, in memory that does not grow with the ledger.
+
+        Args:
+            only_stored: Those alone that have a file.
+            with_drawn: The values that were drawn too, a third of a row.
+            order: ``place`` is the order of :meth:`walk_episodes`, whatever tasks and seeds the rows name; ``id`` that
+                of episode ids.
+        """
+        which = "WHERE path != ''" if only_stored else ""
+        place = "task, idx, variant, attempt" if self.has_tasks else "idx, variant, attempt"
+        columns = {"run": _ORDER, "place": place, "id": "episode_id, attempt"}[order]
+        return self._walk(ATTEMPTS, f"{_WITH_DRAWN if with_drawn else _WITHOUT_DRAWN} {which} ORDER BY {columns}")
+
+    @property
+    def has_tasks(self) -> bool:
+        """True for a dataset of several tasks."""
+        with self._lock, reading(self.path):
+            return self._connection.execute("SELECT 1 FROM episodes WHERE task != '' LIMIT 1").fetchone() is not None
+
+    def walk_episodes(self) -> Iterator[EpisodeState]:
+        """Yield the state of every episode that has a row, by task, index and variant, likewise."""
+        return self._walk(EPISODES, f"{EPISODES.select} ORDER BY task, idx, variant")
+
+    def walk_spans(self, run: int) -> Iterator[TimeSpan]:
+        """Yield the spans of a run, likewise."""
+        return self._walk(SPANS, f"{SPANS.select} WHERE run = :run ORDER BY rowid", {"run": run})
+
+    def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
+        """Return the paths of all files of some episodes that are stored."""
+        marks = ", ".join("?" for _ in episode_ids)
+        statement = f"{_WITHOUT_DRAWN} WHERE episode_id IN ({marks}) AND path != ''"
+        with self._lock, reading(self.path):
+            rows = self._connection.execute(statement, list(episode_ids)).fetchall()
+            return {path for row in rows for path in ATTEMPTS.parse(row).files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
-        """The attempts that have a file, of one episode or of all, by task, index and variant."""
+        """Read the attempts that have a file, of one episode or of all, by task, index and variant."""
+        if index is None:
+            return list(self.walk_attempts(only_stored=True))
         return [attempt for attempt in self.attempts(index) if attempt.path]
 
     def stored_count(self, *, episodes: int, variants: int) -> int:
@@ -292,20 +344,44 @@ class Ledger:
         return {"task": self.task, **values}
 
     def _read(self, table: Table[T], rest: str, values: Mapping[str, str | int] | None = None) -> list[T]:
-        rows: list[T] = []
-        keys: set[tuple[Any, ...]] = set()
+        return list(self._walk(table, f"{table.select} {rest}", values))
+
+    def _walk(self, table: Table[T], statement: str, values: Mapping[str, str | int] | None = None) -> Iterator[T]:
+        """Yield rows; the same one twice, or more than the file has room for, is damage."""
+        count = 0
+        before: tuple[Any, ...] | None = None
         with self._lock, reading(self.path):
-            for cells in self._connection.execute(f"{table.select} {rest}", values or {}):
-                row = table.parse(cells)
-                rows.append(row)
-                keys.add(table.key_of(row))
-                if len(rows) > self._most_rows:
+            cursor = self._connection.execute(statement, values or {})
+        while True:
+            with self._lock, reading(self.path):
+                rows = [table.parse(cells) for cells in cursor.fetchmany(_PAGE)]
+                for row in rows:
+                    if table.key and (key := table.key_of(row)) == before:
+                        raise ValueError(f"two {table.name} are the same: {key}")
+                    before = table.key_of(row)
+                count += len(rows)
+                if count > self._most_rows:
                     raise ValueError("it gives more rows than its file has room for")
-                if table.key and len(keys) < len(rows):
-                    raise ValueError(f"two {table.name} are the same: {table.key_of(row)}")
-        return rows
+            if not rows:
+                return
+            yield from rows
 
     def _insert(self, rows: Iterable[Row]) -> None:
         for kind, same in groupby(rows, type):
+            if kind is Attempt:
+                self._insert_attempts(cast("list[Attempt]", list(same)))
+                continue
             table = _TABLE_OF[kind]
             self._connection.executemany(table.insert, map(table.values, same))
+
+    def _insert_attempts(self, attempts: list[Attempt]) -> None:
+        """Add attempts, what was drawn in a table of its own."""
+        bare = (replace(one, drawn={}) if one.drawn else one for one in attempts)
+        self._connection.executemany(ATTEMPTS.insert, map(ATTEMPTS.values, bare))
+        for one in attempts:
+            key = (one.episode_id, one.attempt)
+            if one.drawn:
+                row = DrawnValues(episode_id=one.episode_id, attempt=one.attempt, drawn=one.drawn)
+                self._connection.execute(DRAWS.insert, DRAWS.values(row))
+            else:
+                self._connection.execute("DELETE FROM draws WHERE episode_id = ? AND attempt = ?", key)

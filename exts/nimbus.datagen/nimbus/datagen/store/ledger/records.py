@@ -60,6 +60,16 @@ def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeS
 
 
 @dataclass(frozen=True, kw_only=True)
+class DrawnValues:
+    """Values that were drawn for an attempt: a third of its row, and read by the report alone."""
+
+    episode_id: str
+    attempt: Count
+    drawn: dict[str, Any] = field(default_factory=dict)
+    """See :attr:`Attempt.drawn`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fault:
     """A worker that died, hung or raised: never the result of an attempt."""
 

@@ -142,14 +142,20 @@ def _create(connection: sqlite3.Connection) -> None:
 def _complete(connection: sqlite3.Connection) -> None:
     """Let a ledger of an earlier version be read like one of today, without writing to its file."""
     for table in TABLES:
+        if table.is_later and not _columns(connection, table):
+            connection.execute(table.create.split(";")[0].replace("TABLE IF NOT EXISTS", "TEMP TABLE", 1))
         if lacking := _lacking(connection, table):
             columns = ", ".join(f"{value} AS {name}" for name, value in lacking.items())
             connection.execute(f"CREATE TEMP VIEW {table.name} AS SELECT *, {columns} FROM main.{table.name}")
 
 
 def _lacking(connection: sqlite3.Connection, table: Table[Any]) -> dict[str, str]:
-    there = {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
+    there = _columns(connection, table)
     return {name: value for name, value in table.later.items() if there and name not in there}
+
+
+def _columns(connection: sqlite3.Connection, table: Table[Any]) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA main.table_info({table.name})")}
 
 
 def _check_schema(connection: sqlite3.Connection) -> None:

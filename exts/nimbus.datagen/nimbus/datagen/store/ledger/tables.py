@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from nimbus.datagen.files.codec import from_plain, parse_json, to_compact_json
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
+from nimbus.datagen.store.ledger.records import DrawnValues, EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
 
 T = TypeVar("T")
 _EMPTY = {tuple: "[]", list: "[]", dict: "{}", type(None): "null"}
@@ -25,6 +25,10 @@ class Table(Generic[T]):
     key: tuple[str, ...] = ()
     index: str = ""
     """Column to find rows by."""
+    order: tuple[str, ...] = ()
+    """Columns of an index in whose order rows are walked, so that nothing has to be sorted."""
+    is_later: bool = False
+    """Ledgers of earlier versions do not have it."""
     later: dict[str, str] = field(default_factory=dict)
     """Columns that ledgers of earlier versions lack, with the SQL of what they would hold."""
 
@@ -58,9 +62,11 @@ class Table(Generic[T]):
         key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         made = f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(columns + key)})"
         made += " WITHOUT ROWID" if self.key else ""
-        if not self.index:
-            return made
-        return f"{made}; CREATE INDEX IF NOT EXISTS {self.name}_by_{self.index} ON {self.name} ({self.index})"
+        indices: dict[str, str] = {f"{self.name}_by_{self.index}": self.index} if self.index else {}
+        indices |= {f"{self.name}_in_order": ", ".join(self.order)} if self.order else {}
+        for name, sorted_by in indices.items():
+            made += f"; CREATE INDEX IF NOT EXISTS {name} ON {self.name} ({sorted_by})"
+        return made
 
     @cached_property
     def insert(self) -> str:
@@ -72,6 +78,11 @@ class Table(Generic[T]):
     def select(self) -> str:
         """Start of a statement that reads rows."""
         return f"SELECT {', '.join(self.columns)} FROM {self.name}"
+
+    def select_with(self, **columns: str) -> str:
+        """Start a statement that reads rows, with other SQL in the place of some columns."""
+        chosen = ", ".join(columns.get(name, name) for name in self.columns)
+        return f"SELECT {chosen} FROM {self.name}"
 
     def values(self, row: T) -> list[Any]:
         """What :attr:`insert` takes."""
@@ -92,10 +103,12 @@ ATTEMPTS = Table(
     Attempt,
     key=("episode_id", "attempt"),
     index="idx",
+    order=("task", "seed", "idx", "variant", "attempt"),
     later={"videos": "'[]'", "drawn": "'{}'", "steps": "'[]'", "grasps": "'[]'", "failure": "'null'"},
 )
 EPISODES = Table("episodes", EpisodeState, key=("task", "idx", "variant"), later={"task": "''"})
+DRAWS = Table("draws", DrawnValues, key=("episode_id", "attempt"), is_later=True)
 FAULTS = Table("faults", Fault)
 SPANS = Table("spans", TimeSpan)
 RUNS = Table("runs", Run, key=("id",))
-TABLES: tuple[Table[Any], ...] = (ATTEMPTS, EPISODES, FAULTS, SPANS, RUNS)
+TABLES: tuple[Table[Any], ...] = (ATTEMPTS, DRAWS, EPISODES, FAULTS, SPANS, RUNS)

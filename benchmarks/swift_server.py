@@ -1,0 +1,172 @@
+"""A real S3 server for tests and benchmarks: OpenStack Swift with s3api, in an environment of its own.
+
+``python -m benchmarks.swift_server install`` makes the environment, ``… run`` starts a server and
+prints what to export.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+PACKAGES = ("swift==2.38.0",)
+HOME = Path(os.environ.get("NIMBUS_SWIFT", Path(__file__).parents[1] / "build" / "swift-env"))
+USER, KEY = "test:tester", "testing"
+_KINDS = ("account", "container", "object")
+_UP = 60.0
+"""[s] The proxy may take to answer."""
+
+
+def install() -> None:
+    """Make the environment, unless it is there."""
+    if (HOME / "bin" / "swift-proxy-server").exists():
+        return
+    subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
+    subprocess.run([str(HOME / "bin" / "pip"), "install", "--quiet", *PACKAGES], check=True)
+
+
+class SwiftServer:
+    """Four processes on loopback, with one disk below a folder; it can be killed and started again.
+
+    Args:
+        folder: Of the server; objects stay in it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.ports = {kind: _free_port() for kind in (*_KINDS, "proxy")}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        (self.folder / "devices" / "sda1").mkdir(parents=True, exist_ok=True)
+        self._write()
+
+    @property
+    def endpoint(self) -> str:
+        """Address of the server."""
+        return f"http://127.0.0.1:{self.ports['proxy']}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables with which clients find it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": USER,
+            "AWS_SECRET_ACCESS_KEY": KEY,
+            "AWS_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def start(self) -> None:
+        """Start all processes, and wait until the proxy answers."""
+        for kind in (*_KINDS, "proxy"):
+            with (self.folder / f"{kind}.log").open("ab") as log:
+                command = [str(HOME / "bin" / f"swift-{kind}-server"), str(self.folder / f"{kind}.conf"), "-v"]
+                self._processes.append(
+                    subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=self.folder)
+                )
+        deadline = time.monotonic() + _UP
+        while time.monotonic() < deadline:
+            try:
+                with urllib.request.urlopen(f"{self.endpoint}/healthcheck", timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError(f"no answer within {_UP:.0f} s; see {self.folder}")
+
+    def kill(self) -> None:
+        """Kill all processes."""
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in self._processes:
+            process.wait()
+        self._processes.clear()
+
+    def make_bucket(self, name: str) -> None:
+        """Make a bucket."""
+        import boto3
+
+        keys = {"aws_access_key_id": USER, "aws_secret_access_key": KEY, "region_name": "us-east-1"}
+        boto3.client("s3", endpoint_url=self.endpoint, **keys).create_bucket(Bucket=name)
+
+    def _write(self) -> None:
+        """Write rings and settings."""
+        for kind in _KINDS:
+            builder = self.folder / f"{kind}.builder"
+            if builder.exists():
+                continue
+            place = f"r1z1-127.0.0.1:{self.ports[kind]}/sda1"
+            for words in (("create", "4", "1", "0"), ("add", place, "1"), ("rebalance",)):
+                command = [str(HOME / "bin" / "swift-ring-builder"), str(builder), *words]
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+        common = f"""[DEFAULT]
+swift_dir = {self.folder}
+devices = {self.folder / "devices"}
+mount_check = false
+bind_ip = 127.0.0.1
+workers = 0
+user = {getpass.getuser()}
+fallocate_reserve = 0
+"""
+        (self.folder / "swift.conf").write_text(
+            "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
+            "[storage-policy:0]\nname = default\ndefault = yes\n"
+        )
+        for kind in _KINDS:
+            tail = f"[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+            (self.folder / f"{kind}.conf").write_text(f"{common}bind_port = {self.ports[kind]}\n{tail}")
+        stages = "catch_errors gatekeeper healthcheck cache listing_formats bulk s3api tempauth slo dlo proxy-server"
+        filters = {
+            name: f"[filter:{name}]\nuse = egg:swift#{'memcache' if name == 'cache' else name}\n"
+            for name in stages.split()[:-1]
+        }
+        filters["s3api"] += "location = us-east-1\n"
+        filters["tempauth"] += "user_test_tester = testing .admin\n"
+        app = "[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\n"
+        text = f"{common}bind_port = {self.ports['proxy']}\n[pipeline:main]\npipeline = {stages}\n{app}"
+        (self.folder / "proxy.conf").write_text(text + "".join(filters.values()))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main() -> int:
+    """Make the environment, or run a server until Ctrl-C."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=("install", "run"))
+    parser.add_argument("--bucket", default="nimbus")
+    given = parser.parse_args()
+    install()
+    if given.action == "install":
+        return 0
+    folder = Path(tempfile.mkdtemp(prefix="nimbus-swift-"))
+    server = SwiftServer(folder)
+    try:
+        server.start()
+        server.make_bucket(given.bucket)
+        lines = [f"export {name}={value}" for name, value in server.environment.items()]
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+        signal.pause()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

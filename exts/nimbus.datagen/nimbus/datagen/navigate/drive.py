@@ -1,0 +1,147 @@
+"""Drive model: a body that drives forward and turns follows a path within limits of speed, turn and acceleration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.navigate.smooth import resample
+
+_FINE = 0.02
+"""[m] Spacing of the path that is followed."""
+_ALONG, _ACROSS, _HEADING = 2.0, 18.0, 6.0
+"""Gains of the tracking law: along [1/s], across [1/m^2] and of the heading [1/m] (Kanayama 1990)."""
+_SPREAD = 7
+"""Points of the path that its direction is taken over."""
+_MOST_STEPS = 6000
+"""Rows of one episode."""
+_ARRIVED = 0.02
+"""[m] Left of the path where it ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriveLimits:
+    """Limits of a drive."""
+
+    speed: float
+    """[m/s]"""
+    turn: float
+    """[rad/s]"""
+    acceleration: float = 1.0
+    """[m/s^2]"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrivenPath:
+    """A drive at a rate: row t of the actions leads from row t of the poses to row t + 1; the last action is 0."""
+
+    poses: FloatArray
+    """(T, 3) x, y [m] and yaw [rad], not wrapped"""
+    actions: FloatArray
+    """(T, 2) forward [m/s] and turn, counter-clockwise [rad/s]"""
+    along: FloatArray
+    """(T,) way along the path [m]"""
+    length: float
+    """[m] of the path"""
+
+
+def integrate(start: FloatArray, actions: FloatArray, rate: float) -> FloatArray:
+    """Integrate actions (T, 2) exactly from a pose (3,): poses (T, 3); the last action leads nowhere."""
+    poses = np.empty((len(actions), 3))
+    poses[0] = start
+    for row in range(len(actions) - 1):
+        poses[row + 1] = step(poses[row], actions[row, 0], actions[row, 1], 1.0 / rate)
+    return poses
+
+
+def step(pose: FloatArray, forward: float, turn: float, time: float) -> FloatArray:
+    """Move a pose (3,) along the arc of a speed [m/s] and a turn rate [rad/s] for a time [s]."""
+    x, y, yaw = pose
+    half = 0.5 * turn * time
+    chord = forward * time * np.sinc(half / np.pi)
+    return np.array([x + chord * np.cos(yaw + half), y + chord * np.sin(yaw + half), yaw + turn * time])
+
+
+def drive_path(
+    path: FloatArray, limits: DriveLimits, *, rate: float, yaw: float | None = None, end_yaw: float | None = None
+) -> DrivenPath:
+    """Drive along a path (n, 2 or 3) [m] in time.
+
+    Args:
+        path: From start to goal.
+        limits: Of the body.
+        rate: Rows per second [Hz].
+        yaw: Heading at the start [rad]; left out: along the path. It turns on the spot first.
+        end_yaw: Heading at the end [rad], turned to on the spot; left out: as it arrives.
+    """
+    points = resample(np.asarray(path, dtype=float)[:, :2], _FINE)
+    along, heading, curvature = _shape(points)
+    speed = _speeds(along, curvature, limits)
+    first = float(heading[0]) if yaw is None else heading[0] + _wrapped(yaw - heading[0])
+    poses, actions, places = [np.array([*points[0], first])], [], [0.0]
+
+    def push(forward: float, turn: float, place: float) -> None:
+        actions.append((forward, turn))
+        poses.append(step(poses[-1], forward, turn, 1.0 / rate))
+        places.append(place)
+
+    def turn_to(goal: float, place: float) -> None:
+        angle = goal - poses[-1][2]
+        count = int(np.ceil(abs(angle) / limits.turn * rate))
+        for _ in range(count):
+            push(0.0, angle / count * rate, place)
+
+    turn_to(float(heading[0]), 0.0)
+    place = 0.0
+    while place < along[-1] - _ARRIVED and len(poses) < _MOST_STEPS:
+        wanted = float(np.interp(place, along, speed))
+        at = np.array([np.interp(place, along, column) for column in points.T])
+        facing, bend = float(np.interp(place, along, heading)), float(np.interp(place, along, curvature))
+        x, y, now = poses[-1]
+        off = at - (x, y)
+        ahead = off[0] * np.cos(now) + off[1] * np.sin(now)
+        aside = -off[0] * np.sin(now) + off[1] * np.cos(now)
+        wrong = facing - now
+        forward = float(np.clip(wanted * np.cos(wrong) + _ALONG * ahead, 0.0, limits.speed))
+        turn = wanted * (bend + _ACROSS * aside + _HEADING * np.sin(wrong))
+        turn = float(np.clip(turn, -limits.turn, limits.turn))
+        place = min(place + wanted / rate, float(along[-1]))
+        push(forward, turn, place)
+    if end_yaw is not None:
+        turn_to(poses[-1][2] + _wrapped(end_yaw - poses[-1][2]), float(along[-1]))
+    return DrivenPath(
+        poses=np.array(poses), actions=np.array([*actions, (0.0, 0.0)]), along=np.array(places), length=float(along[-1])
+    )
+
+
+def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Way along points (n, 2) [m], headings [rad] without jumps, and curvatures [1/m]."""
+    steps = np.diff(points, axis=0)
+    along = np.append(0.0, np.cumsum(np.linalg.norm(steps, axis=1)))
+    raw = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
+    raw = np.append(raw, raw[-1])
+    spread = min(_SPREAD, len(raw))
+    kernel = np.ones(spread) / spread
+    padded = np.pad(raw, (spread // 2, spread - 1 - spread // 2), mode="edge")
+    heading = np.convolve(padded, kernel, mode="valid")
+    return along, heading, np.gradient(heading, np.maximum(along, np.arange(len(along)) * 1e-9))
+
+
+def _speeds(along: FloatArray, curvature: FloatArray, limits: DriveLimits) -> FloatArray:
+    """Speed at each point [m/s] by a pass forward and one backward; slow at both ends, never standing."""
+    least = 0.1 * limits.speed
+    speed = np.minimum(limits.speed, 0.8 * limits.turn / np.maximum(np.abs(curvature), 1e-6))
+    speed[[0, -1]] = least
+    for order in (range(1, len(speed)), range(len(speed) - 2, -1, -1)):
+        for here in order:
+            there = here - 1 if order.step > 0 else here + 1
+            reach = np.sqrt(speed[there] ** 2 + 2 * limits.acceleration * abs(along[here] - along[there]))
+            speed[here] = min(speed[here], reach)
+    return np.maximum(speed, least)
+
+
+def _wrapped(angle: float) -> float:
+    """Angle between -pi and pi [rad]."""
+    return float((angle + np.pi) % (2 * np.pi) - np.pi)

@@ -1,0 +1,263 @@
+"""Free space of a scene: floors that a body can stand on, storey above storey, and the clearance around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.ndimage import distance_transform_edt
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
+
+from nimbus.datagen.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.navigate.triangle_tests import CollisionMesh
+
+CELL = 0.05
+"""[m] Side of a cell."""
+CELL_SLACK = 0.71
+"""Cells from the middle of a cell to its corner: clearance is measured from middle to middle."""
+LAYERS = 6
+"""Floors of one column that are looked at, tops of furniture among them."""
+_SLOPE = np.radians(45.0)
+"""Steepest floor."""
+_WIDE = 0.25
+"""Weight of heights where clearance is measured on stairs: what is a storey away is farther than any clearance."""
+_FEWEST_CELLS = 40
+"""Cells of a floor on which a body could stand: 10 dm^2; smaller ones have no clearance."""
+_LEAST_AREA = 4.0
+"""[m^2] A scene with less free area is no use."""
+_MOST_CELLS = 4_000_000
+"""Cells of a scene, 100 by 100 m."""
+NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
+"""Steps (i, j) to the neighbors of a cell, counter-clockwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyShape:
+    """An upright cylinder that goes over small steps."""
+
+    radius: float
+    """[m]"""
+    height: float
+    """[m]"""
+    step: float
+    """Highest step that it goes over [m]."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FreeSpace:
+    """Cells that the middle of a body's foot may stand in, in up to L layers; ``(layer, i, j)`` addresses one.
+
+    A cell is free where nothing is over its floor between the body's step and its height.
+    """
+
+    body: BodyShape
+    origin: tuple[float, float]
+    """Lower corner of cell (0, 0) [m]"""
+    cell: float
+    """[m]"""
+    heights: Float32Array
+    """(L, X, Y) of floors [m]; NaN where there is none, or it is not free"""
+    clearance: Float32Array
+    """(L, X, Y) from the middle of the cell to the nearest cell that is not free [m]; 0 where there is no floor"""
+    component: IndexArray
+    """(L, X, Y) connected region of cells that the body fits in, 0 for the largest; -1 elsewhere"""
+    neighbors: IndexArray
+    """(N, 8) node in each direction of :data:`NEIGHBORS`, -1 for none, of every node"""
+    node: IndexArray
+    """(L, X, Y) number of the node of a free cell, -1 for none"""
+
+    @property
+    def limit(self) -> float:
+        """Clearance from which on a body fits for certain [m]."""
+        return self.body.radius + CELL_SLACK * self.cell
+
+    @property
+    def area(self) -> float:
+        """Area of the largest component [m^2]."""
+        return float(np.count_nonzero(self.component == 0)) * self.cell**2
+
+    @cached_property
+    def nodes(self) -> IndexArray:
+        """(N, 3) layer, i, j of each node."""
+        return np.argwhere(self.node >= 0).astype(np.int32)
+
+    @cached_property
+    def positions(self) -> FloatArray:
+        """(N, 3) middle of each node on its floor [m]."""
+        layer, i, j = self.nodes.T
+        found = np.empty((len(layer), 3))
+        found[:, :2] = (self.nodes[:, 1:] + 0.5) * self.cell + self.origin
+        found[:, 2] = self.heights[layer, i, j]
+        return found
+
+    @cached_property
+    def node_clearance(self) -> Float32Array:
+        """(N,) of each node [m]."""
+        return self.clearance[tuple(self.nodes.T)]
+
+    @cached_property
+    def main_nodes(self) -> IntArray:
+        """Nodes of the largest component, in order."""
+        return np.flatnonzero(self.component[tuple(self.nodes.T)] == 0)
+
+    def locate(self, points: FloatArray) -> IndexArray:
+        """Find the nodes (n,) under points (n, 3) [m], on the floor nearest in height; -1 for none."""
+        points = np.asarray(points, dtype=float).reshape(-1, 3)
+        layers, width, depth = self.heights.shape
+        ij = np.floor((points[:, :2] - self.origin) / self.cell).astype(int)
+        inside = np.all((ij >= 0) & (ij < (width, depth)), axis=1)
+        i, j = np.clip(ij, 0, (width - 1, depth - 1)).T
+        rise = np.abs(self.heights[:, i, j] - points[:, 2])
+        rise = np.where(np.isnan(rise), np.inf, rise)
+        best = rise.argmin(axis=0)
+        has_floor = rise[best, np.arange(len(points))] < max(self.body.step, 0.1) + 0.3
+        return np.where(inside & has_floor, self.node[best, i, j], -1).astype(np.int32)
+
+    def clearance_at(self, points: FloatArray) -> Float32Array:
+        """Clearance (n,) under points (n, 3) [m]; 0 outside of the free space."""
+        found = self.locate(points)
+        return np.where(found >= 0, self.node_clearance[np.maximum(found, 0)], 0.0).astype(np.float32)
+
+
+def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL, where: str = "") -> FreeSpace:
+    """Find where a body can stand in a scene.
+
+    Args:
+        mesh: All triangles of the scene.
+        body: What shall move.
+        cell: Side of a cell [m].
+        where: Name of the scene, for errors.
+
+    Raises:
+        InputError: There is no floor, too little free area, or the scene is too large.
+    """
+    low, high = mesh.corners.min(axis=(0, 1)), mesh.corners.max(axis=(0, 1))
+    count = np.ceil((high - low)[:2] / cell).astype(int)
+    if not np.isfinite(low).all() or np.prod(count, dtype=float) > _MOST_CELLS:
+        what = f"the scene is {high[0] - low[0]:.0f} m by {high[1] - low[1]:.0f} m"
+        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the metre")
+    origin = (float(low[0]), float(low[1]))
+    middles = np.stack(np.meshgrid(*((np.arange(n) + 0.5) * cell for n in count), indexing="ij"), -1).reshape(-1, 2)
+    columns = middles + origin
+    heights = mesh.find_floors(columns, most=LAYERS, slope=float(_SLOPE)).astype(float)
+    if np.isnan(heights).all():
+        raise InputError("there is no floor", where=where, instead="turn it so that z is up, with floors that face up")
+    layer, column = np.nonzero(~np.isnan(heights))
+    feet = np.column_stack([columns[column], heights[layer, column]])
+    blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
+    heights[layer[blocked], column[blocked]] = np.nan
+    space = _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32))
+    if space.area < _LEAST_AREA:
+        what = f"{space.area:.1f} m^2 of free area for a body of {body.radius * 200:.0f} cm across"
+        raise InputError(what, where=where, instead=f"a scene needs at least {_LEAST_AREA:g} m^2, or a smaller body")
+    return space
+
+
+def free_space_of_grid(is_free: BoolArray, body: BodyShape, *, cell: float = CELL) -> FreeSpace:
+    """Make the free space of one flat floor from a map (X, Y) of its free cells."""
+    heights = np.where(is_free, 0.0, np.nan).astype(np.float32)[None]
+    return _connected(body, (0.0, 0.0), cell, heights)
+
+
+def _connected(body: BodyShape, origin: tuple[float, float], cell: float, heights: Float32Array) -> FreeSpace:
+    """Join free cells to their neighbors, measure the clearance, and number the components."""
+    heights = heights[~np.isnan(heights).all(axis=(1, 2))]
+    if not len(heights):
+        heights = np.full((1, *heights.shape[1:]), np.nan, dtype=np.float32)
+    node = np.full(heights.shape, -1, dtype=np.int32)
+    free = ~np.isnan(heights)
+    node[free] = np.arange(np.count_nonzero(free), dtype=np.int32)
+    neighbors = _neighbors(heights, node, max(body.step, 0.02) + 0.02)
+    clearance = np.zeros(heights.shape, dtype=np.float32)
+    clearance[free] = _measure_clearance(heights, free, neighbors, cell)
+    component = np.full(heights.shape, -1, dtype=np.int32)
+    wide = clearance[free] >= body.radius + CELL_SLACK * cell
+    component[free] = _components(neighbors, wide)
+    return FreeSpace(
+        body=body,
+        origin=origin,
+        cell=cell,
+        heights=heights,
+        clearance=clearance,
+        component=component,
+        neighbors=neighbors,
+        node=node,
+    )
+
+
+def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArray:
+    """Find the node (N, 8) that each can be left for: near in height; diagonal where both sides are free, too."""
+    nodes = np.argwhere(node >= 0)
+    layer, i, j = nodes.T
+    z = heights[layer, i, j]
+    _, width, depth = node.shape
+    found = np.full((len(nodes), 8), -1, dtype=np.int32)
+    for way, (di, dj) in enumerate(NEIGHBORS):
+        ni, nj = i + di, j + dj
+        inside = (ni >= 0) & (ni < width) & (nj >= 0) & (nj < depth)
+        ci, cj = np.clip(ni, 0, width - 1), np.clip(nj, 0, depth - 1)
+        off = np.abs(heights[:, ci, cj] - z)
+        off = np.where(np.isnan(off), np.inf, off)
+        best = off.argmin(axis=0)
+        near = inside & (off[best, np.arange(len(nodes))] <= rise)
+        found[near, way] = node[best, ci, cj][near]
+    for way in (1, 3, 5, 7):
+        sides = (found[:, way - 1] >= 0) & (found[:, (way + 1) % 8] >= 0)
+        found[~sides, way] = -1
+    return found
+
+
+def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexArray, cell: float) -> FloatArray:
+    """(N,) distance from the middle of each node to that of the nearest cell which is not free [m]."""
+    layer, i, j = np.nonzero(free)
+    found = np.zeros(len(i))
+    label = _labels(neighbors, np.ones(len(i), dtype=bool))
+    order = np.argsort(label, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+        if len(rows) < _FEWEST_CELLS:
+            continue
+        low, high = np.array([i[rows].min(), j[rows].min()]), np.array([i[rows].max(), j[rows].max()])
+        mask = np.zeros(high - low + 3, dtype=bool)
+        at = i[rows] - low[0] + 1, j[rows] - low[1] + 1
+        mask[at] = True
+        if np.count_nonzero(mask) == len(rows):  # no cell of it lies above another
+            found[rows] = np.asarray(distance_transform_edt(mask))[at] * cell
+            continue
+        places = np.column_stack([i[rows], j[rows]]).astype(float) * cell
+        found[rows] = _stacked(rows, places, heights[layer[rows], i[rows], j[rows]], neighbors, cell)
+    return found
+
+
+def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: IndexArray, cell: float) -> FloatArray:
+    """Measure the clearance of nodes that lie above one another, as storeys do, from the edges of their floors."""
+    weighed = np.column_stack([places, z.astype(float) * _WIDE])
+    steps = np.column_stack([NEIGHBORS * cell, np.zeros(8)])
+    edges = [weighed[neighbors[rows, way] < 0] + step for way, step in enumerate(steps)]
+    return KDTree(np.unique(np.round(np.concatenate(edges), 6), axis=0)).query(weighed)[0]
+
+
+def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
+    """(N,) number of the region that each chosen node is connected with."""
+    rows, ways = np.nonzero((neighbors >= 0) & chosen[:, None])
+    others = neighbors[rows, ways]
+    kept = chosen[others]
+    count = len(chosen)
+    links = coo_array((np.ones(kept.sum(), dtype=np.int8), (rows[kept], others[kept])), shape=(count, count))
+    return connected_components(links, directed=False)[1].astype(np.int64)
+
+
+def _components(neighbors: IndexArray, wide: BoolArray) -> IndexArray:
+    """(N,) component of each node that the body fits in, by size; -1 for the others."""
+    found = np.full(len(wide), -1, dtype=np.int32)
+    if not wide.any():
+        return found
+    label = _labels(neighbors, wide)
+    sizes = np.bincount(label[wide], minlength=label.max() + 1)
+    rank = np.empty(len(sizes), dtype=np.int32)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    found[wide] = rank[label[wide]]
+    return found

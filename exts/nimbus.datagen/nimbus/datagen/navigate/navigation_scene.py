@@ -1,0 +1,147 @@
+"""A scene that a body moves through: parts that are seen, things with names and classes, rooms and doors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import Float32Array, FloatArray
+from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.meshes.triangles import Triangles
+
+STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
+"""Classes of the building itself: never a goal or a landmark."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScenePart:
+    """Triangles of one thing under one picture; a thing has several where it has several pictures."""
+
+    name: str
+    """Name of the thing, unique among the things of the scene, such as ``chair_1``."""
+    object_class: str
+    """Such as ``chair``."""
+    room: str
+    """Name of the room it stands in, or empty."""
+    triangles: Triangles
+    """In the world, z up [m]; ``colors`` of vertices count only where ``image`` is None."""
+    image: NDArray[np.uint8] | None = None
+    """(H, W, 3) sRGB, bottom row at v = 0; None: the colors of the vertices."""
+    is_open: bool = False
+    """It shines itself and lets the day in, as what is seen through a window does."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneRoom:
+    """A room: where it is and what it is for."""
+
+    name: str
+    """Unique in the scene, such as ``bedroom_0``."""
+    kind: str
+    """Such as ``bedroom``."""
+    outline: tuple[tuple[float, float], ...]
+    """Corners (x, y) of its floor, counter-clockwise [m]"""
+    floor: float
+    """Height of its floor [m]"""
+    height: float
+    """Height of its ceiling above the floor [m]"""
+
+    def contains(self, points: FloatArray) -> NDArray[np.bool_]:
+        """Mark the points (n, 3) that lie over its floor and below its ceiling, its edges included [m]."""
+        x, y, z = np.asarray(points, dtype=float).reshape(-1, 3).T
+        corners = np.array(self.outline)
+        inside = np.zeros(len(x), dtype=bool)
+        for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+            crosses = (y0 > y) != (y1 > y)
+            inside ^= crosses & (x < (x1 - x0) * (y - y0) / ((y1 - y0) or 1.0) + x0)
+        return inside & (z > self.floor - 0.3) & (z < self.floor + self.height)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A door, an opening or a flight of stairs between two rooms."""
+
+    name: str
+    kind: str
+    """``door``, ``opening`` or ``stairs``."""
+    rooms: tuple[str, str]
+    position: tuple[float, float, float]
+    """Middle of it on the floor [m]"""
+    width: float
+    """[m]"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SceneThing:
+    """One thing of a scene, of one or several parts."""
+
+    name: str
+    object_class: str
+    room: str
+    bounds: FloatArray
+    """(2, 3) corners around it [m]"""
+
+    @property
+    def middle(self) -> FloatArray:
+        """(3,) middle of its bounds [m]."""
+        return self.bounds.mean(axis=0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NavigationScene:
+    """Everything in one scene; z is up, lengths are metres, and it does not move."""
+
+    name: str
+    """File-safe."""
+    content_hash: str
+    """Hash of everything that decides paths and pictures."""
+    parts: tuple[ScenePart, ...]
+    rooms: tuple[SceneRoom, ...] = ()
+    """Empty where none are known: then language speaks of things alone."""
+    passages: tuple[Passage, ...] = ()
+    lamps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
+    """(L, 3) middles of ceiling lamps [m]"""
+    lamp_rooms: tuple[str, ...] = ()
+    """Room of each lamp."""
+    is_lit: bool = False
+    """Its pictures and colors carry their light, as those of scans do: it is drawn as it is, without a bake."""
+    credits: Mapping[str, AssetCredit] = field(default_factory=dict)
+    """Source and licence of what others made, by name."""
+
+    @cached_property
+    def corners(self) -> Float32Array:
+        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; what collides."""
+        found = [part.triangles.vertices[part.triangles.faces] for part in self.parts]
+        return np.concatenate(found) if found else np.zeros((0, 3, 3), dtype=np.float32)
+
+    @cached_property
+    def things(self) -> tuple[SceneThing, ...]:
+        """Things in the order of their first parts, those of the building included."""
+        by_name: dict[str, list[ScenePart]] = {}
+        for part in self.parts:
+            by_name.setdefault(part.name, []).append(part)
+        made = []
+        for name, parts in by_name.items():
+            points = np.concatenate([part.triangles.vertices for part in parts])
+            bounds = np.stack([points.min(axis=0), points.max(axis=0)]).astype(float)
+            first = parts[0]
+            made.append(SceneThing(name=name, object_class=first.object_class, room=first.room, bounds=bounds))
+        return tuple(made)
+
+    @cached_property
+    def goals(self) -> tuple[SceneThing, ...]:
+        """Things that a path may lead to: all but the building itself."""
+        return tuple(thing for thing in self.things if thing.object_class not in STRUCTURE)
+
+    def room_of(self, points: FloatArray) -> list[str]:
+        """Name the room of each point (n, 3) [m]; empty outside of all."""
+        points = np.asarray(points, dtype=float).reshape(-1, 3)
+        found = [""] * len(points)
+        for room in self.rooms:
+            for place in np.flatnonzero(room.contains(points)):
+                found[place] = found[place] or room.name
+        return found

@@ -1,0 +1,71 @@
+"""Elastic band: a path is pulled straight and pushed away from walls, and no point comes nearer to them than it may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from nimbus.datagen.navigate.free_space import FreeSpace
+
+_STEPS = 120
+"""Rounds of the band."""
+_PULL, _PUSH = 0.45, 0.35
+"""Shares of a round's way: towards the middle of both neighbors, and away from walls."""
+_WIDE = 0.6
+"""[m] Clearance from which on nothing pushes."""
+
+
+def resample(path: FloatArray, spacing: float) -> FloatArray:
+    """Place points (m, d) at equal distances of about ``spacing`` [m] along a path (n, d), ends kept."""
+    along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path[:, :2], axis=0), axis=1)))
+    keep = np.append(True, np.diff(along) > 1e-9)
+    path, along = path[keep], along[keep]
+    if len(path) < 2:
+        return path
+    count = max(2, int(np.ceil(along[-1] / spacing)) + 1)
+    places = np.linspace(0.0, along[-1], count)
+    return np.column_stack([np.interp(places, along, column) for column in path.T])
+
+
+def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wide: float = _WIDE) -> FloatArray:
+    """Smooth a path (n, 3) [m] with clearance; ends stay, and every point (m, 3) keeps the body's limit.
+
+    Args:
+        space: The free space; the path lies in it.
+        path: From start to goal [m].
+        spacing: Of the points [m].
+        wide: Clearance from which on walls do not push [m].
+    """
+    points = resample(path, spacing)
+    limit = space.limit
+    for _ in range(_STEPS):
+        gradient = _gradient(space, points)
+        clearance = space.clearance_at(points)
+        need = np.clip((wide - clearance) / max(wide - limit, 1e-9), 0.0, 1.0)[:, None]
+        moved = points.copy()
+        middle = 0.5 * (points[:-2, :2] + points[2:, :2])
+        moved[1:-1, :2] += _PULL * (middle - points[1:-1, :2])
+        moved[1:-1, :2] += _PUSH * spacing * (need * gradient)[1:-1]
+        nodes = space.locate(moved)
+        fine = (nodes >= 0) & (space.node_clearance[np.maximum(nodes, 0)] >= limit)
+        fine[[0, -1]] = False
+        moved[fine, 2] = space.positions[nodes[fine], 2]
+        points = np.where(fine[:, None], moved, points)
+    return resample(points, spacing)
+
+
+def _gradient(space: FreeSpace, points: FloatArray) -> FloatArray:
+    """(n, 2) unit direction in which the clearance grows; 0 where it does not."""
+    off = space.cell
+    sides = []
+    for axis in (0, 1):
+        shift = np.zeros(3)
+        shift[axis] = off
+        sides.append(space.clearance_at(points + shift) - space.clearance_at(points - shift))
+    gradient = np.stack(sides, axis=1).astype(float)
+    length = np.linalg.norm(gradient, axis=1, keepdims=True)
+    return gradient / np.maximum(length, 1e-6)

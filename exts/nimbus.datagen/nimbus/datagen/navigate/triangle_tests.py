@@ -1,0 +1,232 @@
+# type: ignore  # Warp's kernel language only looks like Python to a type checker.
+"""Exact tests of triangles in Warp: against boxes, and against the space that an upright cylinder takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from nimbus.datagen.arrays import BoolArray, Float32Array, FloatArray, IndexArray
+
+wp.set_module_options({"enable_backward": False})
+
+_FAR = wp.constant(1.0e4)
+_SKIN = wp.constant(1.0e-4)
+"""[m] Overlap that counts as touching."""
+
+
+@wp.func
+def _is_apart(axis: wp.vec3, a: wp.vec3, b: wp.vec3, c: wp.vec3, half: wp.vec3):
+    """Separate a triangle from a box around the origin along one axis."""
+    p, q, r = wp.dot(axis, a), wp.dot(axis, b), wp.dot(axis, c)
+    reach = half[0] * wp.abs(axis[0]) + half[1] * wp.abs(axis[1]) + half[2] * wp.abs(axis[2])
+    return wp.min(p, wp.min(q, r)) > reach or wp.max(p, wp.max(q, r)) < -reach
+
+
+@wp.func
+def _meets_box(a: wp.vec3, b: wp.vec3, c: wp.vec3, middle: wp.vec3, half: wp.vec3):
+    """Test 13 axes: three of the box, the normal, nine cross products (Akenine-Moeller 2001)."""
+    a, b, c = a - middle, b - middle, c - middle
+    apart = wp.bool(False)
+    for k in range(3):
+        low, high = wp.min(a[k], wp.min(b[k], c[k])), wp.max(a[k], wp.max(b[k], c[k]))
+        apart = apart or low > half[k] or high < -half[k]
+    one, two, three = b - a, c - b, a - c
+    apart = apart or _is_apart(wp.cross(one, two), a, b, c, half)
+    x, y, z = wp.vec3(1.0, 0.0, 0.0), wp.vec3(0.0, 1.0, 0.0), wp.vec3(0.0, 0.0, 1.0)
+    apart = apart or _is_apart(wp.cross(x, one), a, b, c, half) or _is_apart(wp.cross(y, one), a, b, c, half)
+    apart = apart or _is_apart(wp.cross(z, one), a, b, c, half) or _is_apart(wp.cross(x, two), a, b, c, half)
+    apart = apart or _is_apart(wp.cross(y, two), a, b, c, half) or _is_apart(wp.cross(z, two), a, b, c, half)
+    apart = apart or _is_apart(wp.cross(x, three), a, b, c, half) or _is_apart(wp.cross(y, three), a, b, c, half)
+    apart = apart or _is_apart(wp.cross(z, three), a, b, c, half)
+    return not apart
+
+
+@wp.kernel
+def _block(
+    mesh: wp.uint64,
+    lower: wp.array(dtype=wp.vec3),
+    upper: wp.array(dtype=wp.vec3),
+    found: wp.array(dtype=wp.uint8),
+):
+    box = wp.tid()
+    middle, half = 0.5 * (lower[box] + upper[box]), 0.5 * (upper[box] - lower[box])
+    query, face = wp.mesh_query_aabb(mesh, lower[box], upper[box]), wp.int32(0)
+    while wp.mesh_query_aabb_next(query, face):
+        a, b = wp.mesh_eval_position(mesh, face, 1.0, 0.0), wp.mesh_eval_position(mesh, face, 0.0, 1.0)
+        if _meets_box(a, b, wp.mesh_eval_position(mesh, face, 0.0, 0.0), middle, half):
+            found[box] = wp.uint8(1)
+            return
+
+
+@wp.kernel
+def _find_floors(
+    mesh: wp.uint64,
+    points: wp.array(dtype=wp.vec2),
+    top: float,
+    slope: float,
+    heights: wp.array2d(dtype=wp.float32),
+):
+    column = wp.tid()
+    start = wp.vec3(points[column][0], points[column][1], top)
+    count = wp.int32(0)
+    for _ in range(64):
+        query = wp.mesh_query_ray(mesh, start, wp.vec3(0.0, 0.0, -1.0), _FAR)
+        if not query.result or count >= heights.shape[0]:
+            return
+        z = start[2] - query.t
+        is_new = wp.bool(True)
+        if count > 0:
+            is_new = heights[count - 1, column] - z > 0.02
+        if query.normal[2] > slope and is_new:
+            heights[count, column] = z
+            count += 1
+        start = wp.vec3(start[0], start[1], z - 0.001)
+
+
+@wp.func
+def _to_segment(p: wp.vec2, a: wp.vec3, b: wp.vec3):
+    """Distance in the plane of a point to a segment."""
+    along = wp.vec2(b[0] - a[0], b[1] - a[1])
+    off = p - wp.vec2(a[0], a[1])
+    share = wp.clamp(wp.dot(off, along) / wp.max(wp.dot(along, along), 1.0e-12), 0.0, 1.0)
+    return wp.length(off - share * along)
+
+
+@wp.func
+def _edge_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, low: float, high: float):
+    """Distance in the plane to the part of an edge between two heights."""
+    if wp.max(a[2], b[2]) < low or wp.min(a[2], b[2]) > high:
+        return _FAR
+    rise = b[2] - a[2]
+    first, last = wp.float32(0.0), wp.float32(1.0)
+    if wp.abs(rise) > 1.0e-9:
+        one, two = (low - a[2]) / rise, (high - a[2]) / rise
+        first, last = wp.max(0.0, wp.min(one, two)), wp.min(1.0, wp.max(one, two))
+    return _to_segment(p, a + first * (b - a), a + last * (b - a))
+
+
+@wp.func
+def _cut_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, height: float):
+    """Distance in the plane to the segment in which a triangle is cut by a height."""
+    ends, count = wp.mat22(), wp.int32(0)
+    for edge in range(3):
+        u, v = a, b
+        if edge == 1:
+            u, v = b, c
+        elif edge == 2:
+            u, v = c, a
+        if (u[2] - height) * (v[2] - height) < 0.0 and count < 2:
+            share = (height - u[2]) / (v[2] - u[2])
+            ends[count, 0] = u[0] + share * (v[0] - u[0])
+            ends[count, 1] = u[1] + share * (v[1] - u[1])
+            count += 1
+    if count < 2:
+        return _FAR
+    return _to_segment(p, wp.vec3(ends[0, 0], ends[0, 1], 0.0), wp.vec3(ends[1, 0], ends[1, 1], 0.0))
+
+
+@wp.func
+def _is_pierced(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, low: float, high: float):
+    """Test the upright segment over a point against a triangle."""
+    across = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    if wp.abs(across) < 1.0e-12:
+        return False
+    u = ((p[0] - a[0]) * (c[1] - a[1]) - (p[1] - a[1]) * (c[0] - a[0])) / across
+    v = ((b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])) / across
+    z = a[2] + u * (b[2] - a[2]) + v * (c[2] - a[2])
+    return u >= 0.0 and v >= 0.0 and u + v <= 1.0 and z >= low and z <= high
+
+
+@wp.kernel
+def _measure(
+    mesh: wp.uint64,
+    feet: wp.array(dtype=wp.vec3),
+    reach: float,
+    low: float,
+    high: float,
+    found: wp.array(dtype=wp.float32),
+):
+    place = wp.tid()
+    foot = feet[place]
+    p, z0, z1 = wp.vec2(foot[0], foot[1]), foot[2] + low, foot[2] + high
+    nearest = wp.float32(reach)
+    query, face = (
+        wp.mesh_query_aabb(mesh, wp.vec3(p[0] - reach, p[1] - reach, z0), wp.vec3(p[0] + reach, p[1] + reach, z1)),
+        wp.int32(0),
+    )
+    while wp.mesh_query_aabb_next(query, face):
+        a, b = wp.mesh_eval_position(mesh, face, 1.0, 0.0), wp.mesh_eval_position(mesh, face, 0.0, 1.0)
+        c = wp.mesh_eval_position(mesh, face, 0.0, 0.0)
+        if _is_pierced(p, a, b, c, z0, z1):
+            nearest = 0.0
+        for edge in range(3):
+            u, v = a, b
+            if edge == 1:
+                u, v = b, c
+            elif edge == 2:
+                u, v = c, a
+            nearest = wp.min(nearest, _edge_distance(p, u, v, z0, z1))
+        nearest = wp.min(nearest, _cut_distance(p, a, b, c, z0))
+        nearest = wp.min(nearest, _cut_distance(p, a, b, c, z1))
+    found[place] = nearest
+
+
+class CollisionMesh:
+    """All triangles of a scene, for tests; on the CPU, so that they are the same everywhere.
+
+    Args:
+        corners: (F, 3, 3) of its faces [m]; F is at least 1.
+    """
+
+    def __init__(self, corners: Float32Array) -> None:
+        self.corners = np.ascontiguousarray(corners, dtype=np.float32)
+        points = self.corners.reshape(-1, 3)
+        self._mesh = wp.Mesh(
+            points=wp.array(points, dtype=wp.vec3, device="cpu"),
+            indices=wp.array(np.arange(len(points), dtype=np.int32), dtype=wp.int32, device="cpu"),
+        )
+
+    def is_blocked(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
+        """Mark boxes (n, 3) to (n, 3) [m] that a triangle meets, exactly."""
+        found = wp.zeros(len(lower), dtype=wp.uint8, device="cpu")
+        inputs = [self._mesh.id, _vectors(lower + 1e-4), _vectors(upper - 1e-4), found]
+        wp.launch(_block, dim=len(lower), inputs=inputs, device="cpu")
+        return found.numpy().astype(bool)
+
+    def find_floors(self, points: FloatArray, *, most: int, slope: float) -> Float32Array:
+        """Find heights (most, n) of what faces up under places (n, 2) [m], from the highest down; NaN for none.
+
+        Args:
+            points: (n, 2) [m]
+            most: Floors of one place.
+            slope: Steepest floor [rad].
+        """
+        heights = wp.full((most, len(points)), float("nan"), dtype=wp.float32, device="cpu")
+        top = float(self.corners[..., 2].max()) + 1.0
+        flat = wp.array(np.ascontiguousarray(points, dtype=np.float32), dtype=wp.vec2, device="cpu")
+        wp.launch(
+            _find_floors,
+            dim=len(points),
+            inputs=[self._mesh.id, flat, top, float(np.cos(slope)), heights],
+            device="cpu",
+        )
+        return heights.numpy()
+
+    def clearance(self, feet: FloatArray, *, low: float, high: float, reach: float) -> Float32Array:
+        """Measure the distance in the plane of upright axes to the nearest triangle, at most ``reach`` [m].
+
+        Args:
+            feet: (n, 3) where the axes stand [m].
+            low: Height above the foot from which triangles count [m].
+            high: Height above the foot up to which they count [m].
+            reach: Farthest distance that is looked at [m].
+        """
+        found = wp.zeros(len(feet), dtype=wp.float32, device="cpu")
+        inputs = [self._mesh.id, _vectors(feet), reach, low, high, found]
+        wp.launch(_measure, dim=len(feet), inputs=inputs, device="cpu")
+        return found.numpy()
+
+
+def _vectors(values: FloatArray | IndexArray) -> wp.array:
+    return wp.array(np.ascontiguousarray(values, dtype=np.float32), dtype=wp.vec3, device="cpu")

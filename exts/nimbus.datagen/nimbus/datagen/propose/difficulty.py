@@ -1,0 +1,133 @@
+"""Difficulty of tasks, measured: steps, and the skill and category that failed most in physics; a curriculum of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.propose.catalogue import KindEntry
+
+if TYPE_CHECKING:
+    from nimbus.datagen.propose.proposals import Proposal, Trial
+
+CURRICULUM = "curriculum.json"
+_PRIOR = 4.0
+"""Attempts that a share is mixed with, at the share of all: two failures alone change little."""
+_STEP = 0.1
+"""Difficulty of a further step; a skill that never succeeds counts as much as ten."""
+_PARAMETERS = ("object", "objects")
+
+Act = tuple[str, str]
+"""Skill, and category of the thing that it works on; empty for none."""
+
+
+@dataclass
+class _ActCount:
+    tried: int = 0
+    passed: int = 0
+
+
+@dataclass
+class SkillRecord:
+    """Skills by category of their things: how often they were begun in attempts, and passed."""
+
+    counts: dict[Act, _ActCount] = field(default_factory=dict)
+
+    def learn(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> None:
+        """Count the attempts of a trial: all acts before the one that failed have passed."""
+        acts = list(task_acts(trial, catalogue))
+        for attempt in trial.attempts:
+            done = acts if attempt.success else acts[: _failed_at(acts, attempt.phase, trial) + 1]
+            for place, (act, _) in enumerate(done):
+                count = self.counts.setdefault(act, _ActCount())
+                count.tried += 1
+                count.passed += attempt.success or place < len(done) - 1
+
+    @property
+    def share(self) -> float:
+        """Share of all acts that passed; 1 where there are none."""
+        tried = sum(count.tried for count in self.counts.values())
+        return sum(count.passed for count in self.counts.values()) / tried if tried else 1.0
+
+    def share_of(self, act: Act) -> float:
+        """Passed share of an act, mixed with that of all where it was seldom tried."""
+        count = self.counts.get(act, _ActCount())
+        return (count.passed + _PRIOR * self.share) / (count.tried + _PRIOR)
+
+    def hardest(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> Act:
+        """The act of a trial that passed least."""
+        return min((act for act, _ in task_acts(trial, catalogue)), key=self.share_of, default=("", ""))
+
+    def difficulty(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> float:
+        """Steps in tenths, and the failed share of the hardest act."""
+        return _STEP * trial.steps + 1.0 - self.share_of(self.hardest(trial, catalogue))
+
+
+def task_acts(trial: Trial, catalogue: Mapping[str, KindEntry]) -> Iterator[tuple[Act, str]]:
+    """Acts of a trial's plan in order, and the name of the thing of each."""
+    kinds = {one.name: one.kind for one in trial.graph.things}
+    for skill, thing in _flat(trial.plan):
+        name = thing.removeprefix("each_")
+        kind = kinds.get(name, "")
+        yield (skill, catalogue[kind].category if kind in catalogue else ""), name
+
+
+def _flat(steps: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for step in steps:
+        if isinstance(step, str):
+            yield step, ""
+            continue
+        ((skill, value),) = step.items()
+        if isinstance(value, list):
+            yield from _flat(value)
+        else:
+            named = value if isinstance(value, str) else next((value[key] for key in _PARAMETERS if key in value), "")
+            yield skill, named if isinstance(named, str) else ""
+
+
+def _failed_at(acts: Sequence[tuple[Act, str]], phase: str, trial: Trial) -> int:
+    """Number of the act that a failure belongs to: the skill of its phase, else the last that touched the thing."""
+    words = phase.split()
+    named = [thing for word in words for thing in (one.name for one in trial.graph.things) if _is_of(word, thing)]
+    for place, ((skill, _), thing) in enumerate(acts):
+        if words and skill == words[0] and (thing in named or not named):
+            return place
+    return max((place for place, (_, thing) in enumerate(acts) if thing in named), default=len(acts) - 1)
+
+
+def _is_of(word: str, thing: str) -> bool:
+    """Check that a word of a phase names an object of a thing: ``cup_0`` of ``cup``."""
+    return word == thing or (word.startswith(f"{thing}_") and word.removeprefix(f"{thing}_").isdigit())
+
+
+def curriculum(proposals: Iterable[Proposal], catalogue: Mapping[str, KindEntry]) -> list[dict[str, Any]]:
+    """Entries of accepted tasks, the easiest first.
+
+    Args:
+        proposals: Of a run, the refused ones too: what failed in them is what is difficult.
+        catalogue: Entries of kinds.
+    """
+    proposals = list(proposals)
+    record = SkillRecord()
+    for proposal in proposals:
+        for trial in proposal.trials:
+            record.learn(trial, catalogue)
+    entries = []
+    for proposal in proposals:
+        if trial := proposal.accepted:
+            skill, category = act = record.hardest(trial, catalogue)
+            count = record.counts.get(act, _ActCount())
+            hardest = {"skill": skill, "category": category, "passed": count.passed, "of": count.tried}
+            difficulty = round(record.difficulty(trial, catalogue), 3)
+            entries.append(
+                {"task": proposal.name, "difficulty": difficulty, "steps": trial.steps, "hardest": hardest}
+                | {"relations": sorted(set(trial.graph.skeleton))}
+            )
+    return sorted(entries, key=lambda entry: (entry["difficulty"], entry["task"]))
+
+
+def curriculum_text(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The text of ``curriculum.json``, one task a line."""
+    return "[\n" + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n]\n"

@@ -1,0 +1,138 @@
+"""Weights of the grammar by measured yields: what succeeds at its first attempt is drawn more often.
+
+They are read from datasets and from earlier proposals. Without any, all weights are 1 and graphs are those of the seed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nimbus.datagen.analysis.semantic_yields import Meaning, SemanticYield, find_semantic_yields
+from nimbus.datagen.episode.meaning import length_bin
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.propose.goal_graph import GoalGraph
+from nimbus.datagen.store.dataset import INFO_NAME, read_info
+from nimbus.datagen.store.ledger.ledger import Ledger
+
+LOG = "proposals.jsonl"
+_PRIOR = 4.0
+"""Episodes that a share is mixed with, at the share of all: two failures alone change little."""
+_LEAST, _MOST = 0.2, 1.5
+"""Bounds of a weight: nothing is given up, and nothing crowds out the rest."""
+_LONGEST_LINE = 1 << 20
+"""Letters of a line of a log."""
+_LENGTH_OF = {1: "1-3", 2: "4-5", 3: "6-8", 4: "6-8"}
+"""Usual length of tasks with so many goals; longer ones are in ``9+``."""
+
+
+@dataclass
+class _DrawCount:
+    tried: int = 0
+    first: int = 0
+
+
+@dataclass
+class DrawingWeights:
+    """Counts of first attempts by meaning, and weights that follow from them."""
+
+    counts: dict[tuple[Meaning, str], _DrawCount] = field(default_factory=dict)
+
+    def add(self, meaning: Meaning, value: str, *, tried: int = 1, first: int) -> None:
+        """Count tasks or episodes that have a value, and those of them that succeeded at their first attempt."""
+        count = self.counts.setdefault((meaning, value), _DrawCount())
+        count.tried, count.first = count.tried + tried, count.first + first
+
+    def of(self, meaning: Meaning, value: str) -> float:
+        """Weight of a value, 1 where it succeeds as often as the others of its meaning."""
+        mine = [count for (other, _), count in self.counts.items() if other == meaning]
+        tried = sum(count.tried for count in mine)
+        if not tried or not (share := sum(count.first for count in mine) / tried):
+            return 1.0
+        count = self.counts.get((meaning, value), _DrawCount())
+        return min(_MOST, max(_LEAST, (count.first / share + _PRIOR) / (count.tried + _PRIOR)))
+
+    def of_kind(self, name: str) -> float:
+        """Weight of a kind such as ``kitchen.cup``."""
+        return self.of("object", name.rpartition(".")[2])
+
+    def of_goals(self, count: int) -> float:
+        """Weight of a number of goals, by the length of the tasks that they come to."""
+        return self.of("length", _LENGTH_OF.get(count, "9+"))
+
+    def of_relations(self, relations: Sequence[str]) -> float:
+        """Mean weight of the relations of a family of goals."""
+        return sum(self.of("relation", relation) for relation in relations) / len(relations) if relations else 1.0
+
+
+def read_weights(folders: Iterable[Path]) -> DrawingWeights:
+    """Read the yields of datasets, or of folders of earlier proposals.
+
+    Raises:
+        InputError: A folder holds neither, or its log is damaged.
+    """
+    weights = DrawingWeights()
+    for folder in folders:
+        if (folder / LOG).is_file():
+            _read_log(folder / LOG, weights)
+        elif (folder / INFO_NAME).exists():
+            for row in _dataset_rows(folder):
+                weights.add(row.meaning, row.value, tried=row.episodes, first=row.first)
+        else:
+            instead = "give the folder of a dataset, or one that nimbus propose wrote"
+            raise InputError(f"there is no {LOG} and no dataset", where=f"--yields {folder}", instead=instead)
+    return weights
+
+
+def _dataset_rows(folder: Path) -> tuple[SemanticYield, ...]:
+    info = read_info(folder)
+    ledger = Ledger(folder, read_only=True)
+    try:
+        return find_semantic_yields(ledger.attempts(), info.meanings)
+    finally:
+        ledger.close()
+
+
+def _read_log(path: Path, weights: DrawingWeights) -> None:
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
+            try:
+                entry = json.loads(line)
+                if attempts := entry.get("attempts"):
+                    graph, steps = GoalGraph.from_plain(entry["graph"]), int(entry["steps"])
+                    learn(weights, graph, steps, success=bool(attempts[0]["success"]), phase=str(attempts[0]["phase"]))
+            except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+                instead = "take the line out, or propose again"
+                raise InputError("no step of a proposal", where=f"{path}: line {number}", instead=instead) from None
+
+
+def learn(weights: DrawingWeights, graph: GoalGraph, steps: int, *, success: bool, phase: str) -> None:
+    """Count a first attempt at a graph.
+
+    Of a failure in which a thing is named, only things with goals about that one are counted: the others had no chance.
+    """
+    concerned = [one for one in graph.things if one.name in graph.concerned]
+    blamed = set(_blamed(graph, phase)) or {one.name for one in concerned}
+    for one in concerned:
+        if success or one.name in blamed:
+            weights.add("object", one.kind.rpartition(".")[2], first=success)
+    for relation in dict.fromkeys(_relations(graph, set() if success else blamed)):
+        weights.add("relation", relation, first=success)
+    weights.add("length", length_bin(steps), first=success)
+
+
+def _relations(graph: GoalGraph, blamed: set[str]) -> Iterator[str]:
+    for goal in graph.goals:
+        if not blamed or {goal.object, goal.target} & blamed:
+            yield goal.relation
+
+
+def _blamed(graph: GoalGraph, phase: str) -> Iterator[str]:
+    """Names of the thing that a failure names, and of what goals put it into, onto or beside."""
+    words = {word.rstrip("0123456789").rstrip("_") for word in phase.split()} | set(phase.split())
+    for one in graph.things:
+        if one.name in words:
+            yield one.name
+            yield from (goal.target for goal in graph.goals if goal.object == one.name)

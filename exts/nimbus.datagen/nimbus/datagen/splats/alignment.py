@@ -1,0 +1,106 @@
+"""A proxy mesh beside the splats it stands for: how far it is off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import AnyArray, FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.splats.cloud import SplatCloud
+from nimbus.datagen.splats.nearest import find_nearest
+
+MOST_OFF = 0.05
+"""[m] Displacement above which depth and collisions are no longer those of the pictures."""
+_POINTS = 20_000
+"""Splats that are compared, spread over the cloud."""
+_OPAQUE = 0.5
+_REACH = 0.4
+"""[m] Splats farther from the proxy are not of its surfaces."""
+_LEAST_SHARE = 0.5
+"""Share of the splats that lie within reach where a proxy is of the same place."""
+_ROUNDS = 12
+_WIDEST, _NARROWEST = 0.2, 0.02
+"""[m] Distance of outliers in the first round and in the last."""
+_STIFF = 1e-3
+"""Weight that keeps a direction in which nothing is measured where it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Misalignment:
+    """Fit of a proxy to its splats."""
+
+    offset: FloatArray
+    """(3,) mean way from the proxy to the splats [m]"""
+    displacement: float
+    """[m] Root mean square of the way, over the surfaces"""
+    residual: float
+    """[m] Median distance of splats from the surfaces of the proxy as it is"""
+    share: float
+    """Share of the splats within 40 cm of the proxy"""
+
+
+def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
+    """Fit a small move and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
+
+    Args:
+        cloud: In the world.
+        corners: (F, 3, 3) of the proxy, in the world [m].
+    """
+    solid = np.flatnonzero(cloud.opacities >= _OPAQUE)
+    solid = solid if len(solid) else np.arange(len(cloud))
+    points = cloud.positions[solid[:: max(1, len(solid) // _POINTS)]].astype(float)
+    moved, total = points.copy(), np.zeros_like(points)
+    distance, share = np.full(len(points), np.inf), 0.0
+    for turn in range(_ROUNDS):
+        nearest, normals, is_found = find_nearest(corners, moved, _REACH)
+        off = np.sum((moved - nearest) * normals, axis=1)
+        if turn == 0:
+            distance = np.where(is_found, np.linalg.norm(moved - nearest, axis=1), np.inf)
+            share = float(is_found.mean())
+        if is_found.sum() < 20:
+            break
+        middle = moved[is_found].mean(axis=0)
+        arm = moved - middle
+        rows = np.column_stack([normals, np.cross(arm, normals), np.sum(arm * normals, axis=1)])
+        # Most surfaces slide along a wrong offset and show nothing of it: the few others must not count as outliers.
+        width = max(1.4826 * float(np.median(np.abs(off[is_found]))), _WIDEST * 0.6**turn, _NARROWEST)
+        weight = is_found / (1.0 + (off / (2.0 * width)) ** 2) ** 2
+        scale = np.array([1.0] * 3 + [float(np.sqrt(np.mean(arm[is_found] ** 2)))] * 4)
+        matrix = (rows / scale).T @ (weight[:, None] * rows / scale)
+        matrix += _STIFF * float(weight.sum()) * np.eye(7)
+        change = -np.linalg.solve(matrix, (rows / scale).T @ (weight * off)) / scale
+        step = change[:3] + np.cross(change[3:6], arm) + change[6] * arm
+        moved, total = moved + step, total + step
+        if float(np.sqrt(np.mean(step**2))) < 1e-4:
+            break
+    return Misalignment(
+        offset=-total.mean(axis=0),
+        displacement=float(np.sqrt(np.mean(np.sum(total**2, axis=1)))),
+        residual=float(np.median(distance)),
+        share=share,
+    )
+
+
+def check_alignment(cloud: SplatCloud, corners: AnyArray, *, where: str) -> Misalignment:
+    """Refuse a proxy that is more than 5 cm off.
+
+    Args:
+        cloud: In the world.
+        corners: (F, 3, 3) of the proxy, in the world [m].
+        where: The proxy's file.
+
+    Raises:
+        InputError: It is off, or of another place.
+    """
+    found = measure_alignment(cloud, corners)
+    if found.share < _LEAST_SHARE:
+        what = f"only {found.share:.0%} of the splats are within {_REACH * 100:.0f} cm of this proxy"
+        instead = "give the splat_T_proxy between their frames, or leave the proxy out"
+        raise InputError(what, where=where, instead=instead)
+    if max(found.displacement, found.residual) > MOST_OFF:
+        x, y, z = found.offset * 100
+        what = f"the proxy is {max(found.displacement, found.residual) * 100:.1f} cm off its splats, at most 5 are used"
+        raise InputError(what, where=where, instead=f"move it by about ({x:.1f}, {y:.1f}, {z:.1f}) cm")
+    return found

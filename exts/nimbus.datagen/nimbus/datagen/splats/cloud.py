@@ -1,0 +1,120 @@
+"""Clouds of Gaussian splats, as scenes of them are kept in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import Float32Array, FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry import transforms
+
+FIRST_HARMONIC = 0.28209479177387814
+"""Y00, the constant spherical harmonic: 1 / (2 sqrt(pi))."""
+MOST_SPLATS = 3_000_000
+"""Splats of a scene at most: what is rendered in about half a second of a core, and 0.5 GB."""
+_FARTHEST = 1e4
+"""[m] Places farther from the origin are no scene's."""
+_LARGEST = 1e3
+"""[m] Standard deviations above it are mistakes of a file's unit."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplatCloud:
+    """N Gaussians with a color that may depend on the direction of view."""
+
+    positions: Float32Array
+    """(N, 3) means [m]"""
+    scales: Float32Array
+    """(N, 3) standard deviations along their axes [m]"""
+    wxyz: Float32Array
+    """(N, 4) unit orientations of the axes"""
+    opacities: Float32Array
+    """(N,) from 0 to 1, at the mean"""
+    colors: Float32Array
+    """(N, 3) sRGB; the constant part of what the harmonics give, and as in files not limited to 0 to 1"""
+    harmonics: NDArray[np.float16] | None = None
+    """(N, 3, 8 or 15) coefficients of degree 1 to 2 or 3 for each channel, (N, 3, 3) for degree 1 alone; None where
+    the color is the same from all sides"""
+    is_antialiased: bool = False
+    """Trained with opacities that shrink where a splat is smaller than a pixel (Mip-Splatting)."""
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def degree(self) -> int:
+        """Degree of the spherical harmonics, 0 to 3."""
+        return 0 if self.harmonics is None else {3: 1, 8: 2, 15: 3}[self.harmonics.shape[2]]
+
+    def rows(self, chosen: NDArray[Any]) -> SplatCloud:
+        """Take some of the splats, by number or mask, in that order."""
+        return replace(
+            self,
+            positions=self.positions[chosen],
+            scales=self.scales[chosen],
+            wxyz=self.wxyz[chosen],
+            opacities=self.opacities[chosen],
+            colors=self.colors[chosen],
+            harmonics=None if self.harmonics is None else self.harmonics[chosen],
+        )
+
+    def moved(self, frame_T_cloud: FloatArray) -> SplatCloud:
+        """Move it into another frame.
+
+        Args:
+            frame_T_cloud: (4, 4) rotation with one scale in all directions, and offset [m]. Harmonics above degree 0
+                are left out where it turns: their rotation would cost more than a user's up axis is worth.
+        """
+        matrix = np.asarray(frame_T_cloud, dtype=float)
+        factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+        rotation = matrix[:3, :3] / factor
+        turn = np.asarray(transforms.quat_from_matrix(rotation))
+        w, x, y, z = (float(part) for part in turn)
+        turned = transforms.quat_multiply((w, x, y, z), tuple(self.wxyz.T))  # type: ignore[arg-type]
+        is_turned = not np.allclose(rotation, np.eye(3), atol=1e-6)
+        return replace(
+            self,
+            positions=(self.positions @ matrix[:3, :3].T + matrix[:3, 3]).astype(np.float32),
+            scales=(self.scales * factor).astype(np.float32),
+            wxyz=np.stack(turned, axis=1).astype(np.float32) if is_turned else self.wxyz,
+            harmonics=None if is_turned else self.harmonics,
+        )
+
+
+def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
+    """Refuse a cloud that no picture can be made of.
+
+    Args:
+        cloud: As a reader made it.
+        where: Its file.
+
+    Raises:
+        InputError: It is empty, too large, or holds values that are not finite.
+    """
+    if not len(cloud):
+        raise InputError("holds no splat", where=where, instead="export the scene again")
+    if len(cloud) > MOST_SPLATS:
+        what = f"{len(cloud)} splats, at most {MOST_SPLATS} are rendered"
+        raise InputError(what, where=where, instead="prune it, for example with splat-transform --decimate")
+    for name in ("positions", "scales", "wxyz", "opacities", "colors", "harmonics"):
+        values = getattr(cloud, name)
+        if values is not None and not (fine := np.isfinite(values).reshape(len(cloud), -1).all(axis=1)).all():
+            first, count = int(np.argmin(fine)), int((~fine).sum())
+            what = f"{name} of splat {first} are no finite numbers ({count} such splats)"
+            raise InputError(what, where=where, instead="remove them, for example with splat-transform --filter-nan")
+    if (far := float(np.abs(cloud.positions).max())) > _FARTHEST:
+        raise InputError(f"a splat is {far:.3g} m from the origin", where=where, instead="crop the scene")
+    if (large := float(cloud.scales.max())) > _LARGEST:
+        raise InputError(f"a splat's deviation is {large:.3g} m", where=where, instead="crop the scene")
+    return cloud
+
+
+def unit_quaternions(wxyz: NDArray[Any]) -> Float32Array:
+    """Normalize orientations (N, 4); those of no length become no turn."""
+    length = np.linalg.norm(wxyz, axis=1, keepdims=True)
+    none = np.array([[1.0, 0.0, 0.0, 0.0]])
+    return np.where(length > 1e-12, wxyz / np.maximum(length, 1e-12), none).astype(np.float32)

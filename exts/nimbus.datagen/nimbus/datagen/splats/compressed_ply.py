@@ -1,0 +1,91 @@
+"""Compressed PLY files of splats, as SuperSplat and splat-transform write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import Float32Array
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.splats.cloud import SplatCloud, unit_quaternions
+from nimbus.datagen.splats.ply_file import open_table, read_elements, stack_columns
+
+_CHUNK = 256
+"""Splats that share the bounds of a row of element ``chunk``."""
+_REST = {0: 0, 9: 3, 24: 8, 45: 15}
+_PLACE, _SCALES, _COLOR = ["x", "y", "z"], ["scale_x", "scale_y", "scale_z"], ["r", "g", "b"]
+_PACKED = ("packed_position", "packed_rotation", "packed_scale", "packed_color")
+_HALF_DIAGONAL = float(np.sqrt(2.0))
+"""Length of the interval that all but the largest part of a unit quaternion lie in."""
+_HARMONIC_RANGE = 8.0
+"""Width of what the stored bytes cover, from -4 to 4."""
+
+
+def read_compressed_ply(path: Path) -> SplatCloud:
+    """Read splats as 16 bytes each, relative to the bounds of their chunk.
+
+    Raises:
+        InputError: It is cut short, or has fewer chunks than its splats need.
+    """
+    elements, start = read_elements(path)
+    bounds, table = (open_table(path, elements, start, name) for name in ("chunk", "vertex"))
+    if lacking := [name for name in _PACKED if name not in (table.dtype.names or ())]:
+        raise InputError(f"has no column {', '.join(lacking)}", where=str(path), instead="export it again")
+    if len(bounds) * _CHUNK < len(table):
+        what = f"{len(bounds)} chunks for {len(table)} splats, {-(-len(table) // _CHUNK)} are needed"
+        raise InputError(what, where=str(path), instead="export it again")
+    position, rotation, scale, color = (np.asarray(table[name]) for name in _PACKED)
+    chunk = np.arange(len(table)) // _CHUNK
+    colors = np.stack([_part(color, shift, 8) for shift in (24, 16, 8)], axis=1)
+    if "min_r" in (bounds.dtype.names or ()):
+        colors = _between(bounds, _COLOR, chunk, colors)
+    rest = open_table(path, elements, start, "sh")
+    harmonics = None
+    if len(rest) == len(table) and len(table):
+        if not (count := _REST.get(len(rest.dtype.names or ()), 0)):
+            what = f"{len(rest.dtype.names or ())} columns of harmonics, there are 9, 24 or 45"
+            raise InputError(what, where=str(path), instead="export it again")
+        values = stack_columns(rest, [f"f_rest_{number}" for number in range(3 * count)])
+        harmonics = (values * (_HARMONIC_RANGE / 255.0) - _HARMONIC_RANGE / 2.0).astype(np.float16)
+        harmonics = harmonics.reshape(len(table), 3, count)
+    return SplatCloud(
+        positions=_between(bounds, _PLACE, chunk, _three(position)),
+        scales=np.exp(_between(bounds, _SCALES, chunk, _three(scale))),
+        wxyz=_turns(rotation),
+        opacities=_part(color, 0, 8),
+        colors=colors,
+        harmonics=harmonics,
+    )
+
+
+def _part(packed: NDArray[Any], shift: int, bits: int) -> Float32Array:
+    """Bits of packed numbers, from 0 to 1."""
+    most = (1 << bits) - 1
+    return ((packed >> np.uint32(shift)) & np.uint32(most)).astype(np.float32) / np.float32(most)
+
+
+def _three(packed: NDArray[Any]) -> Float32Array:
+    """Three numbers (N, 3) of 11, 10 and 11 bits, from 0 to 1."""
+    return np.stack([_part(packed, 21, 11), _part(packed, 11, 10), _part(packed, 0, 11)], axis=1)
+
+
+def _between(bounds: NDArray[Any], names: list[str], chunk: NDArray[Any], share: Float32Array) -> Float32Array:
+    lower = stack_columns(bounds, [f"min_{name}" for name in names])[chunk]
+    upper = stack_columns(bounds, [f"max_{name}" for name in names])[chunk]
+    return lower + (upper - lower) * share
+
+
+def _turns(packed: NDArray[Any]) -> Float32Array:
+    """Unit quaternions whose largest part is left out: 2 bits of its place, wxyz, and 10 for each other part."""
+    others = np.stack([_part(packed, shift, 10) for shift in (20, 10, 0)], axis=1)
+    others = (others - np.float32(0.5)) * np.float32(_HALF_DIAGONAL)
+    largest = np.sqrt(np.maximum(1.0 - np.sum(others**2, axis=1), 0.0))
+    place, rows = (packed >> np.uint32(30)).astype(int), np.arange(len(packed))
+    wxyz = np.empty((len(packed), 4), dtype=np.float32)
+    for part in range(3):
+        wxyz[rows, part + (part >= place)] = others[:, part]
+    wxyz[rows, place] = largest
+    return unit_quaternions(wxyz)

@@ -1,0 +1,226 @@
+"""Pictures of splats: color, opacity and depth of pinhole views, by a tile rasterizer in Warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import warp as wp
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import Float32Array, FloatArray, ImageArray
+from nimbus.datagen.episode.layout import Camera, Vector
+from nimbus.datagen.geometry import cameras, transforms
+from nimbus.datagen.splats import kernels
+from nimbus.datagen.splats.cloud import SplatCloud
+from nimbus.datagen.splats.curve import curve_order
+
+NEAR, FAR = 0.05, 1000.0
+"""[m] Depths of means that are drawn; what is nearer covers the picture with one splat."""
+DEPTH_OPACITY = 0.7
+"""Opacity of a pixel from which its expected depth is one of a surface."""
+_BLOCK = 200_000
+"""Splats that are prepared at once, which bounds the memory for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplatPictures:
+    """K views of one size."""
+
+    rgb: ImageArray
+    """(K, H, W, 3)"""
+    alpha: Float32Array
+    """(K, H, W) share of light that the splats stop"""
+    depth: Float32Array
+    """(K, H, W) expected depth [m] along the axis of view; 0 where alpha is below :data:`DEPTH_OPACITY`"""
+
+
+class SplatRasterizer:
+    """Renders one cloud; on a CPU one thread blends in the order of depth, on a GPU each tile its list.
+
+    Both ways give the same pictures up to rounding, each of them to the bit again.
+
+    Args:
+        cloud: The splats, in their own frame.
+        world_T_cloud: (4, 4) rotation with one scale, and offset [m]; the cloud's frame is the world's when not given.
+        device: Of Warp.
+        by_tiles: Blend by tiles; on a GPU when not given.
+        behind: sRGB of what is seen where nothing is.
+    """
+
+    def __init__(
+        self,
+        cloud: SplatCloud,
+        *,
+        world_T_cloud: FloatArray | None = None,
+        device: str | wp.Device = "cpu",
+        by_tiles: bool | None = None,
+        behind: Vector = (0.0, 0.0, 0.0),
+    ) -> None:
+        self.device = wp.get_device(device)
+        self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
+        self._behind = wp.vec3(*behind)
+        matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
+        self._factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+        self._world_R_cloud, self._offset = matrix[:3, :3] / self._factor, matrix[:3, 3]
+        self._cloud = self._upload(cloud)
+        self._chunks = len(self._cloud.middles)
+
+    def render(self, camera: Camera, positions: FloatArray, wxyz: FloatArray) -> SplatPictures:
+        """Render a camera at K poses.
+
+        Args:
+            camera: Its size and field of view; a distortion is left out.
+            positions: (K, 3) [m], world frame.
+            wxyz: (K, 4), OpenGL axes.
+        """
+        poses, matrix = cameras.world_T_camera(positions, wxyz), cameras.intrinsics(camera)
+        shape = (len(poses), camera.height, camera.width)
+        rgb, alpha = np.empty((*shape, 3), np.uint8), np.empty(shape, np.float32)
+        depth = np.empty(shape, np.float32)
+        for row, pose in enumerate(poses):
+            view = self._view(matrix, pose, camera.width, camera.height)
+            pixels = self._blend(view, *self._project(view))
+            count = camera.width * camera.height
+            out = [self._empty(3 * count, wp.uint8), self._empty(count, wp.float32), self._empty(count, wp.float32)]
+            self._launch(kernels.finish, count, [pixels, self._behind, DEPTH_OPACITY, *out])
+            rgb[row] = out[0].numpy().reshape(*shape[1:], 3)
+            alpha[row], depth[row] = (array.numpy().reshape(shape[1:]) for array in out[1:])
+        return SplatPictures(rgb=rgb, alpha=alpha, depth=depth * np.float32(self._factor))
+
+    def project(self, camera: Camera, position: FloatArray, wxyz: FloatArray) -> dict[str, NDArray[Any]]:
+        """Project the splats that a view may show: what tests compare with double precision.
+
+        Returns:
+            By name: ``numbers`` of splats (M,) in the given cloud, ``centers`` (M, 2) [px], ``conics`` (M, 3)
+            [1/px^2], ``depths`` (M,) [cloud's unit].
+        """
+        pose = cameras.world_T_camera(np.atleast_2d(position), np.atleast_2d(wxyz))[0]
+        view = self._view(cameras.intrinsics(camera), pose, camera.width, camera.height)
+        splats, _, _, rows = self._project(view)
+        depths = splats.depths.numpy()
+        drawn = depths < kernels.NEVER
+        found = {
+            "colors": splats.colors.numpy(),
+            "centers": splats.centers.numpy(),
+            "conics": splats.conics.numpy()[:, :3],
+            "depths": depths,
+        }
+        return {"numbers": self._order[rows][drawn]} | {name: values[drawn] for name, values in found.items()}
+
+    def _upload(self, cloud: SplatCloud) -> Any:
+        self._order = order = curve_order(cloud.positions)
+        cloud = cloud.rows(order)
+        covariance = np.concatenate([_covariances(cloud, start) for start in range(0, len(cloud), _BLOCK)])
+        device = kernels.DeviceCloud()
+        device.count, device.degree, device.is_antialiased = len(cloud), cloud.degree, cloud.is_antialiased
+        device.positions = self._array(cloud.positions, wp.vec3)
+        device.diagonals = self._array(covariance[:, :3], wp.vec3)
+        device.crosses = self._array(covariance[:, 3:], wp.vec3)
+        device.colors = self._array(np.column_stack([cloud.colors, cloud.opacities]), wp.vec4)
+        harmonics = np.zeros(1, np.float16) if cloud.harmonics is None else cloud.harmonics.ravel()
+        device.harmonics = wp.array(harmonics, dtype=wp.float16, device=self.device)
+        device.middles = self._array(_balls(cloud), wp.vec4)
+        return device
+
+    def _view(self, matrix: FloatArray, world_T_camera: FloatArray, width: int, height: int) -> Any:
+        view = kernels.DeviceView()
+        cloud_R_camera = self._world_R_cloud.T @ world_T_camera[:3, :3]
+        view.camera_R_world = wp.mat33(*cloud_R_camera.T.ravel())
+        view.position = wp.vec3(*(self._world_R_cloud.T @ (world_T_camera[:3, 3] - self._offset) / self._factor))
+        view.focal, view.middle = wp.vec2(matrix[0, 0], matrix[1, 1]), wp.vec2(matrix[0, 2], matrix[1, 2])
+        view.width, view.height = width, height
+        view.near, view.far = NEAR / self._factor, FAR / self._factor
+        return view
+
+    def _project(self, view: Any) -> tuple[Any, wp.array, int, NDArray[np.int64]]:
+        """Splats that may show, their order of depth, and their number; and their rows in the curve's order."""
+        flags = self._empty(self._chunks, wp.int32)
+        self._launch(kernels.cull_chunks, self._chunks, [self._cloud, view, flags])
+        chunks = self._flagged(flags)
+        flags = self._empty(len(chunks) * kernels.CHUNK, wp.int32)
+        self._launch(kernels.cull_splats, len(flags), [self._cloud, view, chunks, flags])
+        shown = self._flagged(flags)
+        count, splats = len(shown), kernels.Projected()
+        splats.centers, splats.conics = self._empty(count, wp.vec2), self._empty(count, wp.vec4)
+        splats.colors, splats.boxes = self._empty(count, wp.vec4), self._empty(count, wp.vec4i)
+        splats.depths, order = self._empty(count, wp.float32), self._empty(2 * count, wp.int32)
+        self._launch(kernels.project, count, [self._cloud, view, chunks, shown, order, splats])
+        keys = self._empty(2 * count, wp.float32)
+        if count:
+            wp.copy(keys, splats.depths, count=count)
+            wp.utils.radix_sort_pairs(keys, order, count)
+        places = shown.numpy()
+        rows = chunks.numpy()[places // kernels.CHUNK].astype(np.int64) * kernels.CHUNK + places % kernels.CHUNK
+        return splats, order, count, rows
+
+    def _blend(self, view: Any, splats: Any, order: wp.array, count: int, _: NDArray[np.int64]) -> Any:
+        size, pixels = view.width * view.height, kernels.Pixels()
+        pixels.through = wp.full(size, 1.0, dtype=wp.float32, device=self.device)
+        pixels.colors = wp.zeros(size, dtype=wp.vec3, device=self.device)
+        pixels.depths = wp.zeros(size, dtype=wp.float32, device=self.device)
+        across, down = -(-view.width // kernels.TILE), -(-view.height // kernels.TILE)
+        if not self._by_tiles:
+            pending = np.minimum(kernels.TILE, view.height - kernels.TILE * np.arange(down))[:, None] * np.minimum(
+                kernels.TILE, view.width - kernels.TILE * np.arange(across)
+            )
+            pending = wp.array(pending.astype(np.int32).ravel(), dtype=wp.int32, device=self.device)
+            self._launch(kernels.blend_in_order, 1, [count, order, splats, view.width, across, pending, pixels])
+            return pixels
+        starts, rows = self._lists(splats, order, count, across, tiles=across * down)
+        shape = (across * kernels.TILE, down * kernels.TILE)
+        self._launch(kernels.blend_tiles, shape, [starts, rows, splats, view.width, view.height, across, pixels])
+        return pixels
+
+    def _lists(self, splats: Any, order: wp.array, count: int, across: int, *, tiles: int) -> tuple[wp.array, wp.array]:
+        """Return where the list of each tile starts, and all lists in a row: sorted by tile, within one by depth."""
+        counts, ends = self._empty(count, wp.int32), self._empty(count, wp.int32)
+        self._launch(kernels.count_tiles, count, [order, splats, counts])
+        total = 0
+        if count:
+            wp.utils.array_scan(counts, ends, inclusive=True)
+            total = int(ends[count - 1 : count].numpy()[0])
+        keys, rows = self._empty(2 * total, wp.int32), self._empty(2 * total, wp.int32)
+        self._launch(kernels.emit_tiles, count, [order, splats, across, ends, counts, keys, rows])
+        if total:
+            wp.utils.radix_sort_pairs(keys, rows, total)
+        starts = self._empty(tiles + 1, wp.int32)
+        self._launch(kernels.find_ranges, tiles + 1, [keys, total, starts])
+        return starts, rows
+
+    def _flagged(self, flags: wp.array) -> wp.array:
+        """Numbers of what is flagged, in order."""
+        places = wp.empty_like(flags)
+        wp.utils.array_scan(flags, places, inclusive=True)
+        found = self._empty(int(places[len(places) - 1 :].numpy()[0]) if len(places) else 0, wp.int32)
+        self._launch(kernels.collect, len(flags), [flags, places, found])
+        return found
+
+    def _launch(self, kernel: Any, size: Any, inputs: list[Any]) -> None:
+        wp.launch(kernel, dim=size, inputs=inputs, device=self.device)
+
+    def _empty(self, size: int, kind: Any) -> wp.array:
+        return wp.empty(size, dtype=kind, device=self.device)
+
+    def _array(self, values: NDArray[Any], kind: Any) -> wp.array:
+        return wp.array(np.ascontiguousarray(values, dtype=np.float32), dtype=kind, device=self.device)
+
+
+def _covariances(cloud: SplatCloud, start: int) -> Float32Array:
+    """Entries xx, yy, zz, xy, xz and yz of the covariances of a block of splats."""
+    block = slice(start, start + _BLOCK)
+    axes = transforms.quat_to_matrix(cloud.wxyz[block]) * cloud.scales[block, None, :]
+    matrix = axes @ np.swapaxes(axes, -1, -2)
+    return matrix[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].astype(np.float32)
+
+
+def _balls(cloud: SplatCloud) -> Float32Array:
+    """Middle and radius (C, 4) of a ball around each chunk of splats, to where they fade."""
+    chunk = int(kernels.CHUNK)
+    count = -(-len(cloud) // chunk)
+    padded = np.concatenate([np.arange(len(cloud)), np.full(count * chunk - len(cloud), len(cloud) - 1)])
+    places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(kernels.REACH) * cloud.scales.max(axis=1)
+    middle = 0.5 * (places.min(axis=1) + places.max(axis=1))
+    away = np.linalg.norm(places - middle[:, None], axis=2) + reach[padded].reshape(count, chunk)
+    return np.column_stack([middle, away.max(axis=1) * 1.0001]).astype(np.float32)

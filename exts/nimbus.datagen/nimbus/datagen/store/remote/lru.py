@@ -1,0 +1,98 @@
+"""The byte budget of what was read from stores: what was used longest ago goes first."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.store.remote.cache_root import COPIES, remote_root
+
+BUDGET = "NIMBUS_CACHE_BYTES"
+"""Environment variable with the budget, such as ``200GB``."""
+_SHARE = 0.25
+"""Share of the free disk, where no budget is given."""
+_LOOK = 0.02
+"""Share of the budget that may be added before sizes are counted again."""
+_LOW = 0.9
+"""Share of the budget that stays when entries are removed."""
+ENTRIES = ("episodes", "failures", "shards", "blocks")
+"""Folders of entries; descriptions and ledgers stay."""
+_UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+class ByteBudget:
+    """Bytes added since the entries were last counted, and the removal of the oldest ones."""
+
+    def __init__(self) -> None:
+        self._added: float | None = None
+
+    def add(self, byte_count: int) -> None:
+        """Note a new entry; remove old ones when that is due."""
+        budget = cache_budget()
+        self._added = (budget if self._added is None else self._added) + byte_count
+        if self._added > budget * _LOOK:
+            self._added = 0.0
+            remove_oldest(budget)
+
+
+def cache_budget() -> int:
+    """Return the most that entries may take together [bytes].
+
+    Raises:
+        InputError: What the environment gives is no size.
+    """
+    given = os.environ.get(BUDGET, "")
+    if not given:
+        return int((shutil.disk_usage(remote_root()).free + 1) * _SHARE)
+    match = re.fullmatch(r"([0-9]{1,9})(|kB|MB|GB|TB)", given)
+    if match is None:
+        raise InputError(f"no size: '{given}'", where=BUDGET, instead="write 200GB")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def remove_oldest(budget: int) -> int:
+    """Remove entries until they fit; return the bytes that stay. One process at a time does it."""
+    lock = os.open(remote_root() / "evict.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return budget
+        entries = sorted(_entries())
+        total = sum(size for _, size, _ in entries)
+        if total <= budget:
+            return total
+        for _, size, path in entries:
+            if total <= budget * _LOW:
+                break
+            with suppress(OSError):
+                remove_file(path)
+                total -= size
+        return total
+    finally:
+        os.close(lock)
+
+
+def _entries() -> list[tuple[float, int, str]]:
+    """List time of last use [s since 1970], size [bytes] and path of every entry."""
+    found: list[tuple[float, int, str]] = []
+    for copy in (remote_root() / COPIES).glob("*"):
+        for kind in ENTRIES:
+            for place, _, names in os.walk(copy / kind):
+                for name in names:
+                    with suppress(OSError):
+                        state = os.stat(path := os.path.join(place, name))
+                        found.append((state.st_mtime, state.st_size, path))
+    return found
+
+
+def touch(path: Path) -> None:
+    """Note that an entry was used."""
+    with suppress(OSError):
+        os.utime(path)

@@ -1,0 +1,279 @@
+"""Objects of a store by name: created and never overwritten, read whole or in part; errors in one line."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.remote.address import StoreAddress
+
+_CONNECT = timedelta(seconds=5)
+_READ = timedelta(seconds=30)
+"""A connection without a byte for so long is given up."""
+_RETRIES = 3
+_RETRY_FOR = timedelta(seconds=20)
+"""Retries inside one call; queues of uploads retry beyond it, as long as a run lasts."""
+_BLOCK = 4 << 20
+"""[bytes] Held in memory of an object that is written to a file."""
+EXTRA = "pip install 'nimbus-datagen[store]'"
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""Variables that name a store of one's own, in the order of preference."""
+
+
+class MissingObjectError(InputError):
+    """There is no such object, or no such bucket."""
+
+
+class StoreAwayError(StorageError):
+    """The store does not answer, or not as it should: the same call may work later."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectStat:
+    """Size and version of an object."""
+
+    byte_count: int
+    etag: str
+    """Changes with the content."""
+
+
+class ObjectStore:
+    """Objects below one address. Threads may share it; a forked process makes its own.
+
+    Args:
+        address: Place of the objects.
+
+    Raises:
+        InputError: The extra is not installed, or there are no credentials where the store needs them.
+    """
+
+    def __init__(self, address: StoreAddress) -> None:
+        if importlib.util.find_spec("obstore") is None:
+            raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
+        self.address = address
+        self._store: Any = _open(address)
+
+    def create(self, name: str, content: Path | bytes) -> bool:
+        """Create an object, whole or not at all.
+
+        Args:
+            name: Path below the address.
+            content: Bytes, or a file.
+
+        Returns:
+            False where the name is taken; nothing is changed then.
+
+        Raises:
+            InputError: There is no bucket, or no permission.
+            StoreAwayError: The store does not answer; nothing is visible, or the whole object is.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        self._check_writable()
+        with self._calling(name):
+            try:
+                obstore.put(self._store, name, content, mode="create", use_multipart=False)
+            except (AlreadyExistsError, PreconditionError, FileExistsError):
+                return False
+        return True
+
+    def replace(self, name: str, content: Path | bytes) -> None:
+        """Write an object in the place of one that may be there: a description or status, never an episode.
+
+        Raises:
+            InputError: There is no bucket, or no permission.
+            StoreAwayError: The store does not answer.
+        """
+        import obstore
+
+        self._check_writable()
+        with self._calling(name):
+            obstore.put(self._store, name, content)
+
+    def read(self, name: str) -> bytes:
+        """Read a whole object.
+
+        Raises:
+            MissingObjectError: There is none.
+            InputError: There is no permission.
+            StoreAwayError: The store does not answer.
+        """
+        import obstore
+
+        with self._calling(name):
+            return bytes(obstore.get(self._store, name).bytes())
+
+    def read_range(self, name: str, start: int, byte_count: int) -> bytes:
+        """Read bytes ``[start, start + byte_count)`` of an object; raises what :meth:`read` does."""
+        import obstore
+
+        with self._calling(name):
+            found = bytes(obstore.get_range(self._store, name, start=start, length=byte_count))
+        if len(found) != byte_count:
+            raise StoreAwayError(f"gave {len(found)} bytes of {byte_count}", where=self.place(name))
+        return found
+
+    def download(self, name: str, path: Path) -> ObjectStat:
+        """Write an object to a file; raises what :meth:`read` does, and ``StorageError`` for a full disk."""
+        import obstore
+
+        written = 0
+        with self._calling(name):
+            found = obstore.get(self._store, name)
+            stat = _stat(found.meta)
+            blocks = iter(found.stream(min_chunk_size=_BLOCK))
+        with disk(path), path.open("wb") as file:
+            while True:
+                with self._calling(name):
+                    block = next(blocks, None)
+                if block is None:
+                    break
+                written += file.write(block)
+        if written != stat.byte_count:
+            raise StoreAwayError(f"gave {written} bytes of {stat.byte_count}", where=self.place(name))
+        return stat
+
+    def stat(self, name: str) -> ObjectStat | None:
+        """Return size and version of an object; None where there is none. Raises what :meth:`read` does."""
+        import obstore
+
+        try:
+            with self._calling(name):
+                return _stat(obstore.head(self._store, name))
+        except MissingObjectError:
+            return None
+
+    def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        """List objects below a folder, with their sizes [bytes]; raises what :meth:`read` does."""
+        import obstore
+
+        with self._calling(folder):
+            pages = iter(obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None))
+        while True:
+            with self._calling(folder):
+                page = next(pages, None)
+            if page is None:
+                return
+            yield from ((item["path"], item["size"]) for item in page)
+
+    def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
+        """Make a URL with which its holder may do one thing with one object, for a while."""
+        import obstore
+
+        signing: Any = obstore
+        with self._calling(name):
+            return signing.sign(self._store, method, name, timedelta(seconds=seconds))
+
+    def place(self, name: str) -> str:
+        """Return the full address of an object, for messages."""
+        return f"{self.address}/{name}".rstrip("/")
+
+    def _check_writable(self) -> None:
+        if self.address.is_read_only:
+            what = f"{self.address.scheme} is for reading"
+            raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
+
+    @contextmanager
+    def _calling(self, name: str) -> Iterator[None]:
+        """Turn the library's errors into one line each."""
+        from obstore import exceptions
+
+        where = self.place(name)
+        try:
+            yield
+        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
+            raise
+        except (FileNotFoundError, exceptions.NotFoundError) as error:
+            if _names_bucket(error):
+                what, instead = f"there is no bucket '{self.address.bucket}'", "make it first, or give another"
+                raise InputError(what, where=str(self.address), instead=instead) from None
+            raise MissingObjectError("no such object", where=where, instead="restore it from a copy") from None
+        except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
+            instead = "give this user the right, or other credentials (docs/object-store.md)"
+            raise InputError("the store gives no permission", where=where, instead=instead) from None
+        except exceptions.BaseError as error:
+            raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
+
+
+def check_creates_once(store: ObjectStore) -> None:
+    """Refuse a store that overwrites where an object is to be created: two writers would lose episodes there.
+
+    One small object stays, ``journal/probe``.
+
+    Raises:
+        InputError: It overwrites, there is no bucket, or no permission.
+        StoreAwayError: The store does not answer.
+    """
+    name = "journal/probe"
+    store.create(name, b"probe")
+    if store.create(name, b"probe again"):
+        what = "this store overwrites objects that are there already (it ignores If-None-Match)"
+        instead = "use one that honors it: S3, GCS, Azure, R2, MinIO, Ceph, Swift; or a shared folder"
+        raise InputError(what, where=str(store.address), instead=instead)
+
+
+def _open(address: StoreAddress) -> Any:
+    import obstore.store
+
+    stores: Any = obstore.store
+    timeouts: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _READ}
+    retry: Any = {"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR}
+    if address.scheme == "file":
+        return stores.LocalStore(f"/{address.prefix}", mkdir=True)
+    config: dict[str, Any] = {}
+    if address.scheme == "s3":
+        config, provider = _s3_settings(address)
+        if config.get("endpoint", "").startswith("http://"):
+            timeouts["allow_http"] = True
+        return stores.from_url(
+            str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
+        )
+    if address.scheme == "http":
+        timeouts["allow_http"] = True
+    return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
+
+
+def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
+    """Find endpoint, region and credentials as AWS's own tools do: environment, profile, role of the machine.
+
+    Raises:
+        InputError: There are no credentials.
+    """
+    import boto3
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    session = boto3.Session()
+    config: dict[str, Any] = {"checksum_algorithm": "SHA256", "region": session.region_name or "us-east-1"}
+    if endpoint := next((found for name in _ENDPOINTS if (found := os.environ.get(name))), ""):
+        config["endpoint"] = endpoint
+    if session.get_credentials() is None:
+        if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true"):
+            return config | {"skip_signature": True}, None
+        instead = "set AWS_PROFILE or AWS_ACCESS_KEY_ID, give the machine a role, or AWS_SKIP_SIGNATURE=true (public)"
+        raise InputError("no credentials for S3 found", where=str(address), instead=instead)
+    return config, Boto3CredentialProvider(session)
+
+
+def _stat(found: Any) -> ObjectStat:
+    return ObjectStat(byte_count=int(found["size"]), etag=str(found.get("e_tag") or found["last_modified"]))
+
+
+def _names_bucket(error: Exception) -> bool:
+    text = str(error)
+    return any(code in text for code in ("NoSuchBucket", "ContainerNotFound", "bucket does not exist"))
+
+
+def _line(error: Exception) -> str:
+    """Return the first line of a library's message, without addresses that may be signed."""
+    text = str(error).split("\n")[0]
+    reason = text.rpartition(" - ")[2] if " - " in text else text
+    return f"the store does not answer: {reason.split('?')[0][:160]}"

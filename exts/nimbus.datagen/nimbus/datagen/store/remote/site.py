@@ -1,0 +1,60 @@
+"""Names that a site gives to stores, so that commands and code do not change with the cloud."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.strict_yaml import StrictModel, load
+from nimbus.datagen.store.remote.address import StoreAddress, is_address, parse_address, without_secrets
+
+SCHEME = "nimbus://"
+SITE_FILE = "NIMBUS_STORES"
+"""Environment variable with the path of a site's names."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class SiteStores(StrictModel):
+    """Content of the file: ``stores:``, and below it an address by name."""
+
+    stores: dict[str, str]
+
+
+def resolve_address(text: str) -> StoreAddress:
+    """Parse an address; a name such as ``nimbus://demos`` is looked up at this site.
+
+    Raises:
+        InputError: It is none, of an unknown scheme, holds keys, or the site has no such name.
+    """
+    return _site_address(text) if text.startswith(SCHEME) else parse_address(text)
+
+
+def site_file() -> Path:
+    """Return the path of the file with this site's names."""
+    if given := os.environ.get(SITE_FILE):
+        return Path(given)
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("nimbus", appauthor=False)) / "stores.yaml"
+
+
+def _site_address(text: str) -> StoreAddress:
+    name, _, rest = text.removeprefix(SCHEME).partition("/")
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "no name in it", where=without_secrets(text), instead="write nimbus://name, or nimbus://name/path"
+        )
+    path = site_file()
+    if not path.is_file():
+        instead = f"write {path}, with 'stores:' and a line '{name}: s3://bucket/path'"
+        raise InputError(f"this site has no file of names for '{name}'", where=without_secrets(text), instead=instead)
+    stores = load(path, SiteStores).stores
+    if name not in stores:
+        raise InputError(f"this site has no store '{name}'", where=str(path), instead=suggest(name, stores))
+    found = stores[name]
+    if not is_address(found) or found.startswith(SCHEME):
+        raise InputError(f"'{name}' is no address: {found}", where=str(path), instead="write s3://bucket/path")
+    address = parse_address(found)
+    return address.under(rest) if rest.strip("/") else address

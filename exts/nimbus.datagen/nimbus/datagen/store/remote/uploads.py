@@ -1,0 +1,103 @@
+"""The names of a spool's objects that are in the store: kept beside the ledger, by the process that uploads."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.store.ledger.attempt import Attempt, has_size
+from nimbus.datagen.store.remote.cache_root import SPOOLS, stands_for
+
+FILE_NAME = "uploads.sqlite"
+
+
+class Uploads:
+    """Objects of one dataset that the store has acknowledged.
+
+    Args:
+        folder: The spool.
+        read_only: Another process writes.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.path = folder / FILE_NAME
+        if read_only:
+            uri = f"{self.path.absolute().as_uri()}?mode=ro"
+            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+            return
+        with _using(self.path):
+            self._connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS objects (name TEXT PRIMARY KEY, byte_count INTEGER NOT NULL) WITHOUT ROWID"
+            )
+
+    def add(self, objects: Iterable[tuple[str, int]]) -> None:
+        """Note names and sizes [bytes] of objects that are there; durable when it returns.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        with _using(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
+            self._connection.execute("COMMIT")
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget objects that are gone."""
+        with _using(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
+            self._connection.execute("COMMIT")
+
+    def has(self, name: str) -> bool:
+        """Check whether an object is there."""
+        with _using(self.path):
+            return self._connection.execute("SELECT 1 FROM objects WHERE name = ?", (name,)).fetchone() is not None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+@contextmanager
+def _using(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        instead = "make room on this disk; a damaged file may be deleted, what is in the store is looked up again"
+        raise StorageError(f"cannot be used: {error}", where=str(path), instead=instead) from error
+
+
+@lru_cache(4)
+def _read_only(folder: Path, _inode: int) -> Uploads:
+    return Uploads(folder, read_only=True)
+
+
+def is_held(path: Path) -> bool:
+    """Check whether a file that is not here is in a store, as far as this machine knows."""
+    if (found := stands_for(path)) is None:
+        return False
+    folder = found[0]
+    if folder.parent.name != SPOOLS:
+        return True  # of what was read: the ledger names what is there
+    try:
+        inode = (folder / FILE_NAME).stat().st_ino
+    except OSError:
+        return False
+    return _read_only(folder, inode).has(path.relative_to(folder).as_posix())
+
+
+def is_stored(path: Path, byte_count: int) -> bool:
+    """Check whether a dataset's file is there with a size [bytes], in its folder or in the store."""
+    return has_size(path, byte_count) or (not path.exists() and is_held(path))
+
+
+def has_files(folder: Path, attempt: Attempt) -> bool:
+    """Check whether an attempt's files are in a dataset, with the sizes that were written."""
+    return all(is_stored(folder / path, byte_count) for path, byte_count in attempt.files.items())

@@ -1,0 +1,275 @@
+"""A dataset in a store as a folder of this machine: descriptions at once, episodes when they are opened."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.own_files import move, remove_file, remove_tree
+from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
+from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS, note_origin, own_folder, remote_root, stands_for
+from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, remove_oldest, touch
+from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.site import resolve_address
+from nimbus.datagen.store.remote.traffic import TrafficLog
+
+DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
+"""Files that are fetched when a dataset is opened, where they changed."""
+_WHOLE = ("nimbus.json", "meta/info.json")
+"""Marks of a dataset in another format, which is fetched as a whole."""
+_ETAGS = "etags.json"
+AHEAD = 4
+"""Files that are fetched while the one before is read."""
+BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
+
+
+@cache
+def open_store(address: str) -> ObjectStore:
+    """Open the store of an address, once a process."""
+    return ObjectStore(parse_address(address))
+
+
+def copy_folder(address: StoreAddress) -> Path:
+    """Return the folder that holds what was read of a dataset."""
+    return remote_root() / COPIES / address.key
+
+
+def spool_folder(address: StoreAddress) -> Path:
+    """Return the folder in which a dataset is made on this machine."""
+    return remote_root() / SPOOLS / address.key
+
+
+def open_dataset(text: str) -> Path:
+    """Return the folder of a dataset, given as a path or an address.
+
+    Args:
+        text: A path, or an address such as ``s3://bucket/demos``.
+
+    Raises:
+        InputError: The address is none, there is no dataset, no bucket or no permission.
+        StoreAwayError: The store does not answer.
+    """
+    if not is_address(text):
+        return Path(text)
+    address = resolve_address(text)
+    if folder := local_folder(address):
+        return folder
+    copy = copy_folder(address)
+    note_origin(copy, str(address))
+    with entry_lock(copy, "open"):
+        _refresh(copy, open_store(str(address)))
+    return copy
+
+
+def local(path: Path) -> Path:
+    """Return the path under which a dataset's file can be opened here; one of a store is fetched.
+
+    Args:
+        path: In a dataset's folder. Any other path is returned as it is.
+
+    Raises:
+        InputError: The store has no such object.
+        StoreAwayError: The store does not answer.
+    """
+    found = stands_for(path)
+    if found is None:
+        return path
+    folder, address = found
+    name = path.relative_to(folder).as_posix()
+    copy = copy_folder(parse_address(address))
+    for place in (path, copy / name):
+        with suppress(OSError):
+            size = os.stat(place).st_size
+            touch(place)
+            TRAFFIC.note(copy, hits=1, bytes_here=size)
+            return place
+    return _fetch(copy, name, open_store(address))
+
+
+def forget_local(path: Path) -> None:
+    """Remove the copy of a store's file, so that it is read from the store next; any other file stays."""
+    if (found := stands_for(path)) and found[0].parent.name == COPIES:
+        remove_file(path)
+
+
+def is_remote(folder: Path) -> bool:
+    """Check whether a folder stands for a dataset in a store."""
+    return stands_for(folder) is not None
+
+
+def address_of(folder: Path) -> str:
+    """Return the address that a folder stands for; the folder's own path where it stands for itself."""
+    found = stands_for(folder)
+    return found[1] if found else str(folder)
+
+
+def names_in(folder: Path, kind: str) -> list[str]:
+    """List the files of a dataset's folder, such as ``episodes``, sorted, relative to the dataset.
+
+    Raises:
+        InputError: The store gives no permission to list.
+        StoreAwayError: It does not answer.
+    """
+    if found := stands_for(folder):
+        store = open_store(found[1])
+        if store.address.is_read_only:
+            return []  # plain web servers list nothing
+        return sorted(name for name, _ in store.names(kind))
+    return sorted(path.relative_to(folder).as_posix() for path in (folder / kind).glob("*"))
+
+
+def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path]:
+    """Yield paths in order, while the next ones of a store are fetched; what cannot be fetched raises when opened."""
+    rest = iter(paths)
+    first = next(rest, None)
+    if first is None:
+        return
+    if not is_remote(first):
+        yield first
+        yield from rest
+        return
+    with ThreadPoolExecutor(count) as pool:
+        waiting: list[tuple[Path, Future[None]]] = [
+            (path, pool.submit(_try, path)) for path in (first, *islice(rest, count))
+        ]
+        while waiting:
+            path, done = waiting.pop(0)
+            done.result()
+            if (following := next(rest, None)) is not None:
+                waiting.append((following, pool.submit(_try, following)))
+            yield path
+
+
+def keep_entry(copy: Path, name: str, path: Path) -> None:
+    """Make a file that is in the store now an entry of its dataset's copy, in the place of where it was."""
+    target = copy / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    size = path.stat().st_size
+    move(path, target)
+    BUDGET.add(size)
+
+
+def _try(path: Path) -> None:
+    with suppress(InputError):
+        local(path)
+
+
+def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
+    """Fetch a file, once however many ask for it; on a full disk, to another one for this process alone."""
+    target = copy / name
+    with entry_lock(copy, name):
+        with suppress(OSError):
+            size = os.stat(target).st_size
+            TRAFFIC.note(copy, hits=1, bytes_here=size)
+            return target
+        try:
+            return _download(store, name, target, copy)
+        except StoreAwayError:
+            raise
+        except StorageError:  # the disk is full
+            remove_oldest(0)
+            try:
+                return _download(store, name, target, copy)
+            except StoreAwayError:
+                raise
+            except StorageError:
+                return _download(store, name, _aside() / f"{copy.name}-{name.replace('/', '-')}", copy)
+
+
+def _download(store: ObjectStore, name: str, target: Path, copy: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        stat = store.download(name, part)
+        move(part, target)
+    finally:
+        remove_file(part)
+    TRAFFIC.note(copy, misses=1, bytes_fetched=stat.byte_count)
+    BUDGET.add(stat.byte_count)
+    return target
+
+
+@cache
+def _aside() -> Path:
+    return own_folder("aside")
+
+
+@contextmanager
+def entry_lock(copy: Path, name: str) -> Iterator[None]:
+    """Hold a lock of a name: one process, and one thread of it, works on it at a time."""
+    (copy / "locks").mkdir(exist_ok=True)
+    path = copy / "locks" / hashlib.sha256(name.encode()).hexdigest()[:3]
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refresh(copy: Path, store: ObjectStore) -> None:
+    """Fetch the descriptions that changed; forget everything where another dataset has taken the place."""
+    try:
+        known: dict[str, str] = json.loads((copy / _ETAGS).read_text())
+    except (OSError, ValueError):
+        known = {}
+    before = _identity(copy)
+    with ThreadPoolExecutor(len(DESCRIPTIONS)) as pool:
+        stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
+    found = {name: stat.etag for name, stat in stats.items() if stat}
+    if not {"dataset.json", "manifest.parquet"} & set(found):
+        _fetch_whole(copy, store)
+        return
+    for name in DESCRIPTIONS:
+        if name not in found:
+            remove_file(copy / name)
+        elif known.get(name) != found[name] or not (copy / name).exists():
+            part = copy / f".{name}.part"
+            with suppress(MissingObjectError):
+                store.download(name, part)
+                move(part, copy / name)
+    if before and before != _identity(copy):
+        for kind in ENTRIES:
+            remove_tree(copy / kind)
+    replace_text(copy / _ETAGS, json.dumps(found))
+
+
+def _fetch_whole(copy: Path, store: ObjectStore) -> None:
+    """Fetch every file of a dataset in another format.
+
+    Raises:
+        InputError: There is no dataset at the address.
+    """
+    if not any(store.stat(name) for name in _WHOLE):
+        instead = "give the address of a run's --out, or of an export"
+        raise InputError("there is no dataset here", where=str(store.address), instead=instead)
+    for name, size in store.names():
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            what, instead = f"{name!a} is no path in it", "rename the object"
+            raise InputError(what, where=str(store.address), instead=instead)
+        target = copy / name
+        if not target.exists() or target.stat().st_size != size:
+            _download(store, name, target, copy)
+
+
+def _identity(copy: Path) -> str:
+    """Return a text that is another one for another dataset; empty where there is none."""
+    try:
+        told = json.loads((copy / "dataset.json").read_text())
+        return json.dumps([told.get(key) for key in ("task", "task_hash", "seed", "inputs")], sort_keys=True)
+    except (OSError, ValueError, AttributeError):
+        pass
+    try:
+        return json.loads((copy / _ETAGS).read_text()).get("manifest.parquet", "")
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import (
+    MissingObjectError,
+    ObjectStore,
+    StoreAwayError,
+    check_creates_once,
+)
+
+
+def store_at(address: str) -> ObjectStore:
+    return ObjectStore(parse_address(address))
+
+
+def test_object_is_created_once(address: str, tmp_path: Path):
+    store, file = store_at(address), tmp_path / "file"
+    file.write_bytes(b"first")
+    assert store.create("a/b", file) and not store.create("a/b", b"second")
+    assert store.read("a/b") == b"first" and store.read_range("a/b", 1, 3) == b"irs"
+    assert [*store.names()] == [("a/b", 5)]
+    found = store.stat("a/b")
+    assert found and found.byte_count == 5 and store.stat("a/c") is None
+    store.replace("a/b", b"third")
+    assert store.download("a/b", tmp_path / "copy").byte_count == 5
+    assert (tmp_path / "copy").read_bytes() == b"third"
+
+
+def test_missing_object_bucket_and_store_differ(address: str, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(MissingObjectError, match="no such object"):
+        store_at(address).read("none")
+    with pytest.raises(InputError, match="there is no bucket 'nowhere'"):
+        store_at("s3://nowhere/x").create("a", b"")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StoreAwayError, match="does not answer"):
+        store_at(address).read("none")
+
+
+def test_store_that_creates_once_is_taken(address: str):
+    for _ in range(2):
+        check_creates_once(store_at(address))
+
+
+def test_store_that_overwrites_is_refused(address: str, monkeypatch: pytest.MonkeyPatch):
+    import obstore
+
+    put: Any = obstore.put
+
+    def ignoring(store: Any, name: str, content: Any, **options: Any) -> Any:
+        return put(store, name, content, **options | {"mode": "overwrite"})
+
+    monkeypatch.setattr(obstore, "put", ignoring)
+    with pytest.raises(InputError, match="overwrites objects"):
+        check_creates_once(store_at(address))
+
+
+def test_missing_credentials_are_one_line(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    for name in [name for name in os.environ if name.startswith("AWS_") and "KEY" in name]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="no credentials for S3"):
+        store_at(address)
+
+
+def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"nimbus-datagen\[store\]"):
+        store_at("s3://b/x")
+
+
+def test_web_address_is_for_reading(address: str):
+    with pytest.raises(InputError, match="for reading"):
+        store_at("https://host/x").create("a", b"")
+
+
+def test_signed_url_holds_no_secret(address: str):
+    signed = store_at(address).sign("episodes/a.hdf5", seconds=60)
+    assert "s3cret" not in signed and "X-Amz-Signature" in signed

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.remote import lru, working_copy
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.traffic import read_traffic
+from nimbus.datagen.store.remote.working_copy import TRAFFIC, local, open_dataset
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cli import main
+from tests.support.s3 import upload
+from tests.support.synthetic import make_rendered, write_dataset
+
+
+@pytest.fixture
+def stored(address: str, tmp_path: Path) -> tuple[Path, str]:
+    """A dataset in a folder, and a copy of it in the store."""
+    folder = tmp_path / "data"
+    write_dataset(folder, [make_rendered(index) for index in range(3)])
+    upload(folder, address)
+    return folder, address
+
+
+def test_dataset_in_store_is_the_folders(stored: tuple[Path, str]):
+    folder, address = stored
+    copy = open_dataset(address)
+    assert dataset_hashes(copy) == dataset_hashes(folder)
+    assert verify(copy).problems == () and verify(copy).episode_count == 3
+
+
+def test_episodes_are_fetched_once(stored: tuple[Path, str]):
+    copy = open_dataset(stored[1])
+    assert not list(copy.glob("episodes/*"))
+    path = copy / verify(copy).info.task  # any name: only the ledger's are asked for
+    assert not path.exists()
+    paths = [copy / name for name in working_copy.names_in(copy, "episodes")]
+    for kept in paths:
+        kept.unlink(missing_ok=True)
+    TRAFFIC.flush()
+    before = read_traffic(copy).misses
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(local, paths * 8)) == set(paths)
+    TRAFFIC.flush()
+    assert read_traffic(copy).misses - before == 3
+
+
+def test_missing_and_foreign_objects_are_named(stored: tuple[Path, str]):
+    copy = open_dataset(stored[1])
+    store = ObjectStore(parse_address(stored[1]))
+    name = working_copy.names_in(copy, "episodes")[0]
+    local(copy / name)
+    import obstore
+
+    obstore.delete(store._store, name)
+    store.create("episodes/stranger.hdf5", b"x")
+    problems = verify(copy).problems
+    assert any(problem.startswith(f"{name}: no such object") for problem in problems)
+    assert any("stranger.hdf5: not in the ledger" in problem for problem in problems)
+
+
+def test_entries_keep_to_their_budget(stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch):
+    copy = open_dataset(stored[1])
+    names = working_copy.names_in(copy, "episodes")
+    size = local(copy / names[0]).stat().st_size
+    monkeypatch.setenv(lru.BUDGET, str(int(size * 2.3)))
+    monkeypatch.setattr(lru, "_LOOK", 0.0)
+    for name in names[1:]:
+        local(copy / name)
+    assert sorted(path.name for path in copy.glob("episodes/*")) == sorted(Path(name).name for name in names[1:])
+
+
+def test_full_disk_reads_from_the_origin(stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch):
+    copy = open_dataset(stored[1])
+    (copy / "episodes").mkdir()
+    (copy / "episodes").chmod(0o500)
+    try:
+        assert dataset_hashes(copy) == dataset_hashes(stored[0])
+    finally:
+        (copy / "episodes").chmod(0o700)
+
+
+def test_reader_takes_blocks(stored: tuple[Path, str]):
+    with Reader(stored[1]) as remote, Reader(stored[0]) as here:
+        assert len(remote) == len(here)
+        for row in (0, 25, 59):
+            mine, other = remote[row], here[row]
+            assert mine.keys() == other.keys()
+            assert all((mine[name] == other[name]).all() for name in mine if hasattr(mine[name], "all"))
+    copy = open_dataset(stored[1])
+    assert not list(copy.glob("episodes/*")) and list(copy.glob("blocks/*/*/0"))
+
+
+def test_damaged_block_comes_from_the_origin(stored: tuple[Path, str]):
+    with Reader(stored[1]) as reader:
+        expected = reader[0]
+    copy = open_dataset(stored[1])
+    for block in copy.glob("blocks/*/*/*"):
+        block.write_bytes(b"damaged" + block.read_bytes()[7:])
+    with Reader(stored[1]) as reader:
+        assert (reader[0]["action"] == expected["action"]).all()
+
+
+def test_commands_take_an_address(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
+    assert main(["hash", stored[1]]) == 0
+    found = capsys.readouterr().out
+    assert main(["hash", str(stored[0])]) == 0
+    assert capsys.readouterr().out == found
+    assert main(["verify", stored[1], "--recompute", "0"]) == 0
+    assert main(["report", stored[1]]) == 0
+    assert main(["qa", stored[1]]) in (0, 1)
+
+
+@pytest.mark.parametrize("command", ["hash", "verify", "report", "qa", "view"])
+def test_address_without_dataset_is_one_line(address: str, command: str, capsys: pytest.CaptureFixture[str]):
+    assert main([command, address]) == 2
+    assert "there is no dataset here" in capsys.readouterr().err
+
+
+def test_store_away_is_one_line(
+    stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    working_copy.open_store.cache_clear()
+    with pytest.raises(StoreAwayError):
+        open_dataset(stored[1])
+    assert main(["hash", stored[1]]) == 1
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_other_dataset_at_the_address_is_noticed(stored: tuple[Path, str], tmp_path: Path):
+    copy = open_dataset(stored[1])
+    local(copy / working_copy.names_in(copy, "episodes")[0])
+    other = tmp_path / "other"
+    write_dataset(other, [make_rendered(0)])
+    store = ObjectStore(parse_address(stored[1]))
+    text = (other / "dataset.json").read_text().replace('"seed": 0', '"seed": 1')
+    store.replace("dataset.json", text.encode())
+    open_dataset(stored[1])
+    assert not list(copy.glob("episodes/*"))
+
+
+def test_folder_of_others_names_no_address(tmp_path: Path):
+    folder = tmp_path / "remote" / "copies" / "x"
+    folder.mkdir(parents=True)
+    (folder / "origin.json").write_text('{"address": "s3://b/x"}')
+    path = folder / "episodes" / "a.hdf5"
+    assert local(path) == path
+    with pytest.raises(InputError, match="no such file"):
+        from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+        EpisodeFile(path)

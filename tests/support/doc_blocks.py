@@ -1,0 +1,52 @@
+"""Code blocks, links and headings of the pages in ``docs/`` and of the README."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support import ROOT
+
+PAGES = ["README.md", "CONTRIBUTING.md"] + sorted(
+    path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")
+)
+_BLOCK = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"\s*(?:\w+=\S+ +)*(?:\S*/)?nimbus (.*)")
+_GENERATED = {"docs/commands.md", "docs/gallery.md"}
+"""Pages that `make docs` writes: links to them lead somewhere."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """List the code blocks of a page in a language."""
+    return [text for name, text in _BLOCK.findall((ROOT / page).read_text()) if name == language]
+
+
+def nimbus_commands(page: str) -> Iterator[list[str]]:
+    """Yield the words behind ``nimbus`` of every command of a page; variables of the shell are 1."""
+    for block in blocks(page, "bash"):
+        text = re.sub(r"(^|\s)#.*$", "", block.replace("\\\n", " "), flags=re.MULTILINE)
+        text = re.sub(r"\"?\$\([^)]*\)\"?|\$\w+", "1", text)
+        for command in re.split(r"&&|\|\||[;|\n]", text):
+            if match := _COMMAND.match(command):
+                yield [word for word in shlex.split(match[1]) if word != "&"]
+
+
+def broken_links(page: str) -> list[str]:
+    """List the links of a page that lead to no file, or to no heading of it."""
+    folder, broken = (ROOT / page).parent, []
+    for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", _BLOCK.sub("", (ROOT / page).read_text())):
+        name, _, anchor = link.partition("#")
+        target = (folder / name).resolve() if name else ROOT / page
+        is_generated = target.is_relative_to(ROOT) and target.relative_to(ROOT).as_posix() in _GENERATED
+        if not is_generated and (not target.exists() or (anchor and anchor not in _anchors(target))):
+            broken.append(link)
+    return broken
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as MkDocs and code hosts make them."""
+    headings = re.findall(r"^#+ +(.+)$", _BLOCK.sub("", page.read_text()), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings)
+    return {re.sub(r"\s+", "-", heading) for heading in plain}

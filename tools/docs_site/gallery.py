@@ -1,0 +1,68 @@
+"""Make the gallery's videos and pictures: ``python -m tools.docs_site.gallery [TASK ...]``.
+
+One episode of each task is made; its video, and a picture of every robot and scene, go into ``build/gallery``, where
+``make docs`` finds them. Files that are there are kept. All tasks take about ten CPU-minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+from pathlib import Path
+
+from PIL import Image
+
+from nimbus.datagen.files.scene_files import scene_names
+from nimbus.runner.cli import main as nimbus
+from tools.docs_site.pages import GALLERY
+
+_QUALITY = 85
+"""JPEG quality of the pictures."""
+log = logging.getLogger(__name__)
+
+
+def make_video(task: str) -> Path | None:
+    """Make one episode of a task and keep its video; None where no episode was stored."""
+    target, run = GALLERY / f"{task}.mp4", GALLERY / "runs" / task
+    if target.is_file():
+        return target
+    if nimbus(["run", "--task", task, "--episodes", "1", "--out", str(run)]):
+        log.warning("%s: no episode was stored", task)
+        return None
+    videos = sorted((run / "preview").glob("*.mp4"))
+    if not videos:
+        return None
+    shutil.copyfile(videos[0], target)
+    shutil.rmtree(run)
+    return target
+
+
+def make_robot_picture(robot: str) -> Path:
+    """Draw a robot in its home posture."""
+    target = GALLERY / "robots" / f"{robot}.jpg"
+    if not target.is_file():
+        drawn = target.with_suffix(".png")
+        nimbus(["robot", "check", robot, "--picture", str(drawn)])
+        with Image.open(drawn, formats=["PNG"]) as picture:
+            picture.convert("RGB").save(target, quality=_QUALITY)
+        drawn.unlink()
+    return target
+
+
+def main() -> int:
+    """Make what is missing of the gallery."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="*", help="tasks to show; all when left out")
+    tasks = parser.parse_args().tasks or scene_names("tasks")
+    (GALLERY / "robots").mkdir(parents=True, exist_ok=True)
+    for robot in scene_names("robots"):
+        make_robot_picture(robot)
+    for task in tasks:
+        log.info("%s: %s", task, make_video(task) or "left out")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
