@@ -56,7 +56,7 @@ class Catch(Skill):
         for opening in np.linspace(arm.opening, arm.robot.gripper.closed, _CLOSE):
             tracker.step(grasp.object_T_tool, opening=float(opening))
         if not arm.close_on(self.object, steps=1):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
         lifted = arm.tool_pose()
         lifted[2, 3] += self.lift

@@ -81,7 +81,7 @@ class Flip(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
         lifted = arm.tool_pose()
         lifted[2, 3] += self.lift

@@ -91,7 +91,7 @@ class Pick(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
         # The fingers may have turned the object or pushed the hand away, so the lift starts from the actual pose.
         before, lifted = arm.tool_T_held(), arm.tool_pose()

@@ -54,7 +54,7 @@ class Slide(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("slide")
         target = np.array(arm.regions[self.to].center)
         start, place = arm.tool_pose(), object_center(arm, self.object)

@@ -58,7 +58,7 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
     lost = sorted(planned - done - quarantined - failed.keys() - waiting)
     tried = {(attempt.task, attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
     problems = [f"{f'{task}, ' if task else ''}episode {index}: neither stored nor failed" for task, index in lost]
-    problems += [f"{path}: missing, or not as large as the ledger says" for path in missing]
+    problems += [f"{path}: missing, or its size differs from the ledger" for path in missing]
     return Certificate(
         name=ACCOUNTING,
         holds=not problems,
@@ -92,7 +92,9 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """
     read_info(folder)
     if (folder / FILE_NAME).is_dir():
-        raise InputError("a folder stands where the certificates go", where=str(folder / FILE_NAME), instead="move it")
+        raise InputError(
+            "a folder has the name of the certificates' file", where=str(folder / FILE_NAME), instead="move it"
+        )
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():

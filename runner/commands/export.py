@@ -45,7 +45,7 @@ def command(
             "--state",
             metavar="FORM",
             parser=one_of(STATES),
-            help="measured: every joint; commanded: of each gripper what was last asked, as many entries as an action",
+            help="measured: every joint; commanded: the last command of each gripper, as many entries as an action",
         ),
     ] = STATES[0],
     environment_state: Annotated[

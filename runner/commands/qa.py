@@ -24,7 +24,7 @@ def command(
     folder: DatasetFolder,
     *,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", parser=Path, help="write a page with plots and pictures")
+        Path | None, typer.Option("--html", metavar="FILE", parser=Path, help="write a page with plots and images")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=X", parser=str, help="a threshold, such as jump=12")

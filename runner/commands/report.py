@@ -18,7 +18,7 @@ def command(
     price_per_hour: Price = None,
     yields: Annotated[
         Path | None,
-        typer.Option("--yields", metavar="FILE", parser=Path, help="write what was kept, value by value, as CSV"),
+        typer.Option("--yields", metavar="FILE", parser=Path, help="write the yield of every value as CSV"),
     ] = None,
 ) -> int:
     """Print the figures and write the page."""

@@ -79,7 +79,7 @@ def command(
     from nimbus.runner.system.threads import prepare_libraries
 
     if images == NO_IMAGES:
-        what = "rendering again makes pictures"
+        what = "rendering needs cameras"
         raise InputError(what, where="--images none", instead="write --images lossless, video or both")
     paths = episode_paths(folder, ids)
     if out.resolve() == folder.resolve():

@@ -82,15 +82,27 @@ def _ask(command: Path, environ: Mapping[str, str]) -> dict:
             words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"{command} did not answer within {_PATIENCE:g} s", where=_WHERE) from None
+        raise InputError(
+            f"{command} did not answer within {_PATIENCE:g} s",
+            where=_WHERE,
+            instead="start it once by hand; its first start takes minutes",
+        ) from None
     except OSError as error:
-        raise InputError(f"{command} cannot be started: {error.strerror}", where=_WHERE) from None
+        raise InputError(
+            f"{command} cannot be started: {error.strerror}",
+            where=_WHERE,
+            instead=f"name a working installation in {VARIABLE}",
+        ) from None
     for line in done.stdout.splitlines():
         if line.startswith("nimbus-probe "):
             return json.loads(line.removeprefix("nimbus-probe "))
     words = (done.stderr or done.stdout).strip().splitlines()
     ending = f": {words[-1]}" if words else ""
-    raise InputError(f"{command} ended with exit code {done.returncode}{ending}", where=_WHERE)
+    raise InputError(
+        f"{command} ended with exit code {done.returncode}{ending}",
+        where=_WHERE,
+        instead="start it by hand and fix the error",
+    )
 
 
 def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:

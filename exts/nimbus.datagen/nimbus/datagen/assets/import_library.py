@@ -133,7 +133,7 @@ def _check_out(out: Path) -> None:
     if out.is_dir():
         there = {path.name for path in out.iterdir()} - {LOCK_NAME, _UNPACKED, _MADE}
         if there and not there & {INDEX_NAME, _DONE}:
-            what = f"holds '{min(there)}' and no {INDEX_NAME}: it is no library of an import"
+            what = f"holds '{min(there)}' and no {INDEX_NAME}: it is not a prepared library"
             raise InputError(what, where=f"--out {out}", instead=_OTHER)
 
 

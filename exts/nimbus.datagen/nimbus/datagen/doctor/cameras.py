@@ -60,7 +60,7 @@ def check_cameras(case: Case) -> Iterator[Diagnostic]:
             yield _blind(case, name, camera, np.concatenate(list(points.values())), center)
     for region, seen in together.items():
         if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
-            what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
+            what = f"the fixed cameras see {seen.mean():.0%} of region '{region}'"
             keys = ("cameras", next(name for name in fixed if name not in blind))
             yield make_finding(
                 "cameras", case.task, keys, what, instead=f"add look_at: {write_point(points[region].mean(axis=0))}"

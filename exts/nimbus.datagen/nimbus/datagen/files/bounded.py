@@ -68,7 +68,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
         follow: It may be a link.
 
     Raises:
-        InputError: It cannot be read, is no regular file, or is larger than the limit.
+        InputError: It cannot be read, is not a regular file, or is larger than the limit.
     """
     # A pipe is opened at once, and refused: without O_NONBLOCK, opening one waits for its writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
@@ -85,7 +85,7 @@ def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> st
     """Read a regular file of UTF-8 text whole.
 
     Raises:
-        InputError: It cannot be read, is no regular file, no text, or larger than the limit [bytes].
+        InputError: It cannot be read, is not a regular file, no text, or larger than the limit [bytes].
     """
     try:
         return read_bytes(path, limit=limit, follow=follow).decode()
@@ -140,7 +140,7 @@ def as_typed(kind: type[T], value: object, *, where: str) -> T:
 
 def _checked(path: Path, state: os.stat_result, limit: int) -> int:
     if not S_ISREG(state.st_mode):
-        raise InputError("is no regular file", where=str(path), instead=RESTORE)
+        raise InputError("is not a regular file", where=str(path), instead=RESTORE)
     if state.st_size > limit:
         raise InputError(f"{state.st_size} bytes, at most {limit} are read", where=str(path), instead=RESTORE)
     if state.st_size >= _LEAST_HOLES and state.st_blocks * 512 * _HOLES < state.st_size:

@@ -53,7 +53,7 @@ def check_own(path: Path) -> None:
         InputError: It is a symbolic link.
     """
     if path.is_symlink():
-        raise InputError("this is a link; what is written there would go elsewhere", where=str(path), instead=_MOVE)
+        raise InputError("this is a link, and writing to it would change another file", where=str(path), instead=_MOVE)
 
 
 def make_subfolder(folder: Path) -> None:

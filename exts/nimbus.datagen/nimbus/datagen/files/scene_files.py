@@ -61,7 +61,7 @@ def _why_not(path: Path) -> str:
     try:
         if path.is_file():
             return ""
-        what = "is no regular file" if path.exists() else "no such file"
+        what = "is not a regular file" if path.exists() else "no such file"
         return "is a folder, a file is needed" if path.is_dir() else what
     except OSError as error:
         return (error.strerror or str(error)).lower()

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Meshes of fewer triangles that nobody can tell from the first ones."""
+"""Mesh decimation below visible tolerance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHARE = 1 / 200
 _FEWEST = 200
 """Smaller meshes are left as they are."""
 _INSET = 0.1
-"""Normals are taken this share of the way from a corner to the middle of its face: on its side of an edge."""
+"""Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
 """[m]"""
 _VERSION = b"6"
@@ -40,7 +40,7 @@ def _nearest(
     face: wp.array(dtype=wp.int32),
     shares: wp.array(dtype=wp.vec2),
 ):
-    """The nearest place of a mesh to each point."""
+    """Return the nearest point of a mesh to each point."""
     index = wp.tid()
     query = wp.mesh_query_point_no_sign(mesh, points[index], _REACH)
     distance[index] = _REACH
@@ -52,7 +52,7 @@ def _nearest(
 
 
 class _Surface:
-    """A mesh that answers what of it is nearest to points."""
+    """Mesh with nearest-point queries."""
 
     def __init__(self, vertices: Float32Array, faces: NDArray[np.int32]) -> None:
         self.vertices, self.faces = vertices, faces

@@ -156,7 +156,7 @@ class Policy(ABC):
 
 
 def layout_source(task: str, split: str, seed: int) -> str:
-    """Name what indices of layouts count in."""
+    """Name the split that indices of layouts refer to."""
     return f"{task}:{split}:{seed}"
 
 

@@ -147,11 +147,11 @@ def train_state_policy(
     """Clone demonstrations.
 
     Args:
-        data: What is cloned.
-        settings: Size of the network and course of the training.
-        row_weights: (N,) how much each row counts; all alike when not given.
-        start: Weights to go on from.
-        report: Called with the step and its loss now and then.
+        data: Demonstrations.
+        settings: Size of the network and schedule of the training.
+        row_weights: (N,) weight of each row; equal by default.
+        start: Initial weights.
+        report: Called occasionally with the step and its loss.
 
     Returns:
         The weights, see :mod:`nimbus.datagen.policies.perceptron`.
@@ -172,7 +172,7 @@ def train_state_policy(
 def choose_inputs(
     data: Demonstrations, settings: TrainingSettings, *, row_weights: FloatArray | None = None
 ) -> NDArray[np.bool_]:
-    """Choose what of the state the network is given: what a short training answers held-out episodes better with.
+    """Choose the state features with which a short training predicts held-out episodes best.
 
     A rotation separates postures of a thing that looks the same in them, and few episodes do not show that they are one
     (21 kinds, 299 episodes: 22.5 mrad off on held-out ones, 18.4 with shapes).

@@ -149,7 +149,7 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     try:
         paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError as error:
-        instead = "name a folder of pictures that is there, seen from the task's"
+        instead = "name an existing folder of images, relative to the task file"
         raise InputError((error.strerror or str(error)).lower(), where=folder, instead=instead) from None
     found = tuple((str(path.absolute()), picture_hash(path)) for path in paths)
     for path, content in found:

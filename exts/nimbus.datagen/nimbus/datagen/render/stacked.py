@@ -1,4 +1,4 @@
-"""Stacked rendering: K steps of an episode side by side, one launch of the ray tracer for each camera."""
+"""Stacked rendering: K steps of an episode side by side, in one launch of the ray tracer per camera."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.textures.color import encoded, linear
 
 _STACK_ON_CPU = 8
-"""On a CPU stacking saves no time; this many views keep the buffers small."""
+"""Stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
 LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
 """(256,) linear light of sRGB bytes"""
 
 
 class StackedRenderer:
-    """Renders states of one episode at a time; knows nothing of stages and trajectories.
+    """Renders states of one episode at a time; independent of stages and trajectories.
 
     Args:
-        stack: K, the number of steps rendered together; chosen for the device when not given.
+        stack: K, the number of steps rendered together; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        modalities: What every camera makes, in place of its own modalities.
-        reuse: Keep pixels that stand still from step to step, where a camera does; equal to the bit with and without.
-            Chosen for the device when not given: a GPU renders all steps at once.
+        modalities: Modalities of every camera, in place of its own.
+        reuse: Keep pixels of a static camera that do not change from step to step; results are bit-identical either
+            way.
+            Chosen for the device by default: a GPU renders all steps at once.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
 
     def __init__(
@@ -94,10 +95,10 @@ class StackedRenderer:
         """Render up to ``stack`` steps with every camera.
 
         Args:
-            body_names: B names; every body of the scene is among them.
+            body_names: B names, which include every body of the scene.
             body_positions: (K, B, 3) [m], world frame.
-            body_wxyz: (K, B, 4)
-            first_step: Step of the episode that the first of them is, for the sensors' noise.
+            body_wxyz: (K, B, 4) unit quaternions.
+            first_step: Index of the first step in the episode, for sensor noise.
 
         Returns:
             Frames by camera name.
@@ -117,7 +118,7 @@ class StackedRenderer:
         return shown
 
     def _place(self, bodies: _Bodies) -> _Placed:
-        """Put boxes, meshes and rectangles where the bodies are."""
+        """Pose boxes, meshes and rectangles with their bodies."""
         geometry, count = self._geometry, len(bodies.positions)
         meshes = len(geometry.bodies)
         position, wxyz = np.zeros((count, meshes, 3)), np.zeros((count, meshes, 4))
@@ -211,7 +212,7 @@ class StackedRenderer:
         return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 
     def _view(self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed) -> Any:
-        """What the kernel needs of a camera at K steps."""
+        """Return the kernel's data of a camera at K steps."""
         width, height, focal = camera.width, camera.height, float(cameras.intrinsics(camera)[0, 0])
         geometry, upload = self._geometry, self._upload
         flat = geometry.flat
@@ -230,7 +231,7 @@ class StackedRenderer:
         return view
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
-        """All values in a row."""
+        """Upload values as one flat array."""
         shape = getattr(dtype, "_shape_", ())
         rows = np.ascontiguousarray(values).reshape(-1, *shape)
         return wp.array(rows, dtype=dtype, device=self.device)
@@ -265,11 +266,11 @@ class StackedRenderer:
         return {place: (body, np.resize(points, (most, 3))) for place, (body, points) in found.items()}
 
     def _made_by(self, camera: Camera) -> Sequence[Modality]:
-        """Modalities of a camera."""
+        """Return the modalities of a camera."""
         return camera.modalities if self._modalities is None else self._modalities
 
     def _choose_stack(self, cameras: Sequence[Camera]) -> int:
-        """On a GPU as many views as a quarter of the free memory holds, at most 256."""
+        """Return the number of views that fit into a quarter of a GPU's free memory, at most 256."""
         if not self.device.is_cuda:
             return _STACK_ON_CPU
         pixels = max(camera.width * camera.height * camera.sensor.antialiasing**2 for camera in cameras)
@@ -300,10 +301,10 @@ class _Bodies:
 
 
 def find_device(name: str | wp.Device) -> wp.Device:
-    """The Warp device of that name.
+    """Return the Warp device of a name.
 
     Raises:
-        InputError: It is not there.
+        InputError: The device does not exist.
     """
     try:
         return wp.get_device(name)

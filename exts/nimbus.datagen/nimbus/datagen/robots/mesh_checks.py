@@ -160,4 +160,6 @@ def _check_size(points: FloatArray, mesh: _Mesh) -> None:
 def _check_volume(points: FloatArray, mesh: _Mesh) -> None:
     spread = np.linalg.eigvalsh(np.cov(points.T))
     if np.sqrt(max(spread[0], 0.0)) < _FLAT * np.sqrt(spread[2]):
-        raise mesh.error("is flat, and what is touched needs a volume", "give it a thickness, or write a <box> instead")
+        raise mesh.error(
+            "is flat, but collision geometry needs a volume", "give it a thickness, or write a <box> instead"
+        )

@@ -183,7 +183,7 @@ def _check_mimics(joints: Mapping[str, Element], file: ModelLines) -> None:
         leader = leaders[name] = mimic.get("joint", "")
         if leader not in joints:
             instead = suggest(leader, joints)
-            raise file.error(joint, f"joint '{name}' mimics '{leader}', which is no joint", instead=instead)
+            raise file.error(joint, f"joint '{name}' mimics '{leader}', which is not a joint", instead=instead)
         if joints[leader].get("type") == "fixed":
             what = f"joint '{name}' mimics '{leader}', which is fixed"
             raise file.error(joint, what, instead="fix both, or remove <mimic>")

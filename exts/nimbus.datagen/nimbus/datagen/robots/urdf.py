@@ -95,12 +95,12 @@ def read_urdf(path: Path) -> Element:
         for event, _ in reading:
             depth += 1 if event == "start" else -1
             if depth > _DEEPEST:
-                raise InputError("not a URDF: nested too deeply", where=str(path), instead="leave out what is no URDF")
+                raise InputError("not a URDF: nested too deeply", where=str(path), instead="give a URDF file")
         root: Element = reading.root  # pyright: ignore[reportAttributeAccessIssue]
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
-        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="mend its XML") from None
+        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="fix its XML syntax") from None
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:

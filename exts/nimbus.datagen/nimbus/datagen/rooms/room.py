@@ -37,7 +37,7 @@ class Room:
     """(4, 3) [m]"""
     look: RoomLook
     workspace: FloatArray
-    """(2, 3) corners of what is free of furnishings [m]"""
+    """(2, 3) corners of the space without furnishings [m]."""
 
     @property
     def triangle_count(self) -> int:

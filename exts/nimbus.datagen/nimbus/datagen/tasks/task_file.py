@@ -111,7 +111,7 @@ def _named(names: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in names.split("+"))
     if "" in found and names.strip():
         context = {"names": names, "instead": f"write {'+'.join(filter(None, found)) or 'front+wrist'}"}
-        raise PydanticCustomError("preset", "a name is missing beside a + in '{names}'", context)
+        raise PydanticCustomError("preset", "a name is missing next to a + in '{names}'", context)
     return found
 
 

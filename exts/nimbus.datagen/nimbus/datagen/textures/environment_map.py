@@ -31,7 +31,7 @@ def read_radiance(path: Path) -> NDArray[np.float32]:
         return _decoded(content)
     except ValueError as error:
         instead = "save it in Radiance's format (.hdr), with the rows from the top down"
-        raise InputError(f"no picture of the sky: {error}", where=str(path), instead=instead) from None
+        raise InputError(f"not a readable environment map: {error}", where=str(path), instead=instead) from None
 
 
 def _decoded(content: bytes) -> NDArray[np.float32]:

@@ -82,8 +82,8 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     from nimbus.datagen.media.picture_files import open_picture
 
     if picture_hash(path) != content:
-        what = "the picture changed since it was drawn"
-        raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
+        what = "the image has changed since it was drawn"
+        raise InputError(what, where=str(path), instead="restore it, or generate the episode again")
     try:
         with warnings.catch_warnings(action="ignore"), open_picture(path) as opened:
             opened.draft("RGB", (SIZE, SIZE))
@@ -114,8 +114,8 @@ def _in_colour(picture: PillowFile, path: Path) -> PillowFile:
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
         return PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).astype(np.uint8)).convert("RGB")
     if picture.mode in ("I", "F"):
-        what = f"a picture of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no known white"
-        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits a colour")
+        what = f"an image of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no defined white level"
+        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits per color")
     return picture.convert("RGB")
 
 

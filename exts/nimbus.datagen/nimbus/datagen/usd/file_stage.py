@@ -76,7 +76,7 @@ def check_scene_file(path: Path, *, where: str) -> None:
     """
     if path.suffix.lower() not in (*_GLTF, *USD_SUFFIXES):
         known = ", ".join((*USD_SUFFIXES, *_GLTF))
-        raise InputError(f"{path.name} is no scene file", where=where, instead=f"name one with the suffix {known}")
+        raise InputError(f"{path.name} is not a scene file", where=where, instead=f"name one with the suffix {known}")
     if not path.exists():
         raise InputError("no such file", where=f"{where}: {path}", instead="name a file, seen from the task's folder")
     check_regular(path, limit=LARGEST_FILE)

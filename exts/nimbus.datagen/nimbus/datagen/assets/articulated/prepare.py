@@ -132,7 +132,7 @@ def _attempt(
 
 
 def _no_base() -> dict[str, str]:
-    raise InputError("what stands still encloses nothing", instead="give it a thickness and a volume")
+    raise InputError("the fixed part has no enclosed space", instead="give it a thickness and a volume")
 
 
 def _given(book: Notebook, name: str, found: Decision) -> Decision:

@@ -109,6 +109,6 @@ def _wordings(folder: Path) -> dict[int, str]:
         raise InputError(error.what, where=str(folder / _TASKS), instead=RESTORE) from None
     for number, text in found.items():
         if not isinstance(text, str):
-            what = f"task {number} reads as {text!r}: the texts are no index of the table"
+            what = f"task {number} reads as {text!r}: the table's index is not made of texts"
             raise InputError(what, where=str(folder / _TASKS), instead="write it with pandas, the text as index")
     return found

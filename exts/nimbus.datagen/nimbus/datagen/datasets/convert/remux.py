@@ -191,7 +191,7 @@ def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float
         if packet.pts is None:
             if not packet.size:
                 continue  # the demuxer's mark of the end
-            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
+            raise InputError("a frame without a time stamp", where=cut.name, instead=_SEE_QA)
         if start is not None:
             frame = round((packet.pts - start) * unit)
             if frame >= cut.length and len(packets) == cut.length:
@@ -206,10 +206,10 @@ def _check(found: Packets, cut: Cut) -> None:
     if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
         what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
         if len(found.frames) == cut.length:
-            what = "pictures are missing or come twice"
+            what = "frames are missing or repeated"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     if not found.packets[0].is_keyframe:
-        what = "does not begin with a whole picture: it cannot be cut out without encoding again"
+        what = "does not begin with a keyframe and cannot be cut without encoding it again"
         raise InputError(what, where=cut.name, instead="keep the episodes around it too")
 
 

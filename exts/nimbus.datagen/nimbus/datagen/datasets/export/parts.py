@@ -181,7 +181,7 @@ class EpisodeParts:
             return self._encode(item, episode, camera)
         path = episode.video_file(camera)
         if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
-            what = "is missing, or not what was written"
+            what = "is missing or has changed"
             raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
         return episode.array(f"observations/histogram/{camera}")
 

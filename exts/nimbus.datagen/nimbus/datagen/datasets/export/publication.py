@@ -88,7 +88,7 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
     if manifest.format != wanted.format:
         raise InputError(f"holds an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
     if any(manifest.origin.get(name) != wanted.origin.get(name) for name in ("task", "source")):
-        raise InputError("holds what was made from another dataset", where=str(out), instead=OTHER_OUT)
+        raise InputError("holds an export of another dataset", where=str(out), instead=OTHER_OUT)
     known = {NAME, *manifest.files}
     if is_own_card(out / CARD):
         known |= {CARD, CARD_PICTURE}

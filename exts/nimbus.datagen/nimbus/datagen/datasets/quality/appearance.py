@@ -94,7 +94,7 @@ def _image_stats(
     except (TypeError, ValueError):
         told = np.zeros(0)
     if told.shape != mean.shape or not np.all(np.abs(told - mean) <= thresholds.image_stats):
-        yield fail("stats", f"observation.images.{camera}", "stored mean is not that of the pictures")
+        yield fail("stats", f"observation.images.{camera}", "stored mean differs from that of the images")
 
 
 def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Diagnostic]:
@@ -107,7 +107,7 @@ def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.flo
         one, other = motions[first.number], motions[look.number]
         if one.shape != other.shape or np.abs(one - other).max() > 0.01:
             where = f"episode {look.number}, {look.camera}"
-            yield fail("same_pictures", where, f"shows the pictures of episode {first.number} to another motion")
+            yield fail("same_pictures", where, f"has the same images as episode {first.number} with another motion")
 
 
 def _distance(one: Any, other: Any) -> float:

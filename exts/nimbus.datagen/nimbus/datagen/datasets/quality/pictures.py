@@ -96,7 +96,7 @@ class PictureChecks:
         self.looked_at += looked_at
         self.looks.append(_look(clip.number, camera, first, total / looked_at, looked_at, strip))
         if still and looked_at >= self._thresholds.frozen_frames and first.max() > self._thresholds.black:
-            yield warn("frozen", where, "no picture differs from the first")
+            yield warn("frozen", where, "all images equal the first")
 
     def _windows(self, count: int, cameras: int) -> list[tuple[int, int]]:
         """Return the images to check: all, or windows of equal length, spread evenly."""
@@ -146,12 +146,12 @@ class _FrameWindow:
         if not self.small:  # A video may hold fewer pictures than it declares.
             return
         if self.black:
-            yield fail("black", where, f"{len(self.black)} black pictures, the first is {self.black[0]}")
+            yield fail("black", where, f"{len(self.black)} black images, the first is {self.black[0]}")
         if state is not None and len(state) >= self.start + len(self.small):
             rows = state[self.start : self.start + len(self.small)].reshape(len(self.small), -1)
             frozen = list(self._frozen(rows, thresholds))
             for first, last, moved in frozen:
-                what = f"pictures {first} to {last} are the same while joints move by {moved:.2f}"
+                what = f"pictures {first} to {last} are equal while joints move by {moved:.2f}"
                 yield fail("frozen", where, what)
             if not frozen:
                 yield from self._repeated(where, rows, thresholds)

@@ -104,7 +104,11 @@ class ShardManifest:
             try:
                 self.table = self.table.filter(pq.filters_to_expression(where))
             except (pa.ArrowException, ValueError, TypeError) as error:
-                raise InputError(f"cannot be compared: {error}".split("\n")[0], where=f"where of {path}") from None
+                raise InputError(
+                    f"cannot be compared: {error}".split("\n")[0],
+                    where=f"where of {path}",
+                    instead="compare values of the same type",
+                ) from None
 
     def __len__(self) -> int:
         return self.table.num_rows

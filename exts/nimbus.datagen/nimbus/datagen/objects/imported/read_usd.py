@@ -1,4 +1,4 @@
-"""Reads what a USD file shows: its meshes, with their textures or display colours."""
+"""Reader of USD meshes with their textures or display colors."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -25,11 +25,12 @@ _COLORS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_color
 
 
 def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
-    """All meshes that are seen, in the unit and with the up axis of the stage.
+    """Read all visible meshes, in the unit and with the up axis of the stage.
 
     Args:
         path: The file.
-        root: Textures may lie anywhere below, and are left out elsewhere; without one they lie in the file's folder.
+        root: Folder below which textures may lie; others are omitted. Without a root they must lie in the file's
+            folder.
     """
     from pxr import Tf, Usd, UsdGeom
 

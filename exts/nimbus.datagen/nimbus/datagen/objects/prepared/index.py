@@ -111,7 +111,7 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
         raise InputError("is no text", where=str(path), instead=AGAIN) from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
-        what = f"is no index of a library that this Nimbus reads: format {found}, not {FORMAT}"
+        what = f"is not a library index of this version: format {found}, not {FORMAT}"
         raise InputError(what, where=str(path), instead=AGAIN)
     return as_typed(AssetIndex, plain, where=str(path)), content
 

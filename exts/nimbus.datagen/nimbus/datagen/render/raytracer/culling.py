@@ -1,8 +1,7 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Which rectangles a tile of the image can show, and which meshes cast shadows into a cell of a grid across the light.
+"""Culling: rectangles that a tile of the image can show, and meshes that cast shadows into a cell of the light grid.
 
-A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``, one for
-each mesh.
+Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
 
 @wp.kernel
 def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
-    """Rows and columns of the tiles that each box covers."""
+    """Compute the tile rows and columns that each box covers."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     origin = views.origins[row]
@@ -62,7 +61,9 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
             found = _projected(views, seen, found)
         else:
             behind += 1
+    # A box across the near plane: its visible corners and the cuts of its edges with the plane bound it.
     if behind > 0 and behind < 8:
+        # Edge = axis and corner; each edge is taken from its lower corner only.
         for edge in range(3 * boxes.eight):
             axis = 1 << (edge >> 3)
             corner = edge & 7
@@ -70,6 +71,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
                 one = (_corner(boxes, box, corner) - origin) * turn
                 other = (_corner(boxes, box, corner | axis) - origin) * turn
                 if (one[2] < -_NEAR) != (other[2] < -_NEAR):
+                    # Cut of the edge with the plane at depth _NEAR, where the camera looks along -z.
                     share = (one[2] + _NEAR) / (one[2] - other[2])
                     found = _projected(views, one + share * (other - one), found)
     bounds[step * boxes.count + box] = found
@@ -79,7 +81,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
 def _light_bounds(
     boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
 ):
-    """Extent of each box across the light, with the margin of its mesh [m]."""
+    """Compute the extent of each box across the light, with the margin of its mesh [m]."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     found = wp.vec4(_NOTHING)
@@ -163,10 +165,10 @@ def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count:
     """Set the ``tiles`` that rectangles cover.
 
     Args:
-        boxes: Around pieces of G meshes.
-        active: (K, G) which of them to look at.
-        views: A camera at K steps; gets ``tiles``.
-        count: How many boxes, from the first on.
+        boxes: Boxes around pieces of G meshes.
+        active: (K, G) True for meshes to consider.
+        views: Camera at K steps; receives ``tiles``.
+        count: Number of boxes to consider, from the first on.
     """
     steps, meshes = active.shape
     device = boxes.mesh.device
@@ -261,7 +263,7 @@ def _sets(
 
 
 def members(sets: Sets) -> list[list[int]]:
-    """The meshes of each of the K * rows * columns cells; for looking at."""
+    """Return the meshes of each of the K * rows * columns cells, for inspection."""
     cells = sets.bits.numpy().reshape(-1, sets.words)
     bits = (cells[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(len(cells), -1)
     return [np.flatnonzero(row).tolist() for row in bits]

@@ -1,4 +1,4 @@
-"""The parts of an episode as the ray tracer takes them: one mesh for each body, textures in several sizes."""
+"""Geometry of an episode for the ray tracer: one mesh per body, with mipmapped textures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_RECTANGLES = 64
 _EVEN = 1e-5
 """Texture coordinates are the same that differ by no more."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
-"""The room casts no shadow: the light is taken to come in through its walls."""
+"""Instances without shadows: light is assumed to enter through the walls of the room."""
 
 _meshes: weakref.WeakKeyDictionary[Triangles, dict[str, wp.Mesh]] = weakref.WeakKeyDictionary()
 
@@ -38,24 +38,24 @@ class Geometry:
     """Meshes of one episode on the device."""
 
     scene: Any
-    """A ``DeviceScene`` of the ray tracer."""
+    """``DeviceScene`` of the ray tracer."""
     bodies: tuple[str, ...]
-    """Body of each of the G meshes, empty for what stands still."""
+    """Body of each of the G meshes; empty for static ones."""
     boxes: Any
     """A ``Boxes``: around pieces of the meshes."""
     bounds: NDArray[np.float64]
-    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]"""
+    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
     casts_shadow: NDArray[np.bool_]
-    """(G,)"""
+    """(G,) True for meshes that cast shadows."""
     flat: NDArray[np.bool_]
-    """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
+    """(G,) True for rectangles, which are visible and cast shadows from their front only."""
     rectangles: NDArray[np.float64]
     """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
     of their lengths."""
     tones: Mapping[Tone, wp.array]
     """Bytes of colors over linear light, by the curve of a sensor."""
     keep: tuple[wp.Mesh, ...]
-    """The device meshes, which the scene refers to by number only."""
+    """Device meshes, kept alive because the scene refers to them by number only."""
 
 
 def build_geometry(
@@ -66,7 +66,7 @@ def build_geometry(
     device: wp.Device,
     baked: WeighedLight | None = None,
 ) -> Geometry:
-    """Group parts by body, put their attributes in a row and upload them."""
+    """Group parts by body, concatenate their attributes and upload them."""
     groups = _group(parts)
     ordered = [part for group in groups for part in group.parts]
     worn = [surfaces.get(part.instance.partition(".")[0], SurfaceLook()) for part in ordered]
@@ -145,7 +145,7 @@ def build_geometry(
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """What is traced as one: all parts of a body, or one rectangle."""
+    """Unit of tracing: all parts of a body, or one rectangle."""
 
     body: str
     parts: tuple[RenderPart, ...]
@@ -271,7 +271,7 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
 
 @lru_cache(maxsize=256)
 def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
-    """Its rectangles one by one, when it is made of a few rectangles and nothing else."""
+    """Return the rectangles of a part one by one; None unless it consists of a few rectangles only."""
     if len(triangles.faces) > 2 * _MOST_RECTANGLES:
         return None
     paired = triangles.as_rectangles()
@@ -289,7 +289,7 @@ _joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
 
 
 def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
-    """The same pieces give the same object, so that its device mesh is built once."""
+    """Join pieces, with the same object returned for the same pieces, so that its device mesh is built once."""
     if len(pieces) == 1:
         return pieces[0]
     if pieces not in _joined_cache:
@@ -311,7 +311,7 @@ def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
 
 
 def _is_flat(group: _Group) -> bool:
-    """Whether interpolated normals are those of the faces."""
+    """Return True if interpolated normals equal those of the faces."""
     if group.rectangle is None:
         return False
     normal = np.cross(group.rectangle[1], group.rectangle[2])
@@ -319,7 +319,7 @@ def _is_flat(group: _Group) -> bool:
 
 
 def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:
-    """Texels per metre, from the areas of the triangles and of their texture coordinates."""
+    """Return texels per metre, from the areas of the triangles and of their texture coordinates."""
     edges = triangles.vertices[triangles.faces]
     area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
     flat = triangles.uvs[triangles.faces]

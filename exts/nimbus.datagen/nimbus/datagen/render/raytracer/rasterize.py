@@ -1,4 +1,4 @@
-"""The meshes of K steps as a camera sees them, and each of them as the light does."""
+"""Rasterization of the meshes of K steps for a camera, and of each mesh for the light."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def draw_view(
     places: FloatArray,
     world_R_mesh: FloatArray,
 ) -> Any:
-    """A ``Raster`` of all meshes.
+    """Draw all meshes into a ``Raster``.
 
     Args:
         geometry: G meshes.
-        camera: Its size and field of view.
-        positions: (K, 3) of the camera [m].
+        camera: Camera, for size and field of view.
+        positions: (K, 3) camera positions [m].
         world_R_camera: (K, 3, 3), OpenGL axes.
-        places: (K, G, 3) of the meshes [m].
-        world_R_mesh: (K, G, 3, 3)
+        places: (K, G, 3) mesh positions [m].
+        world_R_mesh: (K, G, 3, 3) mesh orientations.
     """
     camera_R_world = np.swapaxes(world_R_camera, -1, -2)[:, None]
     to_pixels = cameras.intrinsics(camera) @ np.diag((1.0, -1.0, -1.0))
@@ -61,7 +61,7 @@ def draw_heights(
 ) -> FloatArray:
     """Set the ``heights`` of some of the meshes towards the light, and where the picture of each lies.
 
-    A picture depends on the pose of its mesh alone, and shows it as large as there is room for.
+    A map depends on the pose of its mesh only, and is scaled to fill its area.
 
     Args:
         geometry: G meshes.

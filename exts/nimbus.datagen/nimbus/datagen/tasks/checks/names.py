@@ -131,7 +131,7 @@ def _check_instructions(task: Task) -> None:
     for index, text in enumerate(task.instructions):
         keys = ("instructions", index)
         if not text.strip():
-            raise task.error(keys, "an empty wording", instead="write what the robot is to do, in a sentence")
+            raise task.error(keys, "an empty wording", instead="write the task of the robot in a sentence")
         try:
             fields = wording_fields(text)
         except ValueError as error:

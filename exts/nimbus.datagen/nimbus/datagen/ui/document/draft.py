@@ -237,7 +237,7 @@ class TaskDraft:
         try:
             with alone_in(self.path.parent):
                 if not over_others and self.is_changed_on_disk:
-                    what = "was written by somebody else since it was opened here; nothing was saved"
+                    what = "has changed on disk since it was opened; nothing was saved"
                     instead = "reload it (undo brings yours back), save as another file, or save over it"
                     raise InputError(what, where=str(self.path), instead=instead)
                 replace_content(self.path, content)

@@ -279,5 +279,5 @@ def _checked(text: str, keys: Keys, wanted: Any) -> str:
     found = parse(text, "task").data
     if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
         what = "the change would reach other places of the file"
-        raise InputError(what, where=dotted(keys), instead="edit the text; aliases stand for one value everywhere")
+        raise InputError(what, where=dotted(keys), instead="edit the text, because an alias has one value everywhere")
     return text
