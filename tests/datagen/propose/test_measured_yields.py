@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,14 @@ def test_failure_of_success_counts_for_the_last_act(catalogue: Catalogue):
     record = SkillRecord()
     record.learn(trial(catalogue, AttemptResult(False, "success on cube_0", "not_on")), catalogue)
     assert {act for act, count in record.counts.items() if count.passed < count.tried} == {("place", "red cube")}
+
+
+def test_steps_without_a_thing_are_acts_too(catalogue: Catalogue):
+    pressing = replace(trial(catalogue), plan=({"press": "cube"}, "home"))
+    record = SkillRecord()
+    record.learn(replace(pressing, attempts=(AttemptResult(True),)), catalogue)
+    assert set(record.counts) == {("press", "red cube"), ("home", "")}
+    assert curriculum([Proposal(0, [pressing], "task_0000")], catalogue)[0]["task"] == "task_0000"
 
 
 def test_curriculum_begins_with_what_succeeds(catalogue: Catalogue):
