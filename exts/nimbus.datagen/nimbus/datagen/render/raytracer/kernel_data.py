@@ -79,7 +79,7 @@ class DeviceScene:
     face_paint: wp.array(dtype=wp.vec3)
     """Linear color of each face that has only one."""
     rectangle_uvs: wp.array(dtype=wp.vec2)
-    """Of the first corner of each rectangle, and what they grow by along its two edges."""
+    """Texture coordinates of the first corner of each rectangle, and what they grow by along its two edges."""
     is_even: wp.array(dtype=wp.uint8)
     """A byte for each rectangle: those three hold in both of its faces."""
     looks: wp.array(dtype=MaterialRow)
@@ -155,7 +155,7 @@ class Raster:
     places: wp.array(dtype=wp.vec3)
     """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
-    """Of each pixel of a camera's picture, as ``raster`` packs it."""
+    """Packed nearness and face of each pixel of a camera, see ``raster``."""
     tops: wp.array(dtype=wp.uint32)
     """Bits of the height of each pixel of a picture from the light; 0 when there is nothing."""
 

@@ -114,7 +114,7 @@ def _flat_row(
     y: float,
     places: Row,
 ) -> FlatRow:
-    """What the pixels of a row have in common, from its first pixel's place on."""
+    """Find the values that the pixels of a row share, from its first pixel's place on."""
     found = FlatRow()
     mesh = flat[0]
     if mesh < 0 or wp.min(flat) != wp.max(flat):

@@ -26,7 +26,7 @@ _FAR = wp.constant(1.0e6)
 _LEVEL = wp.constant(3.0e-4)
 """[m] What is not higher than this above a face is taken to be the face itself."""
 _MOST_CELLS = wp.constant(16)
-"""Of the grid across the light that the pixels of one row of a tile are looked for in together."""
+"""Largest number of cells across the light in which casters of one row of a tile are looked for together."""
 _ABOVE = wp.constant(4.0e-3)
 """Height above a face from which geometry counts as something else [m]."""
 
