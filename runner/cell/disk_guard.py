@@ -12,8 +12,40 @@ from nimbus.datagen.store.publish import storage_error
 
 _LOOK = 0.5
 """Interval between two checks of a full disk [s]."""
+_REFILL = 0.8
+"""Share of a full spool that may be left when work goes on."""
 _LEAST = 8 << 20
 """Free space required before work is handed out again [bytes]."""
+
+
+class SpoolGuard:
+    """Notes that a spool is full: the store is away, or slower than the run. Nothing is handed out until it has room.
+
+    Args:
+        folder: The spool.
+        limit: Its size at most [bytes]; 0 for none.
+    """
+
+    def __init__(self, folder: Path, *, limit: int) -> None:
+        self._folder, self._limit = folder, limit
+        self._next_look = 0.0
+        self.is_full = False
+        """Nothing is to be handed out."""
+
+    def look(self, now: float) -> bool:
+        """Look at the spool where that is due; True where it became full, or has room again.
+
+        Args:
+            now: [s] of the monotonic clock.
+        """
+        if not self._limit or now < self._next_look:
+            return False
+        from nimbus.datagen.store.remote.uploader import spool_sizes  # brings the store's modules
+
+        self._next_look = now + _LOOK
+        before, waiting = self.is_full, sum(spool_sizes(self._folder))
+        self.is_full = waiting >= (self._limit * _REFILL if before else self._limit)
+        return self.is_full is not before
 
 
 class DiskGuard:

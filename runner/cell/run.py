@@ -158,6 +158,7 @@ def _short(stored: int, spec: CellSpec) -> int:
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
     """Show previews, the report page and the figures of a dataset."""
     from nimbus.datagen.store.dataset import read_info
+    from nimbus.datagen.store.remote.working_copy import address_of
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.report.summary import summarize
@@ -170,7 +171,7 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
         page = write_report(folder, price_per_hour=price)
     if not quiet:
         print_summary(summarize(folder, price_per_hour=price))
-        write_out(f"\ndataset: {folder}\n" + (f"report:  {page}\n" if page else ""))
+        write_out(f"\ndataset: {address_of(folder)}\n" + (f"report:  {page}\n" if page else ""))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.own_files import remove_file
-from nimbus.runner.cell.disk_guard import DiskGuard
+from nimbus.runner.cell.disk_guard import DiskGuard, SpoolGuard
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.fault_handler import FaultHandler
 from nimbus.runner.cell.pool_size import PoolSizer, first_split
@@ -110,6 +110,7 @@ class RunLoop:
             run=self.run.id,
         )
         self.disk = DiskGuard(self.dataset.folder, patience=resources.disk_patience)
+        self.spool = SpoolGuard(self.dataset.folder, limit=resources.spool_bytes)
         self.status = CellStatus(self.progress, self.dispatcher, self.fault_handler, self.watchdog)
         self._next_flush = 0.0
         self._vacant = False
@@ -145,6 +146,12 @@ class RunLoop:
             self.sizer.look(now)
             self._check_spawns(now)
             self._report_disk()
+            if self.spool.look(now):
+                full = self.spool.is_full
+                self.progress.tell(
+                    "the spool is full: waiting for the store" if full else "the spool has room", kind="disk"
+                )
+                self.progress.activity("waiting for the store: the spool is full" if full else "")
             if now >= self._next_flush:
                 self._next_flush = now + _FLUSH
                 with self.disk.guard(now):
@@ -245,7 +252,7 @@ class RunLoop:
             if handle.retiring or self._drained_at is not None:
                 if not handle.flushing:
                     self.dispatcher.stop_worker(handle)
-            elif not self.disk.is_full:
+            elif not self.disk.is_full and not self.spool.is_full:
                 self.dispatcher.give(handle)
 
     def _take_message(self, handle: WorkerHandle, message: Any) -> None:

@@ -45,7 +45,7 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     group: str = ""
 
 
-class Join(Struct, tag="join"):
+class Join(Struct, frozen=True, kw_only=True, tag="join"):
     """First message of an agent; also after a restart of the head."""
 
     node: str
@@ -60,7 +60,7 @@ class Join(Struct, tag="join"):
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
 
 
-class LeaseRequest(Struct, tag="pull"):
+class LeaseRequest(Struct, frozen=True, kw_only=True, tag="pull"):
     """Request for a lease."""
 
     node: str
@@ -83,7 +83,7 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """[s] of one slot that it took."""
 
 
-class Report(Struct, tag="report"):
+class Report(Struct, frozen=True, kw_only=True, tag="report"):
     """Settled episodes; answered once they are durable."""
 
     node: str
@@ -92,7 +92,7 @@ class Report(Struct, tag="report"):
     """``dataset.json`` of the node, when it has changed."""
 
 
-class Beat(Struct, tag="beat"):
+class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     """Sign of life, with every episode that the agent holds."""
 
     node: str
@@ -100,7 +100,7 @@ class Beat(Struct, tag="beat"):
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
 
 
-class GiveBack(Struct, tag="give_back"):
+class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
     """Episodes that are not begun."""
 
     node: str
@@ -108,7 +108,7 @@ class GiveBack(Struct, tag="give_back"):
     indices: tuple[int, ...]
 
 
-class Vote(Struct, tag="vote"):
+class Vote(Struct, frozen=True, kw_only=True, tag="vote"):
     """Evidence that an episode ends workers."""
 
     node: str
@@ -117,7 +117,7 @@ class Vote(Struct, tag="vote"):
     evidence: str
 
 
-class Faults(Struct, tag="faults"):
+class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
     """Faults of a node's cell."""
 
     node: str
@@ -125,7 +125,7 @@ class Faults(Struct, tag="faults"):
     rows: tuple[Fault, ...]
 
 
-class Leave(Struct, tag="leave"):
+class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     """Last message of an agent."""
 
     node: str
@@ -145,20 +145,20 @@ class CellTask(msgspec.Struct, frozen=True, kw_only=True):
     """Place of uploads."""
 
 
-class Joined(Struct, tag="joined"):
+class Joined(Struct, frozen=True, kw_only=True, tag="joined"):
     """The node belongs to the cluster."""
 
     epoch: int
     tasks: tuple[CellTask, ...]
 
 
-class JoinRefused(Struct, tag="refused"):
+class JoinRefused(Struct, frozen=True, kw_only=True, tag="refused"):
     """The node does not fit; it exits with this line."""
 
     line: str
 
 
-class Leased(Struct, tag="leased"):
+class Leased(Struct, frozen=True, kw_only=True, tag="leased"):
     """Episodes for a node."""
 
     number: int
@@ -166,19 +166,19 @@ class Leased(Struct, tag="leased"):
     indices: tuple[int, ...]
 
 
-class NoLease(Struct, tag="wait"):
+class NoLease(Struct, frozen=True, kw_only=True, tag="wait"):
     """Nothing for a node now."""
 
     seconds: float
 
 
-class Finished(Struct, tag="finished"):
+class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
     """Nothing more comes: the node leaves."""
 
     why: str = ""
 
 
-class Reported(Struct, tag="reported"):
+class Reported(Struct, frozen=True, kw_only=True, tag="reported"):
     """Result of a report: the named episodes are settled, except for missing ones."""
 
     missing: tuple[tuple[str, int], ...] = ()
@@ -187,7 +187,7 @@ class Reported(Struct, tag="reported"):
     """The head's disk is full: report again later."""
 
 
-class Beaten(Struct, tag="beaten"):
+class Beaten(Struct, frozen=True, kw_only=True, tag="beaten"):
     """Answer to a beat."""
 
     recall: int = 0
@@ -196,11 +196,11 @@ class Beaten(Struct, tag="beaten"):
     """Why the node is to leave."""
 
 
-class Done(Struct, tag="done"):
+class Done(Struct, frozen=True, kw_only=True, tag="done"):
     """The message was taken."""
 
 
-class Unknown(Struct, tag="unknown"):
+class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
     """The head does not know the node: join first."""
 
 

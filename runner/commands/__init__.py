@@ -36,6 +36,8 @@ PANELS: dict[str, dict[str, str]] = {
         "convert": "write a LeRobot dataset in another version or cut; no picture is encoded again",
         "filter": "write the episodes that meet a condition as a dataset of their own",
         "merge": "write the parts of a dataset, made by run --part on several machines, as one",
+        "mirror": "copy a dataset between stores and folders, its egress cost printed first",
+        "warm": "fetch a dataset of a store to this machine before it is used",
         "card": "write the README.md of a dataset: figures, pictures, how to load it",
         "export-usd": "write a layout or a stored episode as one USD stage",
     },

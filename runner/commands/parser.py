@@ -26,6 +26,7 @@ class DatasetAddress:
     """Value of a parameter that is a dataset in a store; the command is given the folder that stands for it."""
 
     text: str
+    """Words of the command line."""
 
 
 class OneLineCommand(TyperCommand):
@@ -61,7 +62,7 @@ class OneLineCommand(TyperCommand):
             InputError: There is no such dataset, or the store does not answer.
         """
         for name, value in ctx.params.items():
-            if isinstance(value, DatasetAddress):
+            if isinstance(value, DatasetAddress) and name == "folder":
                 from nimbus.datagen.store.remote.working_copy import open_dataset
 
                 ctx.params[name] = open_dataset(value.text)

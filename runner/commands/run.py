@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,9 +31,14 @@ from nimbus.runner.commands.options import (
     one_of,
     parse_part,
     sample,
+    size,
     whole,
     worker_split,
 )
+from nimbus.runner.commands.parser import DatasetAddress
+
+if TYPE_CHECKING:
+    from nimbus.datagen.store.remote.address import StoreAddress
 
 
 def command(
@@ -51,7 +57,22 @@ def command(
         typer.Option("--variants", metavar="V", parser=whole(1, 1000), help="visual variants of each plan"),
     ] = 1,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the dataset (out/<task>)")
+        DatasetAddress | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            parser=DatasetAddress,
+            help="folder of the dataset (out/<task>), or its address in a store (s3://bucket/path)",
+        ),
+    ] = None,
+    spool: Annotated[
+        int | None,
+        typer.Option(
+            "--spool",
+            metavar="SIZE",
+            parser=size,
+            help="files that may wait for a store, such as 50GB; then the run pauses (20GB at most)",
+        ),
     ] = None,
     format: Annotated[
         str | None,
@@ -128,7 +149,10 @@ def command(
         raise InputError(
             what, where="--gpus", instead="leave --workers and --roles out, so that one worker has both roles"
         )
-    folder = Path("out") / Path(task).absolute().stem if out is None else out
+    address, place = _resolve(out, format=format) if out else (None, None)
+    if spool is not None and address is None:
+        raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
+    folder = place or Path("out") / Path(task).absolute().stem
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
@@ -150,37 +174,56 @@ def command(
     if cluster is not None:
         from nimbus.runner.cluster.run_cluster import refuse_flags, run_on_cluster
 
-        refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
-        code = run_on_cluster(spec, cluster, price_per_hour=price_per_hour)
-        return _finish(code, folder, certify=certify, format=format, skills=skills, price_per_hour=price_per_hour)
+        refuse_flags(
+            {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks, "--out URL": address}
+        )
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
-    if tasks is None:
-        code = run_spec(spec, **how)
-    else:
-        from nimbus.runner.cell.task_folder import run_task_folder
 
-        code = run_task_folder(spec, tasks, **how)
-    return _finish(code, folder, certify=certify, format=format, skills=skills, price_per_hour=price_per_hour)
+    def run_all(folder: Path) -> int:
+        mine = replace(spec, folder=str(folder))
+        if address:
+            resources = replace(spec.resources, spool_bytes=spool or spool_limit(folder))
+            mine = replace(mine, resources=resources)
+        if cluster is not None:
+            code = run_on_cluster(mine, cluster, price_per_hour=price_per_hour)
+        elif tasks is None:
+            code = run_spec(mine, **how)
+        else:
+            from nimbus.runner.cell.task_folder import run_task_folder
 
-
-def _finish(
-    code: int,
-    folder: Path,
-    *,
-    certify: int | None,
-    format: str | None,
-    skills: list[Path] | None,
-    price_per_hour: float | None,
-) -> int:
-    """Prove and export what a run stored, as asked for; return the exit code."""
-    from nimbus.runner.cell.run import SHORT
-
-    if code in (0, SHORT):
-        if certify != 0:
+            code = run_task_folder(mine, tasks, **how)
+        if code in (0, SHORT) and certify != 0:
             code = max(code, _prove(folder, certify, skills=skills, price_per_hour=price_per_hour))
-        if format:
-            _publish(folder, format)
+        return code
+
+    if address:
+        from nimbus.runner.cell.store_run import run_into_store, spool_limit
+
+        return run_into_store(address, run_all)
+    code = run_all(folder.absolute())
+    if code in (0, SHORT) and format:
+        _publish(folder, format)
     return code
+
+
+def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress | None, Path | None]:
+    """Return the address in a store, or the folder that it is.
+
+    Raises:
+        InputError: It is no address, or an export is asked for beside it.
+    """
+    if "://" not in out.text:
+        return None, Path(out.text)
+    from nimbus.datagen.store.remote.address import local_folder
+    from nimbus.datagen.store.remote.site import resolve_address
+
+    address = resolve_address(out.text)
+    if folder := local_folder(address):
+        return None, folder
+    if format:
+        instead = f"afterwards: nimbus export {address} --to {format} --out DIR"
+        raise InputError("an export goes into a folder", where="--format", instead=instead)
+    return address, None
 
 
 def _select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
@@ -202,7 +245,7 @@ def _select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDev
 
 
 def _available(*, simulator: str, planner: str, serial: bool, coupled: bool, gpus: str | None) -> Instances:
-    """Refuse what this machine lacks; return what instances of Isaac Sim are started with, where they are asked for."""
+    """Refuse requirements that this machine lacks; return the start options of Isaac Sim instances, if requested."""
     if planner == "curobo":
         from nimbus.datagen.plan.curobo.process import check_curobo
 

@@ -88,6 +88,11 @@ def _figures(summary: Summary) -> Table:
     for name, seconds in summary.durations.items():
         table.add_row(f"motion, {name}", f"{seconds:.1f} s")
     table.add_row("written", f"{summary.byte_count / 1e6:,.1f} MB")
+    if told := summary.traffic:
+        table.add_row("sent to the store", f"{told['bytes_sent'] / 1e6:,.1f} MB")
+        cost = f", about {told['egress_cost']:.2f} USD" if told["egress_cost"] >= 0.005 else ""
+        table.add_row("read from the store", f"{told['bytes_fetched'] / 1e6:,.1f} MB{cost}")
+        table.add_row("read from this machine", f"{told['bytes_here'] / 1e6:,.1f} MB, {told['hit_rate']:.0%} of reads")
     if summary.failure_bytes:
         table.add_row("written, failures", f"{summary.failure_bytes / 1e6:,.1f} MB")
     return table

@@ -15,7 +15,10 @@ from nimbus.datagen.analysis.yields import Yields, find_yields
 from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.uploads import has_files
+from nimbus.datagen.store.remote.working_copy import address_of, copy_folder, is_remote
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 
@@ -108,6 +111,8 @@ class Summary:
     runs: tuple[RunFigures, ...] = ()
     price_per_hour: float | None = None
     """Price of the machine, in any currency."""
+    traffic: dict[str, float] = field(default_factory=dict)
+    """Traffic of a dataset in a store, on this machine: hits, bytes, egress cost [USD] at list price."""
 
     @property
     def success_rate(self) -> float:
@@ -246,7 +251,17 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         quarantined=quarantined,
         runs=run_rows,
         price_per_hour=price_per_hour,
+        traffic=_traffic(folder),
     )
+
+
+def _traffic(folder: Path) -> dict[str, float]:
+    """Read the counters of a dataset in a store; none of a folder's."""
+    if not is_remote(folder):
+        return {}
+    address = parse_address(address_of(folder))
+    counts = read_traffic(copy_folder(address))
+    return asdict(counts) | {"hit_rate": counts.hit_rate, "egress_cost": counts.egress_cost(address.scheme)}
 
 
 def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:

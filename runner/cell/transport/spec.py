@@ -34,6 +34,8 @@ class Resources:
     """Memory above which a worker is replaced after its orders [bytes]; 0 for a share of the machine's memory."""
     grace: float = 30.0
     """Longest time for work in progress to finish after a request to stop [s]."""
+    spool_bytes: int = 0
+    """Largest size of the files that wait to be sent to a store [bytes]; 0 when the folder is the dataset."""
     disk_patience: float = 60.0
     """Longest wait for space on a full disk [s]."""
     exec_workers: bool = False

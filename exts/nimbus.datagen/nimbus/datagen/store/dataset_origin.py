@@ -11,6 +11,7 @@ from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
+from nimbus.datagen.store.remote.cache_root import stands_for
 from nimbus.datagen.version import was_source_hash
 
 
@@ -105,6 +106,8 @@ def _shorten(content: str) -> str:
 
 def refuse_foreign(folder: Path) -> None:
     """Refuse a folder that is neither empty nor a dataset."""
+    if stands_for(folder):
+        return  # a spool, which begins with files of its own; the store was looked at
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"

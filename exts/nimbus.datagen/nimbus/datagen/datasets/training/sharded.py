@@ -134,6 +134,20 @@ class ShardManifest:
             raise InputError(what, where=str(path), instead=_AGAIN)
         return span
 
+    def shard_sizes(self) -> list[tuple[str, int]]:
+        """List names and sizes [bytes] of the shards: each ends with the last file in it."""
+        ends: dict[str, int] = {}
+        parts = ("hdf5", *(f"video/{camera}" for camera in self.videos))
+        for part in parts:
+            for number, offset, size in zip(
+                *(self.table.column(name).to_pylist() for name in ("shard", f"{part}/offset", f"{part}/bytes")),
+                strict=True,
+            ):
+                if offset is not None:
+                    name = SHARD.format(number=number)
+                    ends[name] = max(ends.get(name, 0), offset + size)
+        return sorted(ends.items())
+
     @property
     def videos(self) -> tuple[str, ...]:
         """Cameras whose images are stored as video, in episodes at least."""

@@ -229,6 +229,11 @@ class Ledger:
         columns = {"run": _ORDER, "place": place, "id": "episode_id, attempt"}[order]
         return self._walk(ATTEMPTS, f"{_WITH_DRAWN if with_drawn else _WITHOUT_DRAWN} {which} ORDER BY {columns}")
 
+    def row_count(self) -> int:
+        """Count the attempts."""
+        with self._lock, reading(self.path):
+            return self._connection.execute("SELECT COUNT(*) FROM attempts").fetchone()[0]
+
     @property
     def has_tasks(self) -> bool:
         """True for a dataset of several tasks."""
@@ -243,13 +248,17 @@ class Ledger:
         """Yield the spans of a run, likewise."""
         return self._walk(SPANS, f"{SPANS.select} WHERE run = :run ORDER BY rowid", {"run": run})
 
-    def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
-        """Return the paths of all files of some episodes that are stored."""
+    def attempts_of(self, episode_ids: Sequence[str]) -> list[Attempt]:
+        """Read the attempts at some episodes that left a file, without what was drawn."""
         marks = ", ".join("?" for _ in episode_ids)
-        statement = f"{_WITHOUT_DRAWN} WHERE episode_id IN ({marks}) AND path != ''"
+        statement = f"{_WITHOUT_DRAWN} WHERE episode_id IN ({marks}) AND (path != '' OR failure != 'null')"
         with self._lock, reading(self.path):
             rows = self._connection.execute(statement, list(episode_ids)).fetchall()
-            return {path for row in rows for path in ATTEMPTS.parse(row).files}
+            return [ATTEMPTS.parse(row) for row in rows]
+
+    def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
+        """Return the paths of all files of some episodes that are stored."""
+        return {path for row in self.attempts_of(episode_ids) if row.path for path in row.files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
         """Read the attempts that have a file, of one episode or of all, by task, index and variant."""

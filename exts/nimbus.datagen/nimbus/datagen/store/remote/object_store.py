@@ -24,7 +24,7 @@ _RETRY_FOR = timedelta(seconds=20)
 _BLOCK = 4 << 20
 """[bytes] Held in memory of an object that is written to a file."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a store of one's own, in the order of preference."""
 
 
@@ -253,7 +253,7 @@ def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
 
     session = boto3.Session()
     config: dict[str, Any] = {"checksum_algorithm": "SHA256", "region": session.region_name or "us-east-1"}
-    if endpoint := next((found for name in _ENDPOINTS if (found := os.environ.get(name))), ""):
+    if endpoint := next((found for name in ENDPOINTS if (found := os.environ.get(name))), ""):
         config["endpoint"] = endpoint
     if session.get_credentials() is None:
         if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true"):

@@ -70,7 +70,7 @@ class TrafficLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits; counters are no reason to fail."""
+        """Write the counters that wait; an error here is no reason to fail."""
         with self._turn:
             waiting, self._waiting = self._waiting, {}
         for copy, counts in waiting.items():

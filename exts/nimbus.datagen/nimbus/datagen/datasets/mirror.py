@@ -1,0 +1,173 @@
+"""Copying a dataset between places by its ledger or manifest: what it costs first, what is there already not again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.remote.address import StoreAddress, is_address
+from nimbus.datagen.store.remote.multipart import LARGE, create_large
+from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
+from nimbus.datagen.store.remote.site import resolve_address
+from nimbus.datagen.store.remote.traffic import EGRESS_PRICES
+from nimbus.datagen.store.remote.working_copy import (
+    DESCRIPTIONS,
+    address_of,
+    is_remote,
+    local,
+    open_dataset,
+    open_store,
+)
+from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
+
+_THREADS = 8
+"""Objects that are looked up or copied at the same time."""
+_LAST = (LEDGER, "dataset.json", "manifest.parquet")
+"""Descriptions, behind what they name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorPlan:
+    """Objects to copy."""
+
+    names: tuple[tuple[str, int], ...]
+    """Name and size [bytes] of each that is not there."""
+    there: int
+    """Objects that are there already."""
+    there_bytes: int
+    price_per_gb: float
+    """List price of what leaves the source for the internet [USD per 10⁹ bytes]."""
+
+    @property
+    def byte_count(self) -> int:
+        """Sum the sizes of what is to be copied [bytes]."""
+        return sum(size for _, size in self.names)
+
+    @property
+    def cost(self) -> float:
+        """Price of what leaves the source [USD]."""
+        return self.byte_count / 1e9 * self.price_per_gb
+
+
+class Mirror:
+    """A copy of a dataset, from one place to another.
+
+    Args:
+        source: Folder or address.
+        target: Folder or address.
+
+    Raises:
+        InputError: There is no dataset, or the target cannot be written.
+        StoreAwayError: A store does not answer.
+    """
+
+    def __init__(self, source: str, target: str) -> None:
+        self.folder = open_dataset(source)
+        if not any((self.folder / name).is_file() for name in ("dataset.json", "manifest.parquet")):
+            raise InputError("there is no dataset here", where=source, instead="give a run's --out, or shards")
+        is_url = is_address(target)
+        place = Path(target).absolute().as_posix().strip("/")
+        self.target = resolve_address(target) if is_url else StoreAddress(scheme="file", bucket="", prefix=place)
+        self._store = ObjectStore(self.target)
+        if str(self.target) == address_of(self.folder):
+            raise InputError("source and target are the same", where=target, instead="give another target")
+        check_creates_once(self._store)
+
+    def plan(self) -> MirrorPlan:
+        """Look up what is there already."""
+        wanted = list(_objects(self.folder))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
+        names: list[tuple[str, int]] = []
+        there = there_bytes = 0
+        for (name, size), stat in zip(wanted, stats, strict=True):
+            if stat is None:
+                names.append((name, size))
+            elif stat.byte_count != size:
+                instead = "give another target: what is there is never overwritten"
+                raise InputError("another object has this name", where=self._store.place(name), instead=instead)
+            else:
+                there, there_bytes = there + 1, there_bytes + size
+        scheme = resolve_address(address_of(self.folder)).scheme if is_remote(self.folder) else "file"
+        price = EGRESS_PRICES.get(scheme, 0.0)
+        return MirrorPlan(names=tuple(names), there=there, there_bytes=there_bytes, price_per_gb=price)
+
+    def copy(self, plan: MirrorPlan, report: Callable[[int], None]) -> None:
+        """Copy what is planned, and the descriptions behind it; the same call again continues.
+
+        Args:
+            plan: Of :meth:`plan`.
+            report: Called with how many objects are yet to be copied.
+
+        Raises:
+            InputError: Another run writes there.
+            StoreAwayError: A store does not answer.
+        """
+        lock = WriterLock(self._store, new_owner())
+        lock.take()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            for number, _ in enumerate(pool.map(self._copy, plan.names)):
+                report(len(plan.names) - number - 1)
+        for name in (*(name for name in DESCRIPTIONS if name not in _LAST), *_LAST):
+            if (self.folder / name).is_file():
+                self._store.replace(name, self.folder / name)
+        lock.free()
+
+    def _copy(self, entry: tuple[str, int]) -> None:
+        name, size = entry
+        with ExitStack() as stack:
+            path = self.folder / name
+            if is_remote(self.folder) and not path.exists():  # not through the cache: it is read once
+                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-")))
+                path = place / "object"
+                open_store(address_of(self.folder)).download(name, path)
+            if (found := path.stat().st_size) != size:
+                what, instead = f"{found} bytes, the ledger says {size}", "see what 'nimbus verify' says"
+                raise InputError(what, where=name, instead=instead)
+            if size > LARGE:
+                create_large(self._store, name, path, notes=Path(tempfile.gettempdir()) / "nimbus-multipart")
+            else:
+                self._store.create(name, path)
+
+
+def warm(folder: Path, report: Callable[[int], None]) -> int:
+    """Fetch every file of a dataset in a store; return how many there are.
+
+    Args:
+        folder: That stands for it.
+        report: Called with how many files are yet to come.
+
+    Raises:
+        InputError: An object is missing.
+        StoreAwayError: The store does not answer.
+    """
+    names = [name for name, _ in _objects(folder)]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for number, _ in enumerate(pool.map(lambda name: local(folder / name), names)):
+            report(len(names) - number - 1)
+    return len(names)
+
+
+def _objects(folder: Path) -> Iterator[tuple[str, int]]:
+    """List names and sizes; of an episode, the HDF5 file comes last."""
+    if not (folder / LEDGER).exists():
+        from nimbus.datagen.datasets.training.sharded import ShardManifest
+
+        yield from ShardManifest(folder).shard_sizes()
+        return
+    ledger = Ledger(folder, read_only=True)
+    try:
+        for row in ledger.walk_attempts():
+            if row.path:
+                yield from row.files.items()
+            if row.failure:
+                yield row.failure.path, row.failure.byte_count
+    finally:
+        ledger.close()

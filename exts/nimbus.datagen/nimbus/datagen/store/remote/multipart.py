@@ -1,0 +1,159 @@
+"""Large objects in parts, resumed after any death: the id of the upload is kept beside the file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.store.remote.object_store import ENDPOINTS, ObjectStore, StoreAwayError
+
+LARGE = 64 << 20
+"""[bytes] Files above are sent in parts; below, one request costs less than keeping book."""
+PART = 16 << 20
+"""[bytes] Size of a part: at most 10,000 make objects of 160 GB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadNote:
+    """Record of an upload that has begun."""
+
+    upload_id: str
+    byte_count: int
+
+
+def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> bool:
+    """Create an object in parts; what an earlier call sent is not sent again.
+
+    Args:
+        store: The store; one of S3, others take the file in one request.
+        name: Path of the object.
+        path: The file, which nothing changes.
+        notes: Folder for the record of the upload.
+
+    Returns:
+        False where the name is taken; nothing is changed then.
+
+    Raises:
+        InputError: There is no bucket, or no permission.
+        StoreAwayError: The store does not answer; the next call goes on.
+    """
+    if store.address.scheme != "s3":
+        return store.create(name, path)
+    if store.stat(name):
+        return False
+    notes.mkdir(parents=True, exist_ok=True)
+    note_path = notes / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
+    key = {"Bucket": store.address.bucket, "Key": f"{store.address.prefix}/{name}".lstrip("/")}
+    size = path.stat().st_size
+    with _calling(store.place(name)) as missing:
+        client = _client()
+        upload_id = _known(note_path, size)
+        if upload_id and not missing.covers(lambda: client.list_parts(**key, UploadId=upload_id)):
+            upload_id = ""
+        if not upload_id:
+            upload_id = client.create_multipart_upload(**key)["UploadId"]
+            replace_text(note_path, to_json(UploadNote(upload_id=upload_id, byte_count=size)))
+        sent = {part["PartNumber"]: part for part in _parts(client, key, upload_id)}
+        done: list[dict[str, Any]] = []
+        with path.open("rb") as file:
+            for number in range(1, -(-size // PART) + 1):
+                length = min(PART, size - (number - 1) * PART)
+                part = sent.get(number)
+                if part and part["Size"] == length:
+                    done.append({"PartNumber": number, "ETag": part["ETag"]})
+                    continue
+                file.seek((number - 1) * PART)
+                answer = client.upload_part(**key, UploadId=upload_id, PartNumber=number, Body=file.read(length))
+                done.append({"PartNumber": number, "ETag": answer["ETag"]})
+        created = not missing.is_taken(
+            lambda: client.complete_multipart_upload(
+                **key, UploadId=upload_id, MultipartUpload={"Parts": done}, IfNoneMatch="*"
+            )
+        )
+        if not created:
+            with suppress(Exception):
+                client.abort_multipart_upload(**key, UploadId=upload_id)
+    remove_file(note_path)
+    return created
+
+
+class _Answers:
+    """Answers of a store that are no faults."""
+
+    def covers(self, call: Any) -> bool:
+        """Make a call; False where the upload is not known any more."""
+        from botocore.exceptions import ClientError
+
+        try:
+            call()
+        except ClientError as error:
+            if _code(error) in ("NoSuchUpload", "404"):
+                return False
+            raise
+        return True
+
+    def is_taken(self, call: Any) -> bool:
+        """Make a call; True where the name is taken."""
+        from botocore.exceptions import ClientError
+
+        try:
+            call()
+        except ClientError as error:
+            if _code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
+                return True
+            raise
+        return False
+
+
+def _known(path: Path, size: int) -> str:
+    try:
+        note = from_json(UploadNote, path.read_text())
+    except (OSError, ValueError):
+        return ""
+    return note.upload_id if note.byte_count == size else ""
+
+
+def _parts(client: Any, key: dict[str, str], upload_id: str) -> Iterator[dict[str, Any]]:
+    for page in client.get_paginator("list_parts").paginate(**key, UploadId=upload_id):
+        yield from page.get("Parts", ())
+
+
+def _client() -> Any:
+    import boto3
+    from botocore.config import Config
+
+    session = boto3.Session()
+    endpoint = next((found for name in ENDPOINTS if (found := os.environ.get(name))), None)
+    settings = Config(
+        connect_timeout=5, read_timeout=60, retries={"max_attempts": 3}, request_checksum_calculation="when_required"
+    )
+    return session.client("s3", endpoint_url=endpoint, region_name=session.region_name or "us-east-1", config=settings)
+
+
+@contextmanager
+def _calling(where: str) -> Iterator[_Answers]:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield _Answers()
+    except ClientError as error:
+        if _code(error) in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
+            instead = "give this user the right, or other credentials (docs/object-store.md)"
+            raise InputError("the store gives no permission", where=where, instead=instead) from None
+        raise StoreAwayError(f"the store does not answer: {_code(error)}", where=where, instead="try again") from None
+    except BotoCoreError as error:
+        what = f"the store does not answer: {type(error).__name__}"
+        raise StoreAwayError(what, where=where, instead="try again") from None
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,0 +1,62 @@
+"""Sending an attempt's files: videos first and the HDF5 file last, each created once and never overwritten."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.commit import is_whole_file
+from nimbus.datagen.store.episode_file.content_check import is_whole
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.remote.multipart import LARGE, create_large
+from nimbus.datagen.store.remote.object_store import ObjectStore
+
+
+class ConflictError(InputError):
+    """Another object has the name of an episode's file: a foreign object, or content that is not determined."""
+
+
+def send_attempt(store: ObjectStore, folder: Path, attempt: Attempt) -> Iterator[tuple[str, int]]:
+    """Send an attempt's files, those of an episode or of a kept failure.
+
+    An object of the same content that is there already will do: its report was lost, or another node was faster.
+
+    Args:
+        store: Of the dataset.
+        folder: Holds the files.
+        attempt: Row of the ledger.
+
+    Yields:
+        Name and size [bytes] of each object that is there now.
+
+    Raises:
+        ConflictError: An object of other content has the name.
+        InputError: There is no bucket, or no permission.
+        StoreAwayError: The store does not answer; the same call may be made again.
+    """
+    kept = attempt.failure
+    for name, size in {kept.path: kept.byte_count}.items() if kept else attempt.files.items():
+        path = folder / name
+        large = size > LARGE
+        created = create_large(store, name, path, notes=folder / "multipart") if large else store.create(name, path)
+        yield name, size if created else _adopt(store, name, attempt)
+
+
+def _adopt(store: ObjectStore, name: str, attempt: Attempt) -> int:
+    """Compare an object with what was to be sent; return its size [bytes]."""
+    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
+        found = Path(place) / name.rpartition("/")[2]
+        stat = store.download(name, found)
+        if kept := attempt.failure:
+            is_same = is_whole(found, sha256=kept.sha256, byte_count=stat.byte_count)
+        elif name == attempt.path:
+            is_same = is_whole(found, sha256=attempt.sha256, byte_count=stat.byte_count)
+        else:
+            is_same = is_whole_file(found, attempt, name)
+    if not is_same:
+        what = "an object of other content has this name"
+        instead = "move it away, or choose another --out, then run the same command again"
+        raise ConflictError(what, where=store.place(name), instead=instead)
+    return stat.byte_count

@@ -1,0 +1,80 @@
+"""A dataset's ledger and description as the store holds it: what is not there yet is pending in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.uploads import FILE_NAME as UPLOADS
+
+_CUT = """
+UPDATE attempts SET byte_count = (SELECT byte_count FROM sent.objects WHERE name = path)
+WHERE path IN (SELECT name FROM sent.objects);
+DELETE FROM attempts WHERE path != '' AND path NOT IN (SELECT name FROM sent.objects);
+UPDATE attempts SET failure = 'null'
+WHERE failure != 'null' AND json_extract(failure, '$.path') NOT IN (SELECT name FROM sent.objects);
+DELETE FROM episodes WHERE state IN ('LEASED', 'INTENT') OR (state = 'DONE' AND NOT EXISTS (
+SELECT 1 FROM attempts WHERE path != '' AND attempts.idx = episodes.idx AND attempts.variant = episodes.variant
+AND (episodes.task = '' OR attempts.task = episodes.task)));
+"""
+_SIZES = """
+UPDATE episodes SET byte_count = (
+SELECT byte_count FROM attempts WHERE path != '' AND attempts.idx = episodes.idx
+AND attempts.variant = episodes.variant AND (episodes.task = '' OR attempts.task = episodes.task))
+WHERE state = 'DONE';
+"""
+_COUNTS = """
+SELECT COUNT(*), COALESCE(SUM(step_count), 0), COALESCE(SUM(byte_count + (
+SELECT COALESCE(SUM(json_extract(value, '$.byte_count')), 0) FROM json_each(videos))), 0)
+FROM attempts WHERE path != ''
+"""
+
+
+def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
+    """Write ledger and description into the store, in this order, each in the place of an earlier one.
+
+    Args:
+        store: Of the dataset.
+        spool: Folder in which a run may go on writing.
+
+    Returns:
+        The description; None where the run has not begun.
+
+    Raises:
+        StoreAwayError: The store does not answer.
+    """
+    if not (spool / LEDGER).exists() or not (spool / INFO_NAME).exists():
+        return None
+    target = spool / ".snapshot.sqlite"
+    info = read_info(spool)
+    try:
+        count, steps, size = _cut(spool, target)
+        if count and not info.features:
+            return None  # the description follows the ledger by some seconds
+        info = replace(info, episode_count=count, step_count=steps, byte_count=size)
+        store.replace(LEDGER, target)
+        store.replace(INFO_NAME, info_text(info).encode())
+    finally:
+        remove_file(target)
+    return info
+
+
+def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
+    remove_file(target)
+    source = sqlite3.connect(f"{(spool / LEDGER).absolute().as_uri()}?mode=ro", uri=True)
+    copy = sqlite3.connect(target, isolation_level=None)
+    try:
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+        copy.execute("PRAGMA synchronous = OFF")  # it goes to the store, and is not read from this disk again
+        copy.execute("ATTACH ? AS sent", (f"{(spool / UPLOADS).absolute()}",))
+        copy.executescript(f"BEGIN;{_CUT}{_SIZES}COMMIT;")
+        return copy.execute(_COUNTS).fetchone()
+    finally:
+        copy.close()
+        source.close()

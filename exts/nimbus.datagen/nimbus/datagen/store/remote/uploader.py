@@ -1,0 +1,206 @@
+"""The outbox of a run: sends the files of its spool, and publishes ledger and description."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.send import send_attempt
+from nimbus.datagen.store.remote.snapshot import publish_snapshot
+from nimbus.datagen.store.remote.uploads import Uploads
+from nimbus.datagen.store.remote.working_copy import TRAFFIC, keep_entry
+from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
+
+STATE = "upload.json"
+PAGES = ("report.html", "certificates.json", "status.json")
+"""Files of the spool's folder that are published beside ledger and description."""
+_THREADS = 2
+"""Files that are sent at the same time: one waits for the network while the other is read and hashed."""
+_PERIOD = 60.0
+"""[s] Between two snapshots at least."""
+_SHARE = 20.0
+"""Times as long as a snapshot takes, too, so that large ledgers take no more than a twentieth of the time."""
+_WAITS = (1.0, 2.0, 4.0, 8.0, 15.0)
+"""[s] Between attempts at a store that does not answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadState:
+    """Content of ``upload.json``, for the run and its reports."""
+
+    state: str = "working"
+    """``working``, ``away`` or ``refused``."""
+    line: str = ""
+    waiting: int = 0
+    """Files that are not in the store yet."""
+    waiting_bytes: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+
+
+class Uploader:
+    """Sends files of one spool; one process at a time has it.
+
+    Args:
+        store: Of the dataset.
+        spool: Folder of the run.
+        lock: The run's right to write; None where another process renews it.
+    """
+
+    def __init__(self, store: ObjectStore, spool: Path, lock: WriterLock | None) -> None:
+        self._store, self._spool, self._lock = store, spool, lock
+        self._copy = spool.parent.parent / COPIES / spool.name
+        assert spool.parent.name == SPOOLS
+        self._uploads = Uploads(spool)
+        self._next_snapshot = self._next_beat = 0.0
+        self._waits = 0
+        self._sent = self._sent_bytes = 0
+        self._unpublished = True
+
+    def go_on(self) -> int:
+        """Send the files that wait, and publish when due.
+
+        Returns:
+            Files that are still waiting.
+
+        Raises:
+            InputError: The store refuses: no permission, no bucket, another object, another run.
+        """
+        try:
+            self._beat()
+            attempts = self._ready()
+            with ThreadPoolExecutor(_THREADS) as pool:
+                for done in [pool.submit(self._send, attempt) for attempt in attempts]:
+                    done.result()
+            if self._unpublished and time.monotonic() >= self._next_snapshot:
+                self.publish()
+            self._waits = 0
+        except StoreAwayError as error:
+            self._waits += 1
+            return self._tell("away", str(error))
+        except InputError as error:
+            self._tell("refused", str(error))
+            raise
+        return self._tell("working", "")
+
+    def publish(self) -> None:
+        """Write ledger, description and pages into the store.
+
+        Raises:
+            StoreAwayError: The store does not answer.
+        """
+        begin = time.monotonic()
+        self._unpublished = False
+        publish_snapshot(self._store, self._spool)
+        for name in PAGES:
+            if (self._spool / name).is_file():
+                self._store.replace(name, (self._spool / name).read_bytes())
+        self._next_snapshot = time.monotonic() + max(_PERIOD, _SHARE * (time.monotonic() - begin))
+
+    def publish_pages(self, folder: str) -> None:
+        """Write the files of a folder of pictures into the store."""
+        for path in sorted((self._spool / folder).glob("*")):
+            if path.is_file():
+                self._store.replace(f"{folder}/{path.name}", path)
+
+    @property
+    def pause(self) -> float:
+        """Return how long to wait before the next attempt [s]."""
+        return _WAITS[min(self._waits, len(_WAITS)) - 1] if self._waits else 0.5
+
+    def close(self) -> None:
+        """Close its files."""
+        self._uploads.close()
+        TRAFFIC.flush()
+
+    def _ready(self) -> list[Attempt]:
+        """List the stored attempts, and the failures that are kept, whose files are here."""
+        names = {kind: _names(self._spool / kind) for kind in ("episodes", "failures")}
+        if not any(names.values()) or not (self._spool / LEDGER).exists():
+            return []
+        for kind, found in names.items():
+            for name in [name for name in found if self._uploads.has(f"{kind}/{name}")]:  # of a killed run
+                keep_entry(self._copy, f"{kind}/{name}", self._spool / kind / name)
+                found.remove(name)
+        ledger = Ledger(self._spool, read_only=True)
+        try:
+            ids = sorted({name.partition(".hdf5")[0].rpartition(".a")[0] for name in names["failures"]})
+            ids += [name.removesuffix(".hdf5") for name in names["episodes"] if name.endswith(".hdf5")]
+            rows = [row for page in _pages(ids) for row in ledger.attempts_of(page)]
+        finally:
+            ledger.close()
+        here = {f"{kind}/{name}" for kind, found in names.items() for name in found}
+        return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
+
+    def _send(self, attempt: Attempt) -> None:
+        sent = list(send_attempt(self._store, self._spool, attempt))
+        self._uploads.add(sent)
+        self._unpublished = True
+        for name, size in sent:
+            self._sent, self._sent_bytes = self._sent + 1, self._sent_bytes + size
+            TRAFFIC.note(self._copy, objects_sent=1, bytes_sent=size)
+            with suppress(FileNotFoundError):
+                keep_entry(self._copy, name, self._spool / name)
+
+    def _beat(self) -> None:
+        if self._lock and time.monotonic() >= self._next_beat:
+            self._lock.renew()
+            self._next_beat = time.monotonic() + BEAT
+
+    def _tell(self, state: str, line: str) -> int:
+        sizes = spool_sizes(self._spool)
+        told = UploadState(
+            state=state,
+            line=line,
+            waiting=len(sizes),
+            waiting_bytes=sum(sizes),
+            sent=self._sent,
+            sent_bytes=self._sent_bytes,
+        )
+        with suppress(InputError):
+            replace_text(self._spool / STATE, to_json(asdict(told)), durable=False)
+        return told.waiting
+
+
+def read_state(spool: Path) -> UploadState:
+    """Read how far the outbox of a run is."""
+    try:
+        return from_json(UploadState, (spool / STATE).read_text())
+    except (OSError, ValueError):
+        return UploadState()
+
+
+def spool_sizes(spool: Path) -> list[int]:
+    """List the sizes of the files that wait in a spool [bytes]."""
+    found: list[int] = []
+    for kind in ("episodes", "failures"):
+        with suppress(OSError), os.scandir(spool / kind) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    found.append(entry.stat(follow_symlinks=False).st_size)
+    return found
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _pages(ids: list[str]) -> Iterable[list[str]]:
+    for begin in range(0, len(ids), 400):
+        yield ids[begin : begin + 400]

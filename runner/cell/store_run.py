@@ -1,0 +1,175 @@
+"""A run into an object store: the cell works in a spool, a process beside it sends what is there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.store.remote.address import StoreAddress, parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.spool import open_spool
+from nimbus.datagen.store.remote.uploader import Uploader, read_state
+from nimbus.datagen.store.remote.writer_lock import WriterLock
+from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.processes import Interruption, die_with_parent
+
+REFUSED = 2
+"""Exit code where the store refuses what a run made."""
+_NICE = 5
+"""Sending comes behind planning and rendering."""
+_SPOOL = 20_000_000_000
+"""[bytes] Files that may wait: some hundreds of episodes."""
+_TELL = 15.0
+"""[s] Between two lines about files that wait."""
+
+
+def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
+    """Run with a spool as the dataset's folder, and send everything; the same command again continues.
+
+    Args:
+        address: Of the dataset.
+        run: Runs into a folder; its exit code.
+
+    Raises:
+        InputError: The store overwrites, gives no permission, has no bucket, or another run writes there.
+        KeyboardInterrupt: Stopped; what is not in the store waits in the spool.
+    """
+    spool, store, lock = open_spool(address)
+    with _alone(spool), _sending(spool, store, lock):
+        try:
+            code = run(spool)
+        except KeyboardInterrupt:
+            _report_waiting(spool)
+            raise
+        except InputError:
+            with suppress(InputError):
+                lock.free()
+            raise
+    state = read_state(spool)
+    if state.state == "refused":
+        write_error(single_line(state.line) + "\n")
+        return max(code, REFUSED)
+    _finish(spool, store, lock)
+    write_out(f"stored in: {address}\n")
+    return code
+
+
+def spool_limit(folder: Path) -> int:
+    """Return the size of a spool where none is given [bytes]."""
+    return min(_SPOOL, shutil.disk_usage(folder).free // 2)
+
+
+@contextmanager
+def _alone(spool: Path) -> Iterator[None]:
+    """Refuse a second run into the same spool."""
+    descriptor = os.open(spool / "upload.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = "another run on this machine writes into this dataset"
+            raise InputError(what, where=str(spool), instead="wait for its end, or choose another --out") from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None]:
+    """Keep a process beside the run that sends what is there; it ends with this one."""
+    assert lock.note
+    words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), str(store.address)]
+    process = subprocess.Popen(
+        [*words, (spool / "owner").read_text(), str(os.getpid())],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=60)
+        process.kill()
+        process.wait()
+
+
+def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
+    """Send what is left, and publish ledger and description; wait for the store as long as that takes."""
+    uploader = Uploader(store, spool, lock)
+    told = 0.0
+    try:
+        with Interruption() as interruption:
+            while True:
+                waiting = uploader.go_on()
+                if not waiting:
+                    with suppress(StoreAwayError):
+                        uploader.publish()
+                        uploader.publish_pages("preview")
+                        lock.free()
+                        return
+                if interruption.requested:
+                    _report_waiting(spool)
+                    raise KeyboardInterrupt
+                if time.monotonic() - told > _TELL:
+                    told = time.monotonic()
+                    _report_waiting(spool)
+                time.sleep(uploader.pause)
+    finally:
+        uploader.close()
+
+
+def _report_waiting(spool: Path) -> None:
+    state = read_state(spool)
+    if state.waiting or state.state == "away":
+        away = f" ({single_line(state.line)})" if state.state == "away" else ""
+        size = f"{state.waiting} files, {state.waiting_bytes / 1e6:,.0f} MB, wait to be sent"
+        write_error(f"{size}{away}; the same command again sends them\n")
+
+
+def main(words: list[str]) -> int:
+    """Send until the run ends: ``store_run SPOOL ADDRESS OWNER PID``."""
+    spool, address, owner, parent = Path(words[0]), words[1], words[2], int(words[3])
+    die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.nice(_NICE)
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+
+    signal.signal(signal.SIGTERM, stop)
+    store = ObjectStore(parse_address(address))
+    uploader = Uploader(store, spool, WriterLock(store, owner))
+    try:
+        while not stopped:
+            uploader.go_on()
+            _sleep(uploader.pause, lambda: stopped)
+    except InputError:
+        os.kill(parent, signal.SIGTERM)  # the run ends what is under way; the line is in the spool
+        return REFUSED
+    finally:
+        uploader.close()
+    return 0
+
+
+def _sleep(seconds: float, is_over: Callable[[], bool]) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not is_over():
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

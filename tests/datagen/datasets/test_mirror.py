@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.store.remote.working_copy import open_dataset
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cli import main
+from tests.support.s3 import bucket, upload
+from tests.support.synthetic import write_dataset
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
+    """A dataset in a folder and in a bucket."""
+    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    write_dataset(tmp_path / "data")
+    with bucket(f"mirror-{uuid.uuid4().hex[:12]}") as place:
+        upload(tmp_path / "data", f"{place}/a")
+        yield tmp_path / "data", place
+
+
+def test_mirror_copies_what_is_missing(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    folder, place = stored
+    assert main(["mirror", f"{place}/a", f"{place}/b", "--plan"]) == 0
+    assert "2 objects" in capsys.readouterr().out
+    assert main(["mirror", f"{place}/a", f"{place}/b"]) == 0
+    assert dataset_hashes(open_dataset(f"{place}/b")) == dataset_hashes(folder)
+    capsys.readouterr()
+    assert main(["mirror", f"{place}/a", f"{place}/b"]) == 0
+    assert "0 objects" in capsys.readouterr().out
+    assert main(["mirror", f"{place}/b", str(tmp_path / "back")]) == 0
+    assert verify(tmp_path / "back").problems == ()
+
+
+def test_mirror_overwrites_nothing(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
+    folder, place = stored
+    name = next(folder.glob("episodes/*")).name
+    from nimbus.datagen.store.remote.address import parse_address
+    from nimbus.datagen.store.remote.object_store import ObjectStore
+
+    ObjectStore(parse_address(f"{place}/c")).create(f"episodes/{name}", b"other")
+    assert main(["mirror", f"{place}/a", f"{place}/c"]) == 2
+    assert "another object has this name" in capsys.readouterr().err
+    assert main(["mirror", f"{place}/a", f"{place}/a"]) == 2
+
+
+def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
+    folder, place = stored
+    assert main(["warm", f"{place}/a"]) == 0
+    assert "2 files are here; 2 fetched" in capsys.readouterr().out
+    assert main(["warm", f"{place}/a"]) == 0
+    assert "2 files are here; 0 fetched" in capsys.readouterr().out
+    assert main(["report", f"{place}/a"]) == 0
+    assert "read from the store" in capsys.readouterr().out
+    assert main(["warm", str(folder)]) == 2

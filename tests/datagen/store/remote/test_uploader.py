@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.stages import Rendered
+from nimbus.datagen.store.remote import working_copy
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.send import ConflictError
+from nimbus.datagen.store.remote.spool import open_spool
+from nimbus.datagen.store.remote.uploader import Uploader, read_state
+from nimbus.datagen.store.remote.working_copy import open_dataset
+from nimbus.datagen.store.remote.writer_lock import WriterLock
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from tests.support.synthetic import make_rendered, write_dataset
+from tests.support.synthetic import open_dataset as open_writer
+
+
+def items(*indices: int) -> list[Rendered]:
+    return [make_rendered(index) for index in indices]
+
+
+@pytest.fixture(scope="module")
+def local_hashes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("local") / "data"
+    write_dataset(folder, items(0, 1, 2))
+    return dataset_hashes(folder)
+
+
+def make(address: str, count: int = 3) -> tuple[Path, Uploader]:
+    """A spool with episodes that wait, and its outbox."""
+    spool, store, lock = open_spool(parse_address(address))
+    with open_writer(spool) as dataset:
+        missing = [index for index in range(count) if not dataset.ledger.stored(index)]
+    if missing:
+        write_dataset(spool, items(*missing))
+    return spool, Uploader(store, spool, lock)
+
+
+def test_sent_dataset_equals_a_folders(address: str, local_hashes: dict[str, str]):
+    spool, uploader = make(address)
+    assert uploader.go_on() == 0 and not list(spool.glob("episodes/*"))
+    uploader.publish()
+    copy = open_dataset(address)
+    assert len(list(copy.glob("episodes/*"))) == 3  # what was sent is an entry
+    assert dataset_hashes(copy) == local_hashes and verify(copy).problems == ()
+    assert read_state(spool).sent == 3
+
+
+def test_snapshot_names_only_what_is_there(address: str):
+    spool, uploader = make(address, 2)
+    uploader.go_on()
+    write_dataset(spool, items(2))
+    uploader.publish()
+    assert verify(open_dataset(address)).episode_count == 2 and verify(open_dataset(address)).problems == ()
+    uploader.go_on()
+    uploader.publish()
+    assert verify(open_dataset(address)).episode_count == 3 and verify(open_dataset(address)).problems == ()
+
+
+def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, str]):
+    spool, uploader = make(address, 2)
+    uploader.go_on()
+    uploader.publish()
+    assert uploader._lock
+    uploader._lock.free()
+    uploader.close()
+    shutil.rmtree(spool.parent.parent)
+    spool, uploader = make(address, 3)
+    with open_writer(spool) as dataset:
+        assert dataset.ledger.row_count() == 3 and not dataset.outdated
+    assert uploader.go_on() == 0
+    uploader.publish()
+    assert dataset_hashes(open_dataset(address)) == local_hashes
+
+
+def test_upload_whose_row_was_lost_is_adopted(address: str, local_hashes: dict[str, str]):
+    spool, uploader = make(address)
+    store = ObjectStore(parse_address(address))
+    for path in spool.glob("episodes/*"):
+        store.create(f"episodes/{path.name}", path)
+    assert uploader.go_on() == 0
+    uploader.publish()
+    assert dataset_hashes(open_dataset(address)) == local_hashes
+
+
+def test_foreign_object_in_an_episodes_place_is_refused(address: str):
+    spool, uploader = make(address)
+    path = sorted(spool.glob("episodes/*"))[0]
+    ObjectStore(parse_address(address)).create(f"episodes/{path.name}", b"other")
+    with pytest.raises(ConflictError, match="object of other content"):
+        uploader.go_on()
+    assert read_state(spool).state == "refused" and path.exists()
+
+
+def test_files_wait_while_the_store_is_away(address: str, monkeypatch: pytest.MonkeyPatch):
+    spool, uploader = make(address)
+    create = ObjectStore.create
+
+    def away(*_: object) -> bool:
+        raise StoreAwayError("the store does not answer")
+
+    monkeypatch.setattr(ObjectStore, "create", away)
+    assert uploader.go_on() == 3 and read_state(spool).state == "away" and uploader.pause == 1.0
+    monkeypatch.setattr(ObjectStore, "create", create)
+    assert uploader.go_on() == 0 and uploader.pause < 1.0
+
+
+def test_lost_object_is_made_again(address: str):
+    spool, uploader = make(address)
+    uploader.go_on()
+    uploader.publish()
+    uploader.close()
+    import obstore
+
+    store = ObjectStore(parse_address(address))
+    name = working_copy.names_in(spool, "episodes")[0]
+    obstore.delete(store._store, name)
+    (working_copy.copy_folder(store.address) / name).unlink()
+    open_spool(store.address)
+    with open_writer(spool) as dataset:
+        assert [path.name for path in dataset.outdated] == [Path(name).name]
+
+
+def test_prefix_with_other_objects_is_refused(address: str):
+    ObjectStore(parse_address(address)).create("holiday.jpg", b"")
+    with pytest.raises(InputError, match=r"holds 'holiday.jpg' and no dataset.json"):
+        open_spool(parse_address(address))
+
+
+def test_second_writer_is_refused_until_the_first_is_silent(address: str):
+    store = ObjectStore(parse_address(address))
+    first = WriterLock(store, "first")
+    first.take()
+    with pytest.raises(InputError, match="another run writes here"):
+        WriterLock(store, "second", wait=lambda _: first.renew()).take()
+    WriterLock(store, "second", wait=lambda _: None).take()
+    with pytest.raises(InputError, match="another run writes here"):
+        first.renew()
+
+
+def test_free_lock_is_taken_at_once(address: str):
+    store = ObjectStore(parse_address(address))
+    first = WriterLock(store, "first")
+    first.take()
+    first.free()
+
+    def never(_: float) -> None:
+        raise AssertionError("waited")
+
+    second = WriterLock(store, "second", wait=never)
+    second.take()
+    assert second.note and second.note.epoch == 2
+
+
+@pytest.mark.parametrize("address_of_none", ["s3://no-such-bucket-here/x"])
+def test_missing_bucket_is_one_line(address: str, address_of_none: str):
+    with pytest.raises(InputError, match="there is no bucket"):
+        open_spool(parse_address(address_of_none))
