@@ -276,7 +276,7 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
         TimeSpan(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100)
         for i in range(5000)
     ]
-    (timeline,) = lay_out_timelines([run], busy, [])
+    (timeline,) = lay_out_timelines([run], lambda _: busy, [])
     (row,) = timeline.rows
     assert list(row.bars) == ["plan"] and len(row.bars["plan"]) < 100
 
