@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
+.PHONY: docs messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -48,6 +48,10 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.lint_rules
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# All messages that users see, with file and line, for a reader who edits them; docs/glossary.md has the terms.
+messages: .venv/installed-dev
+	$(BIN)/python -m tools.messages
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .

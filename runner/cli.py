@@ -1,4 +1,4 @@
-"""The command line: finds the command, and turns what it raises into one line and an exit code.
+"""Command line: finds the command, and turns its errors into one line and an exit code.
 
 Nothing heavy is imported here: the help is written from a table, and of the commands only the one that is given is
 imported.
@@ -43,7 +43,7 @@ exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one lin
 
 
 def open_closed_streams() -> None:
-    """Give what the caller closed (``>&-``) the null device, before a data file takes its number."""
+    """Redirect closed streams (``>&-``) to the null device, before a data file gets their number."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -1,1 +1,1 @@
-"""Skills: one a file. What a robot can be asked to do in a task file."""
+"""Skills of robots, one per file, for the steps of a task file."""

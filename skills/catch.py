@@ -1,4 +1,4 @@
-"""Catch: pick an object that moves, as from a conveyor."""
+"""Catch: pick a moving object, as from a conveyor."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nimbus.datagen.plugin import (
 )
 
 _DOWN, _CLOSE, _UP = 15, 6, 10
-"""Record periods for the way down, for the fingers to close, and for the lift."""
+"""Record periods for the descent, for closing the fingers, and for the lift."""
 _MOST = 12
-"""Grasps that are tried."""
+"""Largest number of grasps that are tried."""
 
 
 @register("skill", "catch")
@@ -42,7 +42,7 @@ class Catch(Skill):
     lift: Metres = Field(0.1, gt=0, le=0.5, description="How far to lift it.")
 
     def run(self, arm: Workcell) -> None:
-        """Look how fast it is, meet it, move with it."""
+        """Measure the object's velocity, meet it, and move with it."""
         arm.begin("look")
         speed = velocity(arm, self.object)
         arm.begin("approach")
@@ -56,7 +56,7 @@ class Catch(Skill):
         for opening in np.linspace(arm.opening, arm.robot.gripper.closed, _CLOSE):
             tracker.step(grasp.object_T_tool, opening=float(opening))
         if not arm.close_on(self.object, steps=1):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
         lifted = arm.tool_pose()
         lifted[2, 3] += self.lift
@@ -67,7 +67,7 @@ class Catch(Skill):
         arm.carry()
 
     def _meet(self, arm: Workcell, speed: FloatArray) -> Grasp:
-        """Go to above the best grasp that can be met; fingers that move along with the object come first."""
+        """Move above the best grasp that can be met, with fingers along the object's motion preferred."""
         way = speed / max(float(np.linalg.norm(speed)), 1e-9)
         grasps = sorted(arm.grasps(self.object), key=lambda grasp: abs(float(grasp.world_T_tool[:3, 1] @ way)) > 0.5)
         failure = SkillFailure(Reason.NO_GRASP, "no grasp of this shape")
@@ -83,7 +83,7 @@ class Catch(Skill):
 
 
 def _backed(object_T_tool: FloatArray, distance: float) -> FloatArray:
-    """The tool further back along its approach [m]."""
+    """Move the tool back along its approach [m]."""
     backed = object_T_tool.copy()
     backed[:3, 3] -= distance * object_T_tool[:3, 2]
     return backed

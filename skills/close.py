@@ -6,15 +6,15 @@ from nimbus.datagen.execute.toolkit import JointedPart, PartManipulator
 from nimbus.datagen.plugin import Field, JointedReference, Metres, Reason, Skill, SkillFailure, Workcell, register
 
 _SHUT = 0.03
-"""Share of the range at which it counts as shut."""
+"""Fraction of the range at which it counts as shut."""
 
 
 @register("skill", "close")
 class Close(Skill):
     """Push a drawer, a door or a lid shut with closed fingers.
 
-    Needs an empty gripper. Presses on the outside and follows the joint; where no place to press on can be reached, or
-    it does not come shut, takes the handle instead. Fails with ``no_grasp``, ``missed_grasp`` or ``not_closed``.
+    Needs an empty gripper. Presses on the outside and follows the joint; uses the handle instead where no point to
+    press on can be reached, or where it does not shut. Fails with ``no_grasp``, ``missed_grasp`` or ``not_closed``.
     """
 
     main = "object"
@@ -25,7 +25,7 @@ class Close(Skill):
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
-        """Reach, push, retreat; or by the handle."""
+        """Reach, push and retreat, or use the handle."""
         part = JointedPart(arm, self.object, self.joint or "")
         handling = PartManipulator(arm, part, approach=self.approach)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Flip: turn an object upside down, over its side."""
+"""Flip: turn an object upside down over its side."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from nimbus.datagen.plugin import (
 )
 
 _TILT = 0.5
-"""[rad] A hand that leans so far or further can roll an object over by a quarter about its approach."""
+"""Tilt from which a hand can roll an object by a quarter turn about its approach [rad]."""
 _YAWS = np.radians(np.arange(0, 360, 45))
 _MOST = 10
-"""Ways that are tried."""
+"""Largest number of grasps that are tried."""
 
 
 @register("skill", "flip")
 class Flip(Skill):
-    """Roll an object over by two quarters, each with a leaning hand that turns about its approach.
+    """Roll an object over by two quarter turns, each with a tilted hand that rotates about its approach.
 
     Needs an empty gripper, and an object that stands on its sides and upside down, as a block does. Fails with
     ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
@@ -58,7 +58,7 @@ class Flip(Skill):
     lift: Metres = Field(0.08, gt=0, le=0.4, description="How far it is lifted before it turns.")
 
     def run(self, arm: Workcell) -> None:
-        """A quarter, and another one."""
+        """Roll the object by a quarter turn, twice."""
         model = arm.model(self.object)
         now = quat_to_matrix(nearest_rest_pose(model, arm.pose(self.object)[:3, :3]).wxyz)
         quarters = [quat_from_axis_angle(axis, angle) for axis in np.eye(3)[:2] for angle in (np.pi / 2, -np.pi / 2)]
@@ -66,7 +66,7 @@ class Flip(Skill):
         self._turn(arm, [_rest(model, np.diag([1.0, -1.0, -1.0]) @ now)])
 
     def _turn(self, arm: Workcell, rests: list[RestPose]) -> None:
-        """Grasp, lift, put down in one of some rest poses."""
+        """Grasp and lift the object, then put it down in one of some rest poses."""
         ways = self._ways(arm, rests)
         spot = ReleaseSpot(object_center(arm, self.object), room=None)
         grasps = [grasp.world_T_tool for grasp, _ in ways]
@@ -81,7 +81,7 @@ class Flip(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
         lifted = arm.tool_pose()
         lifted[2, 3] += self.lift
@@ -92,7 +92,7 @@ class Flip(Skill):
         set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)
 
     def _ways(self, arm: Workcell, rests: list[RestPose]) -> list[tuple[Grasp, RestPose]]:
-        """Grasps, and the rest pose that each can bring the object to."""
+        """Return grasps, each with a rest pose that it can bring the object to."""
         ways: list[tuple[Grasp, RestPose]] = []
         for grasp in make_tilted_grasps(arm, self.object, least_tilt=_TILT):
             rest = next((rest for rest in rests if self._can_bring(arm, grasp, rest)), None)
@@ -103,7 +103,7 @@ class Flip(Skill):
         return ways
 
     def _can_bring(self, arm: Workcell, grasp: Grasp, rest: RestPose) -> bool:
-        """Whether the arm reaches a pose with the object in that rest where it is, and touches nothing but it."""
+        """Return True if the arm reaches the object's rest pose at its position and touches nothing else."""
         scene, target = arm.scene, arm.pose(self.object)
         target[2, 3] = arm.lowest_point(self.object) + rest.height + 0.001
         for yaw in _YAWS:
@@ -122,6 +122,6 @@ class Flip(Skill):
 
 
 def _rest(model: ObjectModel, surface_R_object: FloatArray) -> RestPose:
-    """The rest pose with that orientation."""
+    """Return the rest pose with an orientation."""
     height = -float((model.vertices @ surface_R_object[2]).min())
     return RestPose(name="turned", wxyz=quat_from_matrix(surface_R_object), height=height, tilt_margin=0.0)

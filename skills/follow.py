@@ -1,4 +1,4 @@
-"""Follow: stay above a moving object for a while."""
+"""Follow: stay above a moving object for some time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Follow(Skill):
     height: Metres = Field(0.1, gt=0, le=0.5, description="Of the tool above the object's top.")
 
     def run(self, arm: Workcell) -> None:
-        """Look how fast it is, come to it, stay with it."""
+        """Measure the object's velocity, approach it, and stay above it."""
         arm.begin("look")
         speed = velocity(arm, self.object)
         arm.begin("approach")

@@ -1,4 +1,4 @@
-"""Go to joints: a posture of the arm."""
+"""Go to joints: move to a posture of the arm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GoToJoints(Skill):
     )
 
     def run(self, arm: Workcell) -> None:
-        """One free motion."""
+        """Plan and follow one free motion."""
         arm.begin("move")
         count = len(arm.robot.arm.joints)
         if len(self.posture) != count:

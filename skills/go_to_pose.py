@@ -24,7 +24,7 @@ class GoToPose(Skill):
     straight: bool = Field(False, description="Along a straight line.")
 
     def run(self, arm: Workcell) -> None:
-        """One motion, free or straight."""
+        """Plan and follow one free or straight motion."""
         arm.begin("move")
         wxyz = np.asarray(self.wxyz) / np.linalg.norm(self.wxyz)
         goal = (np.eye(4) if self.of is None else arm.pose(self.of)) @ make_transform(self.position, wxyz)

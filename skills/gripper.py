@@ -1,4 +1,4 @@
-"""Gripper: bring the fingers to an opening."""
+"""Gripper: move the fingers to an opening."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from nimbus.datagen.plugin import Field, Metres, Skill, Workcell, register
 
 @register("skill", "gripper")
 class SetGripper(Skill):
-    """Open or close the fingers, or bring them to a distance. What they hold is let go when they open.
+    """Open or close the fingers, or set their distance. An object in the gripper is released when they open.
 
-    To grasp an object use ``pick``, which knows what it holds.
+    To grasp an object use ``pick``, which tracks the object in the gripper.
     """
 
     main = "to"
     to: Literal["open", "closed"] | Metres = Field(description="open, closed, or the distance between the pads [m].")
 
     def run(self, arm: Workcell) -> None:
-        """A few periods of moving fingers."""
+        """Move the fingers over a few record periods."""
         arm.begin("gripper")
         gripper = arm.robot.gripper
         if self.to == "open":

@@ -22,20 +22,20 @@ from nimbus.datagen.plugin import (
 )
 
 _LEANS = np.radians([40, 65, 20, 0])
-"""How far the giving hand leans back, so that there is room for the other."""
+"""Tilts of the giving hand, which make room for the receiving one [rad]."""
 _AHEAD = 0.10
-"""[m] The arms meet so far beyond the middle between their tools at home, and so far below it."""
+"""Distance of the meeting point beyond and below the midpoint of the tools at home [m]."""
 _BATCH = 6
 _ROOM = 0.012
-"""[m] The giving fingers open so far each."""
+"""Opening of each giving finger [m]."""
 
 
 @register("skill", "handover")
 class Handover(Skill):
-    """Give the held object from one arm to another, in the air between them.
+    """Give the held object from one arm to another in the air between them.
 
-    Needs a robot with several arms, the object in the gripper of ``giver`` and nothing in that of ``receiver``. The
-    giver brings it to the middle, the receiver takes hold of a free part of it, the giver lets go and draws back.
+    Needs a robot with several arms, the object in the gripper of ``giver`` and an empty gripper of ``receiver``. The
+    giver brings the object to the middle, the receiver grasps a free part of it, the giver releases it and retreats.
     Fails with ``no_ik`` or ``no_path`` when the arms cannot meet, ``no_grasp`` when no free part can be reached,
     ``missed_grasp`` and ``slipped_in_transit``.
     """
@@ -49,7 +49,7 @@ class Handover(Skill):
     approach: Metres = Field(0.08, gt=0, le=0.3, description="Length of the receiver's straight approach.")
 
     def run(self, arm: Workcell) -> None:
-        """Meet, take, let go, draw back."""
+        """Meet, grasp, release and retreat."""
         giver, receiver = arm.arm(self.giver), arm.arm(self.receiver)
         if giver.held != self.object:
             raise SkillFailure(Reason.MISSED_GRASP, f"{self.object} is not in the hand of the arm '{self.giver}'")
@@ -82,7 +82,7 @@ class Handover(Skill):
         raise failure
 
     def _reach(self, giver: Workcell, receiver: Workcell) -> tuple[MotionPlan, MotionPlan] | None:
-        """A free motion of the receiver to before a grasp, and a straight one to it."""
+        """Plan a free motion of the receiver to an approach pose, and a straight one to the grasp."""
         poses = make_handover_grasps(giver, receiver, self.object)
         for first in range(0, len(poses), _BATCH):
             some = poses[first : first + _BATCH]
@@ -101,7 +101,7 @@ class Handover(Skill):
         return None
 
     def _let_go(self, arm: Workcell, giver: Workcell) -> None:
-        """Open a little and draw back along the fingers."""
+        """Open slightly and retreat along the fingers."""
         arm.begin("release")
         giver.open(room=_ROOM)
         arm.begin("retreat")
@@ -110,7 +110,7 @@ class Handover(Skill):
 
 
 def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[FloatArray]]:
-    """Poses of the giver's tool between the arms, a few about as good at a time, the best first."""
+    """Yield groups of about equally good poses of the giver's tool between the arms, the best first."""
     homes = [arm.scene.tool_pose(arm.robot.arm.home)[:3, 3] for arm in (giver, receiver)]
     bases = [arm.pose(arm.base_link())[:3, 3] for arm in (giver, receiver)]
     middle = np.mean(homes, axis=0)

@@ -1,4 +1,4 @@
-"""Hang: put the held object onto a hook or a post, through its hole or handle."""
+"""Hang: thread the held object onto a hook or a post by its hole or handle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from nimbus.datagen.plugin import (
 )
 
 _BEFORE = 0.05
-"""[m] Before the end of the hook, where the straight way begins."""
+"""Distance before the end of the hook at which the straight motion begins [m]."""
 _NEAR, _ASIDE = 0.05, 0.008
-"""[m] A hand so near to the hole's axis has a finger inside it: the object is shifted so far to its side."""
+"""Distance from the hole's axis within which a finger is inside the hole, and the lateral shift of the object then
+[m]."""
 _LOOSE = 0.004
-"""[m] The fingers open so far before they go back: one of them may be between the hole and the hook."""
+"""Opening of the fingers before the retreat, because one may be between the hole and the hook [m]."""
 _OFF_AXIS = 0.06
-"""[m] What hangs has its hole so near to the hook's axis."""
+"""Largest distance between the hole of a hanging object and the hook's axis [m]."""
 _TURNS = np.radians(np.arange(0, 360, 30))
 
 
@@ -46,14 +47,14 @@ class Hang(Skill):
     depth: Metres = Field(0.03, gt=0, le=0.3, description="How far it is put onto the hook before it is let go.")
 
     def run(self, arm: Workcell) -> None:
-        """Before the hook, along it, let go."""
+        """Approach the hook, move along it, and release."""
         hook = arm.pose(self.on) @ find_frame(arm, self.on, self.hook)
         thing = Alignment(arm, self.object, find_frame(arm, self.object, self.hole), touching=[self.on])
         outwards = hook[:3, 2]
         arm.begin("carry")
         upright = arm.pose(self.object)[:3, :3]
         ends = [*make_facing_pose(hook, turns=_TURNS, against=False), *make_facing_pose(hook, turns=_TURNS)]
-        # Of all turns about the hook, those that leave the object most as it is held.
+        # Prefer rotations about the hook that change the object's current orientation least.
         object_T_frame = find_frame(arm, self.object, self.hole)
         ends.sort(key=lambda end: -float(np.trace(upright.T @ end[:3, :3] @ object_T_frame[:3, :3].T)))
         ends = [shift_pose(end, self._aside(arm, thing, end)) for end in ends]
@@ -72,7 +73,7 @@ class Hang(Skill):
             raise SkillFailure(Reason.NOT_HANGING, f"{self.object} is {beside * 100:.1f} cm off the hook")
 
     def _aside(self, arm: Workcell, thing: Alignment, end: FloatArray) -> FloatArray:
-        """A shift across the hook (3,) [m] that leaves room for the finger inside the hole."""
+        """Return a shift across the hook (3,) that leaves room for the finger inside the hole [m]."""
         way = (np.linalg.inv(end) @ thing.tool_at(end))[:3, 3] * (1.0, 1.0, 0.0)
         distance = float(np.linalg.norm(way))
         return end[:3, :3] @ way * (_ASIDE / distance) if 1e-3 < distance < _NEAR else np.zeros(3)

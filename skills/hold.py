@@ -7,7 +7,7 @@ from nimbus.datagen.plugin import Field, ObjectReference, Reason, Seconds, Skill
 
 @register("skill", "hold")
 class Hold(Skill):
-    """Hold the object still, until the other arms of a ``parallel`` have done their steps or for some time.
+    """Hold the object still until the other arms of a ``parallel`` have finished, or for some time.
 
     Needs the object in the gripper. Fails with ``slipped_in_transit`` when it is lost.
     """
@@ -18,7 +18,7 @@ class Hold(Skill):
     time: Seconds | None = Field(None, gt=0, le=600, description="How long; until the others are done if not given.")
 
     def run(self, arm: Workcell) -> None:
-        """Wait, and look whether it is still there."""
+        """Wait, and check that the object is still in the hand."""
         arm.begin("hold")
         periods = None if self.time is None else round(self.time * arm.simulation.rate)
         while periods is None or periods > 0:

@@ -1,4 +1,4 @@
-"""Home: go to the posture that the robot file names."""
+"""Home: go to the robot's home posture."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class Home(Skill):
     hand = "keeps"
 
     def run(self, arm: Workcell) -> None:
-        """One free motion."""
+        """Plan and follow one free motion."""
         arm.begin("home")
         arm.move_joints(arm.robot.arm.home)

@@ -20,22 +20,23 @@ from nimbus.datagen.plugin import (
 )
 
 _ABOVE, _NEAR = 0.06, 0.003
-"""[m] Above the mouth: where the straight way down begins, and where the search does."""
+"""Heights above the mouth at which the straight descent begins, and at which the search begins [m]."""
 _PRESS = 0.004
-"""[m] So deep is a spot tried."""
+"""Depth to which a position is tried [m]."""
 _ENTERED = 0.0025
-"""[m] A tip that is deeper than this is in the hole."""
+"""Depth at which the tip counts as inside the hole [m]."""
 _SHARE = 0.6
-"""Of the hole's depth that the tip must get to."""
+"""Fraction of the hole's depth that the tip must reach."""
 _TURNS = np.radians([0, 90, 180, 270])
 
 
 @register("skill", "insert")
 class Insert(Skill):
-    """Put the held peg into a hole, tip first: above it, down, and in a spiral about the place when it meets the rim.
+    """Insert the held peg into a hole, tip first: above it, down, and in a spiral when it meets the rim.
 
-    Needs the peg in the gripper; it has a frame ``tip``, the board a frame and a cavity named as the hole. Square pegs
-    are turned so that their sides go along the hole's. Fails with ``no_ik``, ``no_path`` or ``not_inserted``.
+    Needs the peg in the gripper; the peg has a frame ``tip``, the board a frame and a cavity named like the hole.
+    Square pegs are rotated so that their sides align with the hole's. Fails with ``no_ik``, ``no_path`` or
+    ``not_inserted``.
     """
 
     main = "object"
@@ -48,7 +49,7 @@ class Insert(Skill):
     search: Metres = Field(0.003, ge=0, le=0.02, description="Radius of the search for the hole.")
 
     def run(self, arm: Workcell) -> None:
-        """Above, search, in, let go."""
+        """Move above the hole, search, insert, and release."""
         mouth = arm.pose(self.into) @ find_frame(arm, self.into, self.hole)
         depth = self._depth(arm)
         peg = Alignment(arm, self.object, find_frame(arm, self.object, "tip"), touching=[self.into])
@@ -79,7 +80,7 @@ class Insert(Skill):
         return float(high[2] - low[2])
 
     def _enter(self, arm: Workcell, peg: Alignment, goal: FloatArray, up: FloatArray) -> None:
-        """Press gently here and there until the tip gives way."""
+        """Press gently at one point after another until the tip goes in."""
         reached = 0.0
         for offset in _spiral(self.search):
             way = goal[:3, :2] @ offset
@@ -93,7 +94,7 @@ class Insert(Skill):
 
 
 def _spiral(radius: float) -> Iterator[FloatArray]:
-    """The middle, and points ever further out (2,) [m]."""
+    """Yield the center, then points on a growing spiral (2,) [m]."""
     yield np.zeros(2)
     for share in (0.35, 0.7, 1.0):
         for angle in np.arange(6) * np.pi / 3 + share:

@@ -1,4 +1,4 @@
-"""Lift together: two arms take a large object by opposite ends and lift it level."""
+"""Lift together: two arms grasp a large object at opposite ends and lift it level."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from nimbus.datagen.plugin import (
 )
 
 _SPEED = 0.10
-"""[m/s] Mean speed of the lift."""
+"""Mean speed of the lift [m/s]."""
 _SLACK = 0.4
-"""Share of the object's half length: a grasp must be so far to its arm's side."""
+"""Smallest distance of a grasp to its arm's side, as a fraction of the object's half length."""
 _LEVEL = np.radians(6)
-"""The object may lean so far in the end."""
+"""Largest tilt of the object at the end [rad]."""
 
 
 @register("skill", "lift_together")
 class LiftTogether(Skill):
-    """Take an object by two opposite sides with two arms, and lift it level.
+    """Grasp an object by two opposite sides with two arms, and lift it level.
 
-    Needs a robot with two arms and empty grippers. Each arm grasps on its own side, then both tools go straight up in
-    step. Fails with ``no_grasp``, ``missed_grasp``, ``no_ik`` when a tool cannot go so high, and ``slipped_at_lift``.
+    Needs a robot with two arms and empty grippers. Each arm grasps on its own side, then both tools rise in step. Fails
+    with ``no_grasp``, ``missed_grasp``, ``no_ik`` when a tool cannot go so high, and ``slipped_at_lift``.
     """
 
     version: ClassVar[int] = 2
@@ -46,7 +46,7 @@ class LiftTogether(Skill):
     arms: tuple[str, str] = Field(("left", "right"), description="The two arms.")
 
     def run(self, arm: Workcell) -> None:
-        """Grasp at both ends, then up."""
+        """Grasp at both ends, then lift."""
         pair = [arm.arm(name) for name in self.arms]
         for one in pair:
             if one.held:
@@ -64,7 +64,7 @@ class LiftTogether(Skill):
         return partial(work, one, plan)
 
     def _plan(self, one: Workcell) -> GraspPlan:
-        """A grasp on the arm's own side of the object."""
+        """Plan a grasp on the arm's own side of the object."""
         middle = one.pose(self.object)[:3, 3]
         aside = (one.pose(one.base_link())[:3, 3] - middle) * (0.0, 1.0, 0.0)
         side = aside / max(float(np.linalg.norm(aside)), 1e-9)
@@ -93,7 +93,7 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers of {one.name} closed beside {self.object}")
 
     def _up(self, one: Workcell) -> FloatArray:
-        """Postures at equal steps of height."""
+        """Return postures at equal steps of height."""
         goal = one.tool_pose()
         goal[2, 3] += self.height
         path = trace_line(one.look(), one.arm_command, goal)
@@ -101,7 +101,7 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.NO_IK, f"{one.name} cannot lift it so high")
         rows = round(1.5 * self.height / _SPEED * one.simulation.rate)
         share = np.linspace(0.0, 1.0, rows + 1)
-        # From rest to rest with the least jerk: both tools are at the same height at every moment.
+        # Minimum-jerk profile from rest to rest, shared by both tools so that they are always at the same height.
         at = (10 * share**3 - 15 * share**4 + 6 * share**5) * (len(path) - 1)
         below = np.minimum(at.astype(int), len(path) - 2)
         return path[below] + (at - below)[:, None] * (path[below + 1] - path[below])

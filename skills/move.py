@@ -1,4 +1,4 @@
-"""Move: bring the tool to a place."""
+"""Move: bring the tool to a point."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Move(Skill):
     straight: bool = Field(False, description="Along a straight line.")
 
     def run(self, arm: Workcell) -> None:
-        """One motion, free or straight."""
+        """Plan and follow one free or straight motion."""
         arm.begin("move")
         turns = _TURNS if self.yaw is None else [self.yaw]
         goals = [

@@ -12,8 +12,8 @@ from nimbus.datagen.plugin import Field, JointedReference, Metres, Ratio, Skill,
 class Open(Skill):
     """Pull a drawer, a door or a lid open by its handle, and let go.
 
-    Needs an empty gripper and a part with a handle. Takes the handle, moves it along its joint, changes the grip where
-    the arm gets no further. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
+    Needs an empty gripper and a part with a handle. Grasps the handle, moves it along its joint, and grasps again where
+    the arm's range ends. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
     """
 
     main = "object"
@@ -25,6 +25,6 @@ class Open(Skill):
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
-        """Reach, grasp, pull, release, retreat."""
+        """Reach, grasp, pull, release and retreat."""
         part = JointedPart(arm, self.object, self.joint or "")
         PartManipulator(arm, part, approach=self.approach).by_handle(self.to, phase="pull")

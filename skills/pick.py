@@ -21,20 +21,20 @@ from nimbus.datagen.plugin import (
 )
 
 _THIN, _HALF_OPEN = 0.025, 0.045
-"""[m] What is thinner can be taken with fingers that are so far apart."""
+"""Thickness of an object that half-open fingers can grasp, and that opening [m]."""
 _LEANING = 0.5
-"""[rad] Least tilt from straight down of a grasp from the side."""
+"""Smallest tilt from straight down of a grasp from the side [rad]."""
 _MOVED = 0.03
-"""[m] An object that is so far from its start, though nobody handled it, was knocked over."""
+"""Displacement at which an unhandled object counts as knocked over [m]."""
 
 
 @register("skill", "pick")
 class Pick(Skill):
     """Grasp an object and lift it.
 
-    Needs an empty gripper. Tries its grasps until one can be reached, first those nearest to the canonical one:
-    straight down on its middle, the heading nearest to the home posture's. When the fingers close on nothing or the
-    object slips out during the lift, tries again elsewhere. Fails with ``no_grasp``, ``missed_grasp``,
+    Needs an empty gripper. Tries grasps until one can be reached, starting with those nearest to the canonical one:
+    straight down on the object's center, with the heading nearest to the home posture's. When the fingers close on
+    nothing or the object slips out during the lift, tries another grasp. Fails with ``no_grasp``, ``missed_grasp``,
     ``slipped_at_lift`` or ``knocked_over``.
     """
 
@@ -54,7 +54,7 @@ class Pick(Skill):
     )
 
     def run(self, arm: Workcell) -> None:
-        """Try grasps until the object is in the air."""
+        """Try grasps until the object is lifted."""
         failure = SkillFailure(Reason.NO_GRASP)
         tried: list[Grasp] = []
         for _ in range(self.retries + 1):
@@ -72,14 +72,14 @@ class Pick(Skill):
         grasps = [grasp for grasp in self._grasps(arm) if not any(map(grasp.resembles, tried))]
         plan = self._plan(arm, grasps)
         if not plan and self.spread is None and not self.side:
-            # Among other things there may be room only far from the canonical grasp.
+            # Among other things only grasps far from the canonical one may have room.
             grasps = [
                 grasp for grasp in arm.grasps(self.object, canonical=False) if not any(map(grasp.resembles, tried))
             ]
             plan = self._plan(arm, grasps)
         thin = [grasp for grasp in grasps if grasp.width <= _THIN]
         if not plan and thin:
-            # Fingers that are only half open fit into holes and between things.
+            # Half-open fingers fit into holes and between things.
             set_fingers(arm, _HALF_OPEN)
             grasps, plan = thin, self._plan(arm, thin)
         if not plan:
@@ -91,9 +91,9 @@ class Pick(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
-        # The fingers may have turned it or pushed the hand away: the lift is planned from where they are now.
+        # The fingers may have turned the object or pushed the hand away, so the lift starts from the actual pose.
         before, lifted = arm.tool_T_held(), arm.tool_pose()
         lifted[2, 3] += self.lift
         lift = arm.planner.plan_line(arm.look(), arm.arm_command, lifted)

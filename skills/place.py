@@ -46,18 +46,18 @@ from nimbus.datagen.plugin import (
 )
 
 _OVER_RIM = 0.08
-"""[m] The tool goes so high above the rim of what it let go in."""
+"""Height of the tool above the rim of a container after the release [m]."""
 
 
 @register("skill", "place")
 class Place(Skill):
     """Put the held object into, on or beside something, and let go.
 
-    Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object: chooses a turn that fits,
-    away from what is inside already), ``on`` (a region, an object or a fixture: at the free spot nearest to its
-    middle) and ``beside``. On a surface the object is set down in a rest pose, a millimetre above what it will stand
-    on, with its sides along those of what it stands on or beside. Fails with ``no_room``, ``no_ik``, ``no_path``,
-    ``slipped_in_transit``, ``off_target`` or ``toppled``.
+    Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object; the object is rotated to
+    fit, away from the contents), ``on`` (a region, an object or a fixture; the free spot nearest to its center is used)
+    and ``beside``. On a surface the object is set down in a rest pose, a millimetre above its support, with its sides
+    along those of the support or the neighbor. Fails with ``no_room``, ``no_ik``, ``no_path``, ``slipped_in_transit``,
+    ``off_target`` or ``toppled``.
     """
 
     version: ClassVar[int] = 2
@@ -108,7 +108,7 @@ class Place(Skill):
         return self
 
     def run(self, arm: Workcell) -> None:
-        """Carry, lower, open, retreat."""
+        """Carry, lower, open and retreat."""
         if self.into is None:
             rest = self._rest(arm)
             set_down(arm, self.object, self._releases(arm, rest), rest=rest)
@@ -163,7 +163,7 @@ class Place(Skill):
         return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
     def _ways_out(self, arm: Workcell, container: str) -> list[FloatArray]:
-        """Straight up to above the rim, or as far as the arm reaches, or back along the fingers (3,) [m]."""
+        """Return retreats (3,): straight up to above the rim or as far as reachable, or back along the fingers [m]."""
         pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)
         height = max(0.05, world_T_box[2, 3] + high[2] + _OVER_RIM - pose[2, 3])

@@ -27,9 +27,9 @@ from nimbus.datagen.plugin import (
 _YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _STEP = np.radians(4.0)
 _LEVEL = 0.3
-"""An axis of the hand with less of a level part is none to tilt about."""
+"""Smallest horizontal component of an axis of the hand to tilt about."""
 _BACK = 0.008
-"""[m] The lip is so far before the middle of what receives: things fall a little forward."""
+"""Distance of the lip before the center of the receiver [m], because the contents fall slightly forward."""
 
 
 @register("skill", "pour")
@@ -53,12 +53,12 @@ class Pour(Skill):
     time: Seconds = Field(1.0, ge=0, le=20, description="How long to stay tilted.")
 
     def run(self, arm: Workcell) -> None:
-        """Above, tilt, wait, tilt back."""
+        """Move above the receiver, tilt, wait, and tilt back."""
         inside = arm.contents(self.object)
         arm.begin("carry")
         there = self._plan(arm)
         arm.begin("pour")
-        # The clutch of beads shifts in the cup while it tilts: the carry begins anew afterwards.
+        # The contents shift in the container while it tilts, so a new transport begins afterwards.
         arm.end_transport()
         arm.follow(there)
         arm.wait(max(1, round(self.time * arm.simulation.rate)))
@@ -69,7 +69,7 @@ class Pour(Skill):
             raise SkillFailure(Reason.SPILLED, f"most of it is still in {self.object}")
 
     def _plan(self, arm: Workcell) -> MotionPlan:
-        """Goes to where the tilt begins; the tilt."""
+        """Plan the motion to the start of the tilt, and the tilt."""
         failure = MotionPlan(status=MotionStatus.NO_IK, detail="no way to tilt it there")
         scene = arm.look()
         for poses in self._tilts(arm):
@@ -88,7 +88,7 @@ class Pour(Skill):
         raise SkillFailure.of_plan(failure)
 
     def _tilts(self, arm: Workcell) -> list[list[FloatArray]]:
-        """Ways of the tool, (4, 4) poses each, upright first; those that turn the hand least come first."""
+        """Return paths of the tool, (4, 4) poses each from upright on, those that rotate the hand least first."""
         low, high = _opening(arm, self.object)
         lower, upper = arm.bounds(self.into)
         target = np.append((lower + upper)[:2] / 2, upper[2] + self.clearance)
@@ -113,7 +113,7 @@ class Pour(Skill):
     def _way(
         self, upright: FloatArray, lip: FloatArray, axis: FloatArray, target: FloatArray, depth: float
     ) -> list[FloatArray]:
-        """Poses of the container from upright to tilted about its lip, which goes down as the bottom comes up."""
+        """Return poses of the container from upright to tilted about its lip, which descends as the bottom rises."""
         poses = []
         for angle in np.linspace(0.0, self.tilt, round(self.tilt / _STEP) + 1):
             turn = quat_to_matrix(quat_from_axis_angle(axis, float(angle)))
@@ -133,7 +133,7 @@ def _opening(arm: Workcell, name: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _can_follow(scene: PlanningScene, q: FloatArray, poses: list[FloatArray]) -> bool:
-    """Whether the arm gets through a few of the poses without touching anything."""
+    """Return True if the arm can take a few of the poses without touching anything."""
     for pose in poses[4::4]:
         if scene.in_collision(q):
             return False

@@ -1,4 +1,4 @@
-"""Press: a button."""
+"""Press: push a button."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nimbus.datagen.plugin import (
 )
 
 _ENOUGH = 0.9
-"""Share of the asked depth that counts as pressed."""
+"""Fraction of the requested depth that counts as pressed."""
 
 
 @register("skill", "press")
 class Press(Skill):
-    """Press a button with closed fingers, and draw back.
+    """Press a button with closed fingers, and retreat.
 
-    Needs an empty gripper. Fails with ``no_grasp`` when no finger gets to it, and with ``not_moved`` when it did not go
-    down far enough.
+    Needs an empty gripper. Fails with ``no_grasp`` when no finger reaches the button, and with ``not_moved`` when it
+    was not pressed far enough.
     """
 
     main = "object"
@@ -38,7 +38,7 @@ class Press(Skill):
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
-        """Reach, press, retreat."""
+        """Reach, press and retreat."""
         part = JointedPart(arm, self.object, self.joint or "")
         PartManipulator(arm, part, approach=self.approach).by_pressing(self.depth, phase="press")
         deepest = arm.largest_fraction(self.object, self.joint or "")

@@ -1,4 +1,4 @@
-"""Pull: draw an object nearer, the fingers behind its far side."""
+"""Pull: draw an object nearer with the fingers behind its far side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pull(Skill):
     speed: float = Field(0.12, gt=0, le=0.5, description="Speed of the fingers [m/s].")
 
     def run(self, arm: Workcell) -> None:
-        """Strokes until it is there."""
+        """Pull in strokes until the object has arrived."""
         place, base = object_center(arm, self.object), np.array(arm.stage.robot_position[:2])
         way = base - place
         target = place + self.by * way / np.linalg.norm(way)

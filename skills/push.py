@@ -22,11 +22,11 @@ from nimbus.datagen.plugin import (
 
 @register("skill", "push")
 class Push(Skill):
-    """Push an object along the surface, with the finger tips behind it, until it is where it should be.
+    """Push an object along the surface with the finger tips behind it until it reaches its target.
 
-    Needs an empty gripper, room behind the object, and something that does not roll. Pushes stroke by stroke and aims
-    again before each. Give ``to``, or ``direction`` and ``by``. Fails with ``no_ik`` or ``no_path`` when the fingers
-    cannot come behind the object, ``toppled``, or ``off_target`` after the last stroke.
+    Needs an empty gripper, room behind the object, and an object that does not roll. Pushes in strokes and aims before
+    each. Give ``to``, or ``direction`` and ``by``. Fails with ``no_ik`` or ``no_path`` when the fingers cannot come
+    behind the object, ``toppled``, or ``off_target`` after the last stroke.
     """
 
     main = "object"
@@ -50,7 +50,7 @@ class Push(Skill):
         return self
 
     def run(self, arm: Workcell) -> None:
-        """Strokes until it is there."""
+        """Push in strokes until the object has arrived."""
         if self.to is not None:
             target = np.array(arm.regions[self.to].center)
         else:

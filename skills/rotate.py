@@ -1,4 +1,4 @@
-"""Rotate: turn an object on its place, by grasping it anew where the wrist ends."""
+"""Rotate: turn an object on the spot, with several grasps where the wrist's range ends."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nimbus.datagen.plugin import (
 
 _LIFT = 0.03
 _SHARES = (1.0, 0.75, 0.5, 0.35)
-"""Of the angle that is left, for one grasp: the first that the wrist can turn."""
+"""Fractions of the remaining angle for one grasp; the first that the wrist can turn is used."""
 _BEYOND_REACH = (Reason.NO_IK, Reason.NO_PATH, Reason.NO_ROOM)
 
 
 @register("skill", "rotate")
 class Rotate(Skill):
-    """Turn an object about the vertical by an angle, where it stands, in one or more grasps.
+    """Rotate an object about the vertical by an angle where it stands, in one or more grasps.
 
-    Needs an empty gripper. Each grasp turns it as far as the wrist can, then the object is set down and grasped anew.
+    Needs an empty gripper. Each grasp turns it as far as the wrist can; the object is then set down and grasped again.
     Fails as ``pick`` does, with ``no_ik`` or ``no_path``, or with ``off_target``.
     """
 
@@ -45,7 +45,7 @@ class Rotate(Skill):
     tolerance: Radians = Field(0.15, gt=0, le=1, description="How far from the angle it may end.")
 
     def run(self, arm: Workcell) -> None:
-        """Grasp, turn, set down, until it is turned."""
+        """Grasp, turn and set down until the angle is reached."""
         rest = nearest_rest_pose(arm.model(self.object), arm.pose(self.object)[:3, :3])
         left, spot = self.by, ReleaseSpot(object_center(arm, self.object), room=None)
         for _ in range(self.grasps):
@@ -72,7 +72,7 @@ def _yaw(arm: Workcell, name: str, rest: np.ndarray) -> float:
 
 
 def _wrapped(angle: float, *, near: float) -> float:
-    """The equal angle on the same side as another."""
+    """Return the equivalent angle on the same side as another."""
     angle = (angle + np.pi) % (2 * np.pi) - np.pi
     if near > 0 and angle < -0.5:
         angle += 2 * np.pi

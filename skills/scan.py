@@ -1,4 +1,4 @@
-"""Scan: look around an object with the camera at the hand."""
+"""Scan: look at an object from around it with the wrist camera."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from nimbus.datagen.plugin import (
 
 _TURNS = np.radians([0, 90, -90, 180])
 _PAUSE = 3
-"""Record periods at each view: a few sharp pictures."""
+"""Record periods at each view, for a few sharp images."""
 
 
 @register("skill", "scan")
 class Scan(Skill):
-    """Bring the hand to views all around a thing, looking at its middle, as far as the arm reaches.
+    """Move the hand to views all around a thing, looking at its center, as far as the arm reaches.
 
     Fails with ``no_ik`` when fewer than ``least`` views can be reached.
     """
@@ -38,7 +38,7 @@ class Scan(Skill):
     elevation: Radians = Field(1.0, gt=0.2, lt=1.5, description="Height angle from which it looks down.")
 
     def run(self, arm: Workcell) -> None:
-        """From view to view, the nearest way round."""
+        """Move from view to view, by the shortest route."""
         arm.begin("scan")
         lower, upper = arm.bounds(self.object)
         middle, reached = (lower + upper) / 2, 0
@@ -56,7 +56,7 @@ class Scan(Skill):
 
 
 def _looking(position: FloatArray, sight: FloatArray, turn: float) -> FloatArray:
-    """``world_T_tool`` with z along the line of sight, turned about it."""
+    """Return ``world_T_tool`` with z along the line of sight, rotated about it."""
     side = np.cross((0.0, 0.0, 1.0), sight)
     side /= np.linalg.norm(side)
     other = np.cross(sight, side)

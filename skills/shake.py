@@ -1,4 +1,4 @@
-"""Shake: move the held object to and fro."""
+"""Shake: move the held object back and forth."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 
 @register("skill", "shake")
 class Shake(Skill):
-    """Move the held object quickly to and fro along a line, and come back to where it was.
+    """Move the held object quickly back and forth along a line, and return it to its position.
 
-    Needs the object in the gripper. Fails with ``no_path`` when there is no room for it, ``slipped_in_transit`` when
-    the object flies out of the hand.
+    Needs the object in the gripper. Fails with ``no_path`` when there is no room for the motion, ``slipped_in_transit``
+    when the object flies out of the hand.
     """
 
     main = "object"
@@ -29,7 +29,7 @@ class Shake(Skill):
     axis: Literal["x", "y", "z"] = Field("y", description="Axis of the world along which it moves.")
 
     def run(self, arm: Workcell) -> None:
-        """Lines to both sides, in turn."""
+        """Move along lines to both sides in turn."""
         arm.begin("shake")
         middle = arm.tool_pose()
         way = self.distance * np.eye(3)[_AXES[self.axis]]

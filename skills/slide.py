@@ -23,15 +23,15 @@ from nimbus.datagen.plugin import (
 )
 
 _HOVER = 0.001
-"""[m] The hand rises so far while it drags, so that the object does not dig in."""
+"""Rise of the hand while it drags, so that the object does not dig in [m]."""
 
 
 @register("skill", "slide")
 class Slide(Skill):
-    """Take hold of an object without lifting it, drag it along the surface into a region, and let go.
+    """Grasp an object without lifting it, drag it along the surface into a region, and let go.
 
-    Needs an empty gripper and a free way between the two. Fails with ``no_grasp``, ``missed_grasp``, ``no_path`` when
-    the way is blocked, or ``off_target`` when it slipped out of the fingers.
+    Needs an empty gripper and a free line between the two. Fails with ``no_grasp``, ``missed_grasp``, ``no_path`` when
+    the line is blocked, or ``off_target`` when it slipped out of the fingers.
     """
 
     version: ClassVar[int] = 2
@@ -45,7 +45,7 @@ class Slide(Skill):
     tolerance: Annotated[Metres, Field(gt=0, le=0.2)] = Field(0.02, description="How far from there it may end.")
 
     def run(self, arm: Workcell) -> None:
-        """Grasp, drag, let go, retreat."""
+        """Grasp, drag, release and retreat."""
         grasps = [grasp.world_T_tool for grasp in arm.grasps(self.object)]
         plan = arm.planner.plan_grasp(arm.look(), arm.arm_command, grasps, self.object, rng=arm.rng(), in_order=True)
         if not plan:
@@ -54,7 +54,7 @@ class Slide(Skill):
         arm.follow_all(plan.approach, plan.reach)
         arm.begin("grasp")
         if not arm.close_on(self.object):
-            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {self.object}")
+            raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("slide")
         target = np.array(arm.regions[self.to].center)
         start, place = arm.tool_pose(), object_center(arm, self.object)

@@ -19,12 +19,12 @@ from nimbus.datagen.plugin import (
 )
 
 _AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET, Reason.TOPPLED)
-"""Failures after which a thing is left for later: what fell over is swept as it lies."""
+"""Failures after which a thing is retried later; fallen things are swept as they lie."""
 
 
 @register("skill", "sweep")
 class Sweep(Skill):
-    """Push things across the surface into a region, one after the other, the nearest to it first.
+    """Push things across the surface into a region, one at a time, the nearest to it first.
 
     Needs an empty gripper and things that do not roll; they may push each other. Fails with ``no_ik`` or ``no_path``
     when the fingers cannot come behind one, and with ``spilled`` when too few end in the region.
@@ -41,7 +41,7 @@ class Sweep(Skill):
     speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the fingers [m/s].")
 
     def run(self, arm: Workcell) -> None:
-        """One thing after the other."""
+        """Push one thing after another."""
         names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
         center = np.array(arm.regions[self.to].center)
         names.sort(key=lambda name: float(np.linalg.norm(object_center(arm, name) - center)))
@@ -69,7 +69,7 @@ class Sweep(Skill):
         )
 
     def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
-        """Whether its middle is in the region, by a share of the region's size from the edge."""
+        """Return True if a thing's center is in the region, at least a fraction of its size from the edge."""
         region = arm.regions[self.to]
         off = np.abs(object_center(arm, name) - region.center)
         return bool(np.all(off <= (0.5 - margin) * np.array(region.size)))

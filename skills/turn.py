@@ -1,4 +1,4 @@
-"""Turn: a knob, a valve or a lever."""
+"""Turn: rotate a knob, a valve or a lever."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from nimbus.datagen.plugin import Field, JointedReference, Metres, Ratio, Skill,
 class Turn(Skill):
     """Turn a knob, a handwheel or a lever, and let go.
 
-    Needs an empty gripper and a part that can be taken hold of. Grips it, turns with it, and grips anew where the wrist
-    gets no further. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
+    Needs an empty gripper and a part that can be grasped. Grasps it, rotates with it, and grasps again where the
+    wrist's range ends. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
     """
 
     main = "object"
@@ -25,6 +25,6 @@ class Turn(Skill):
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:
-        """Reach, grasp, turn, release, retreat; several times where one stroke is too short."""
+        """Reach, grasp, turn, release and retreat, several times where one stroke is too short."""
         part = JointedPart(arm, self.object, self.joint or "")
         PartManipulator(arm, part, approach=self.approach).by_handle(self.to, phase="turn", strokes=4)

@@ -1,4 +1,4 @@
-"""Wait: hold still for a while."""
+"""Wait: hold still for some time."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class Wait(Skill):
     time: Seconds = Field(1.0, gt=0, le=60, description="How long.")
 
     def run(self, arm: Workcell) -> None:
-        """The last command, over and over."""
+        """Repeat the last command."""
         arm.begin("wait")
         arm.wait(max(1, round(self.time * arm.simulation.rate)))

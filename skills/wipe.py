@@ -1,4 +1,4 @@
-"""Wipe: go over a region with the held object, pressed on the surface."""
+"""Wipe: rub a region with the held object, pressed on the surface."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nimbus.datagen.plugin import (
 )
 
 _ABOVE = 0.04
-"""[m] Height at which it comes to the region."""
+"""Height of the approach to the region [m]."""
 _SLID = 0.012
-"""[m] What moved further in the hand while it wiped is not held well."""
+"""Displacement of the object in the hand above which the grasp is lost [m]."""
 _ROUND = 0.005
-"""[m] Of the edges of what wipes, which do not touch."""
+"""Width of the rounded edge of a wiper, which does not touch the surface [m]."""
 _FIRM = 0.6
-"""Share of the strokes at whose end it must touch the surface."""
+"""Fraction of the strokes at whose end it must touch the surface."""
 
 
 @register("skill", "wipe")
 class Wipe(Skill):
-    """Press the held object on the surface and move it to and fro until a region is covered.
+    """Press the held object on the surface and move it back and forth until a region is covered.
 
     Needs a sponge, a cloth or the like in the gripper, flat side down. Fails with ``no_ik`` or ``no_path`` when the
-    region is out of reach, ``not_wiped`` when it lost touch, ``slipped_in_transit`` when it slid out of the hand.
+    region is out of reach, ``not_wiped`` when it lost contact, ``slipped_in_transit`` when it slid out of the hand.
     """
 
     main = "region"
@@ -45,7 +45,7 @@ class Wipe(Skill):
     speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the strokes [m/s].")
 
     def run(self, arm: Workcell) -> None:
-        """Down, stroke by stroke, up."""
+        """Lower, wipe stroke by stroke, and raise."""
         if (name := arm.held) is None:
             raise SkillFailure(Reason.MISSED_GRASP, "there is nothing in the gripper to wipe with")
         corners = self._corners(arm, name)
@@ -71,7 +71,7 @@ class Wipe(Skill):
             raise SkillFailure(Reason.NOT_WIPED, f"{name} touched at {np.mean(touched):.0%} of the strokes")
 
     def _corners(self, arm: Workcell, name: str) -> list[FloatArray]:
-        """Where the strokes end (2,) [m], along the longer side of the region."""
+        """Return the ends of the strokes (2,) [m], along the longer side of the region."""
         region = arm.regions[self.region]
         middle, size = np.array(region.center), np.array(region.size)
         footprint = _width(arm, name) - 2 * _ROUND
@@ -97,7 +97,7 @@ class Wipe(Skill):
 
 
 def _width(arm: Workcell, name: str) -> float:
-    """The least width of an object from above, in whatever direction [m]: however it is turned, it covers that."""
+    """Return the smallest horizontal width of an object [m], which it covers in every orientation."""
     points = arm.model(name).vertices @ arm.pose(name)[:2, :3].T
     turns = np.radians(np.arange(0, 180, 10))
     return float(np.ptp(points @ np.stack([np.cos(turns), np.sin(turns)]), axis=0).min())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import re
 import sys
 from collections import Counter, defaultdict
@@ -24,6 +25,11 @@ _WORDS = re.compile(
     r"|anew|wish(?:es|ed)?|buried|bury)\b",
     re.IGNORECASE,
 )
+_ARGUMENT = re.compile(r"^\s*\**\w+: ", re.MULTILINE)
+"""Entry of an ``Args:`` section; the name of an argument is no prose."""
+_WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
+_WHAT_RATE = 0.002
+"""Accepted rate of "what" among the words of a room's docstrings; libraries of the field have 0 to 0.0001."""
 _TYPED_SEAMS = (
     "nimbus.datagen.plugin",
     "nimbus.datagen.stages",
@@ -60,8 +66,20 @@ def check_words() -> Iterator[Violation]:
     """Docstrings that speak of components as persons, or of data flow as speech."""
     for path in modules().values():
         for line, text in docstrings(path):
-            for match in _WORDS.finditer(text):
+            for match in _WORDS.finditer(_ARGUMENT.sub("", text)):
                 yield path, line, match[0]
+
+
+def check_what() -> Iterator[Violation]:
+    """Docstrings with "what", a clause where the noun should stand, in rooms with more than 2 in 1,000 words."""
+    found: dict[str, list[Violation]] = defaultdict(list)
+    words: Counter[str] = Counter()
+    for path in modules().values():
+        for line, text in docstrings(path):
+            words[room(path)] += len(text.split())
+            found[room(path)] += [(path, line, text.split("\n")[0]) for _ in _WHAT.finditer(text)]
+    for name, rows in found.items():
+        yield from rows[math.ceil(_WHAT_RATE * words[name]) :]
 
 
 def check_class_names() -> Iterator[Violation]:
@@ -100,6 +118,7 @@ def check_fixes() -> Iterator[Violation]:
 RULES: dict[str, Callable[[], Iterator[Violation]]] = {
     "docstring-opening": check_openings,
     "word-list": check_words,
+    "docstring-what": check_what,
     "class-name-twice": check_class_names,
     "any-at-seam": check_seams,
     "input-error-without-fix": check_fixes,

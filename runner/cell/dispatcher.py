@@ -38,7 +38,7 @@ from nimbus.runner.monitor.progress import Progress, line, stored_of
 from nimbus.runner.monitor.span_merger import SpanMerger, Stay
 
 _RISK = 0.2
-"""Largest probability that the worker ends within a group of orders; the rest of its group is then made again."""
+"""Largest accepted probability that a worker ends within a batch of orders, whose remainder is then made again."""
 
 
 class Dispatcher:
@@ -142,7 +142,7 @@ class Dispatcher:
         if not self.has_planner:
             return self.work.next_render(handle.number)
         plans = handle.role == Role.PLANNER
-        # The same as choose() gives, without a snapshot of the cell.
+        # A shortcut: choose() would return the same, but needs a snapshot of the whole cell.
         if own := self._next_plan(handle) if plans else self.work.next_render(handle.number):
             return own
         has_other = self.work.has_plan if plans else self._free_plan_slots > 0 and self.work.has_pending
@@ -155,10 +155,10 @@ class Dispatcher:
         return self.work.next_render(handle.number) if choice is Choice.RENDER else None
 
     def _more_like(self, lease: Lease, handle: WorkerHandle) -> list[Lease]:
-        """Add leases to a lease, where work is so short that the worker would mostly wait for the next order.
+        """Return further leases for the worker, where orders are so short that it would mostly wait for the next.
 
-        At most the worker's share of the waiting work, and fewer when workers end often. The first order of a role
-        comes alone, because it builds what later orders reuse.
+        The batch is at most the worker's share of the waiting work, and smaller where workers end often. The first
+        order of a role comes alone, because it builds the components that later orders reuse.
         """
         most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
         if most <= 1 or lease.is_isolated or lease.role not in handle.roles or self.evidence.deaths(lease.index):
@@ -184,7 +184,7 @@ class Dispatcher:
 
     @property
     def has_fixed_roles(self) -> bool:
-        """Workers keep the role that they start with: not where there is only one."""
+        """True when workers keep the role that they start with; False where there is only one role."""
         return self.has_planner and self.spec.resources.fixed_roles
 
     def snapshot(self) -> Snapshot:
@@ -220,7 +220,7 @@ class Dispatcher:
         )
 
     def _place(self, lease: Lease, handle: WorkerHandle) -> tuple[int, int, str]:
-        """Slot, generation and spill file of an order's plan; the file stands in for a slot."""
+        """Return slot, generation and spill file of an order's plan; without a slot the plan goes into the file."""
         if lease.place is None:
             slot, generation = self.plan_slots.reserve(handle.number, lease.index) if self.has_planner else (-1, 0)
             return slot, generation, spill_path(lease.index, lease.number)
@@ -261,6 +261,7 @@ class Dispatcher:
         if not (held := self.work.held_by(handle.number)):
             return
         waiting = self.commits.indices
+        # An episode that waits in the commit queue has a result; only one without any counts against the worker.
         for lease in held:
             if lease.index not in waiting:
                 handle.unfinished = lease.index
@@ -298,7 +299,7 @@ class Dispatcher:
     # Called by the commit queue
 
     def note_failed(self, handle: WorkerHandle, message: Recorded) -> None:
-        """Follow up failed attempts that were written into the ledger."""
+        """Process failed attempts that are now in the ledger."""
         self.reconsider()
         held = self.work.held_by(handle.number)
         role = next((lease.role for lease in held if lease.index == message.index), Role.RENDERER)
@@ -310,21 +311,21 @@ class Dispatcher:
         self._return_rest(handle, message.index)
 
     def note_stored(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Follow up an episode that was committed."""
+        """Process an episode that is now in the dataset."""
         self.reconsider()
         self._report(message.attempt)
         self._settle(message.attempt, Settled.STORED, handle, Role.RENDERER)
         self._return_rest(handle, message.index)
 
     def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Follow up an episode whose file is gone or whose lease another worker has; that lease stays."""
+        """Process an episode whose file is gone, or whose lease now belongs to another worker, which keeps it."""
         self.reconsider()
         self._return_rest(handle, message.index)
 
     def _return_rest(self, handle: WorkerHandle, index: int) -> None:
-        """Return what is left of a lease, once nothing more comes of it: lost or refused variants.
+        """Requeue the unfinished variants of a lease that ended: they were lost or refused.
 
-        While the worker makes further variants, it reads the slot of their plan.
+        A lease that still runs is left alone, because its worker reads the plan's slot.
         """
         has_ended = handle.number in self._lost_workers or self.work.is_written(index)
         if has_ended and index not in self.commits.indices:
@@ -338,7 +339,7 @@ class Dispatcher:
     # Losses
 
     def take_back(self, handle: WorkerHandle) -> tuple[Lease, ...]:
-        """Take back the leases and slots of a worker that ended."""
+        """Take back leases and slots of a worker that ended; returns the leases."""
         self.reconsider()
         with suppress(StorageError):  # tried again later
             self.commits.commit()
@@ -355,15 +356,15 @@ class Dispatcher:
         return leases
 
     def replan(self, index: int) -> None:
-        """Queue an episode for planning again, because its plan cannot be read."""
+        """Queue an episode for planning again, after its plan proved unreadable."""
         self.reconsider()
         self.plan_slots.free(self.work.replan(index))
 
     def quarantine(self, index: int, variants: tuple[int, ...], evidence: dict[str, Any]) -> None:
-        """Give an episode up as poison; it is not tried again.
+        """Quarantine an episode as poison; it is not tried again.
 
         Raises:
-            StorageError: The ledger does not take it; nothing has changed.
+            StorageError: The ledger cannot be written; nothing has changed.
         """
         self.reconsider()
         self.dataset.quarantine(index, variants, evidence=evidence)

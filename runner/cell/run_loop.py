@@ -28,27 +28,27 @@ from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.system import processes
 
 _CLOSING = 3.0
-"""[s] Workers may take to leave when everything is stored; nothing depends on it."""
+"""Longest time for workers to exit after everything is stored [s]."""
 _SPAWN_LIMIT = 15.0
-"""[s] The fork server may take to fork a worker."""
+"""Longest time for the fork server to fork a worker [s]."""
 _FLUSH = 1.0
-"""[s] Between two times that what needs no commit of its own is written into the ledger."""
+"""Interval between two ledger writes of records that need no immediate commit [s]."""
 
 
 class RunLoop:
     """Runs the workers until everything is stored, the run is stopped, or it fails.
 
     Args:
-        spec: What to do.
+        spec: The run.
         loaded: The fork server's description of the job.
-        selector: The supervisor's.
-        fork_server_pid: Process of the fork server.
+        selector: The supervisor's selector.
+        fork_server_pid: Process id of the fork server.
         drain_fork_server: Processes the messages that the fork server has sent.
-        started: [s since 1970] when the run was.
+        started: Start of the run [s since 1970].
         tick: Interval of the periodic checks [s].
 
     Raises:
-        InputError: The folder is not a fit place for this run.
+        InputError: The folder cannot hold this run.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RunLoop:
         self.status = CellStatus(self.progress, self.dispatcher, self.fault_handler, self.watchdog)
         self._next_flush = 0.0
         self._vacant = False
-        """A worker has ended since workers were last started."""
+        """True when a worker has ended since workers were last started."""
         self.sizer = PoolSizer(spec, self.pool, self.dispatcher, split=split)
         self._disk_was_full = False
         self._drained_at: float | None = None
@@ -125,11 +125,11 @@ class RunLoop:
     # The loop
 
     def go_on(self, now: float, *, is_tick: bool) -> Ended | None:
-        """Do what is due; how the run ended, once everybody is gone.
+        """Perform all due work; returns the result of the run once all workers have ended.
 
         Args:
-            now: [s] of the monotonic clock.
-            is_tick: Time to look at everything.
+            now: Monotonic time [s].
+            is_tick: True when the periodic checks are due.
         """
         if self.dispatcher.commits.is_due(now) and not self.disk.is_full:
             with self.disk.guard(now):
@@ -167,24 +167,24 @@ class RunLoop:
 
     @property
     def next_commit(self) -> float | None:
-        """[s] of the monotonic clock, when something must be committed; None when nothing waits, or has to wait."""
+        """Time of the next commit [s monotonic]; None when no result waits or the disk is full."""
         return None if self.disk.is_full else self.dispatcher.commits.next_commit
 
     def drain(self, now: float) -> None:
-        """Hand out nothing more; work under way may end."""
+        """Stop handing out work; work in progress may finish."""
         if self._drained_at is None:
             self._drained_at = now
-            self.progress.activity("stopping after what is under way")
+            self.progress.activity("stopping after the work in progress")
 
     def fork_server_ready(self, fork_server: Channel) -> None:
-        """The fork server takes orders: the kernels are compiled."""
+        """Accept the fork server's channel once its kernels are compiled."""
         self.fork_server = fork_server
         if self._compiles:
             self._compiles = False
             self.progress.end_phase("compile", following="starting workers")
 
     def fork_server_ended(self) -> None:
-        """The fork server has ended: workers that it was asked for last will not come."""
+        """Handle the end of the fork server: workers requested last will not start."""
         self.fork_server, self.fork_server_pid = None, 0
         self._kill_orphans()
         for handle in self.pool:
@@ -192,11 +192,11 @@ class RunLoop:
                 self.pool.forget(handle)
 
     def register_process(self, number: int, pid: int) -> None:
-        """Note the process of a worker that the fork server has forked."""
+        """Register the process id of a forked worker."""
         self.pool.register_process(number, pid)
 
     def close(self) -> None:
-        """End all workers, and write how the run ended."""
+        """End all workers and write the result of the run."""
         self.pool.close()
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
@@ -227,7 +227,7 @@ class RunLoop:
         return None
 
     def _leave(self, now: float) -> Ended | None:
-        """Stop all workers; nothing is lost with those that take too long."""
+        """Stop all workers; those that take too long are killed, which loses nothing."""
         assert self._ended
         self._leaving_since = self._leaving_since or now
         for handle in self.pool:
@@ -241,7 +241,7 @@ class RunLoop:
         return self._ended
 
     def _give_orders(self) -> None:
-        """Give an order to each free worker."""
+        """Give orders to each idle worker."""
         self.sizer.make_room_for_isolated()
         for handle in self.pool:
             if not handle.is_idle or handle.stopped:
@@ -275,7 +275,7 @@ class RunLoop:
         self._kill_orphans()
 
     def _check_spawns(self, now: float) -> None:
-        """End a fork server that takes too long; it will be replaced."""
+        """Kill a fork server that takes too long to fork; the supervisor restarts it."""
         for handle in self.pool:
             waited = 0.0 if handle.pid else now - handle.started
             if self.fork_server_pid and waited - self.watchdog.amnesty.forgiven(waited) > _SPAWN_LIMIT:

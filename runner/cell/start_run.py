@@ -1,4 +1,4 @@
-"""Start of a run: its dataset, its row in the ledger, its status, and the work that earlier runs have left."""
+"""Start of a run: opens its dataset, ledger row and status, and finds the work left by earlier runs."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from nimbus.runner.monitor.output_summary import foreign_file_lines
 from nimbus.runner.monitor.progress import Progress
 
 _READ_RATE = 1e6
-"""[bytes/s] of a ledger that is opened, on a slow disk and a busy machine."""
+"""Assumed rate at which a ledger is read on a slow disk of a busy machine [bytes/s]."""
 _PAGE = 512
-"""Indices that are looked up in the ledger at once."""
+"""Number of indices looked up in the ledger at once."""
 _COMPILING = "compiling the renderer's kernels (about half a minute, once)"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompletedWork:
-    """Part of a run's work that earlier runs have done."""
+    """Part of a run's work that earlier runs have completed."""
 
     settled: int
-    """Episodes that need no more work, variants counted."""
+    """Number of settled episodes, variants included."""
     stored: int
-    """Those of them that are stored."""
+    """Number of stored episodes among them."""
     missing: int
-    """Indices with a variant to be made."""
+    """Number of indices with a missing variant."""
 
 
 def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
-    """Count completed work; the time grows with the ledger, not with the episodes asked for.
+    """Count completed work; the time grows with the ledger, not with the number of requested episodes.
 
     Raises:
         InputError: The folder holds episodes of other parts.
@@ -60,7 +60,7 @@ def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
 
 
 def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
-    """Missing work by index, looked up as it is drawn."""
+    """Yield missing work by index, looked up lazily."""
     variants, wanted, (number, parts) = tuple(range(spec.variants)), frozenset(spec.indices), spec.part
     for index, is_known in _indices(ledger, spec.episodes):
         if (wanted and index not in wanted) or index % parts != number - 1:
@@ -81,7 +81,7 @@ def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
 
 
 def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:
-    """Every index with True where the ledger has a row of it; looked up a page at a time."""
+    """Yield every index, with True where the ledger has a row of it; the ledger is read in pages."""
     for begin in range(0, episodes, _PAGE):
         end = min(begin + _PAGE, episodes)
         known = ledger.known(begin, end)
@@ -90,22 +90,22 @@ def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:
 
 
 def opening_seconds(folder: str) -> float:
-    """How long opening a dataset may take: all of a ledger is read, and one of millions of rows takes minutes [s]."""
+    """Return the longest time to open a dataset [s]: all of its ledger is read, minutes for millions of rows."""
     ledger = Path(folder) / FILE_NAME
     return ledger.stat().st_size / _READ_RATE if ledger.is_file() else 0.0
 
 
 def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], started: float) -> tuple[Dataset, Run]:
-    """The dataset, and the run that begins in its ledger.
+    """Open the dataset and begin a run in its ledger.
 
     Args:
-        spec: What to do.
-        loaded: Message of the fork server about the job.
-        split: Planners and renderers to start with.
-        started: [s since 1970] when the run was.
+        spec: The run.
+        loaded: The fork server's description of the job.
+        split: Initial planners and renderers.
+        started: Start of the run [s since 1970].
 
     Raises:
-        InputError: The folder is not a fit place for this run.
+        InputError: The folder cannot hold this run.
     """
     dataset = loaded.origin.open(spec.folder)
     try:
@@ -125,7 +125,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
 def open_progress(
     spec: CellSpec, loaded: Loaded, dataset: Dataset, before: CompletedWork, *, started: float
 ) -> Progress:
-    """The run's status, which begins with what was found when the dataset was opened; yet to be flushed."""
+    """Return the run's status, initialized from the opened dataset and not yet written."""
     progress = Progress(
         dataset.folder,
         task=loaded.origin.task,

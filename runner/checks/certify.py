@@ -38,12 +38,12 @@ _TOLD = 20
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
-    """The certificate.
+    """Return the accounting certificate.
 
     Args:
-        folder: Of the dataset.
-        attempts: Every one.
-        states: Of every episode.
+        folder: Folder of the dataset.
+        attempts: All attempts.
+        states: States of all episodes.
     """
     place = place_finder(states)
     planned = {place(row)[:2] for row in (*attempts, *states)}
@@ -58,7 +58,7 @@ def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -
     lost = sorted(planned - done - quarantined - failed.keys() - waiting)
     tried = {(attempt.task, attempt.seed, attempt.idx, attempt.attempt): attempt for attempt in attempts}.values()
     problems = [f"{f'{task}, ' if task else ''}episode {index}: neither stored nor failed" for task, index in lost]
-    problems += [f"{path}: missing, or not as large as the ledger says" for path in missing]
+    problems += [f"{path}: missing, or its size differs from the ledger" for path in missing]
     return Certificate(
         name=ACCOUNTING,
         holds=not problems,
@@ -82,17 +82,19 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     """Check a dataset of Nimbus and store the certificates with it.
 
     Args:
-        folder: Of the dataset.
-        sample: Episodes that are replayed and rendered, evenly spread; None for all.
-        skills: Folders with skills of somebody's own.
+        folder: Folder of the dataset.
+        sample: Number of episodes that are replayed and rendered, evenly spread; None for all.
+        skills: Folders with custom skills.
 
     Raises:
-        InputError: No dataset, or nothing stored in it.
+        InputError: There is no dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
     read_info(folder)
     if (folder / FILE_NAME).is_dir():
-        raise InputError("a folder stands where the certificates go", where=str(folder / FILE_NAME), instead="move it")
+        raise InputError(
+            "a folder has the name of the certificates' file", where=str(folder / FILE_NAME), instead="move it"
+        )
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():
@@ -116,7 +118,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
 
 def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
-    """What cannot be checked here is no fault of the dataset."""
+    """Run a check; one that is impossible here is reported without counting as a fault of the dataset."""
     try:
         return check()
     except InputError as error:
@@ -208,7 +210,7 @@ def _moments(step_count: int) -> NDArray[np.int64]:
 
 
 def print_certificates(found: Certificates) -> None:
-    """Print a line for each, and what is wrong below it."""
+    """Print a line for each certificate, with its problems below."""
     console = TerminalConsole()
     styles = {True: ("holds", "green"), False: ("broken", "bold red"), None: ("not checked", "yellow")}
     for one in found.certificates:

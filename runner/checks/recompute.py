@@ -1,4 +1,4 @@
-"""Stored layouts and plans made again from their seeds, and compared bit for bit with what the files hold."""
+"""Recomputation of stored layouts and plans from their seeds, compared bit for bit with the files."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ _VALUES = ("rate", "joint_names", "action_names", "body_names", "segments", "out
 
 @dataclass(frozen=True, kw_only=True)
 class Recomputation:
-    """What came of making stored episodes again."""
+    """Result of recomputing stored episodes."""
 
     equal: tuple[str, ...] = ()
     """Episodes whose layout and plan came out the same."""
     problems: tuple[str, ...] = ()
-    """One line each: something came out otherwise."""
+    """Differences, one line each."""
     notes: tuple[str, ...] = ()
-    """One line each: why something could not be made again here; no fault of the dataset."""
+    """Reasons why episodes cannot be recomputed here, one line each; not faults of the dataset."""
 
 
 def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without: Iterable[str] = ()) -> Recomputation:
-    """Make a sample of a dataset's layouts and plans again, evenly spread over it.
+    """Recompute a sample of a dataset's layouts and plans, evenly spread over it.
 
     Args:
-        folder: Of the dataset.
-        count: How many.
-        skills: Folders with skills of somebody's own.
+        folder: Folder of the dataset.
+        count: Number of episodes.
+        skills: Folders with custom skills.
         without: Files that are known to be damaged.
 
     Raises:
-        InputError: There is no dataset in the folder.
+        InputError: The folder holds no dataset.
     """
     info = read_info(folder)
     ledger = Ledger(folder, read_only=True)
@@ -76,18 +76,22 @@ def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without:
 
 
 class _Maker:
-    """Makes episodes again; what they are made from is loaded once."""
+    """Recomputes episodes; their inputs are loaded once."""
 
     def __init__(self, folder: Path, info: DatasetInfo, skills: Sequence[Path]) -> None:
         self._folder, self._info, self._skills = folder, info, skills
         self._jobs: dict[str, Job] = {}
 
     def compare(self, attempt: Attempt) -> Iterator[str]:
-        """What comes out otherwise; ``InputError`` where it cannot be made again."""
+        """Yield the differences; raises ``InputError`` for an episode that cannot be recomputed."""
         with EpisodeFile(self._folder / attempt.path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()
             if layout.key.plan:
-                raise InputError("it shows the plan of another task", where=attempt.path)
+                raise InputError(
+                    "it renders the plan of another task",
+                    where=attempt.path,
+                    instead="recompute the dataset of that task",
+                )
             made = self._make(self._job(episode), attempt)
             item = made[-1] if made else None
             if item is None:
@@ -97,7 +101,7 @@ class _Maker:
                 yield "the layout differs"
             if isinstance(item, Planned):
                 if item.attempt != attempt.attempt:
-                    yield f"attempt {item.attempt + 1} is the last one, the ledger says {attempt.attempt + 1}"
+                    yield f"attempt {item.attempt + 1} is the last one, but {attempt.attempt + 1} in the ledger"
                 yield from _differences(item.trajectory, trajectory)
 
     def _make(self, job: Job, attempt: Attempt) -> list[Any]:
@@ -106,16 +110,20 @@ class _Maker:
 
         count = cut(job.pipeline)
         if not count:
-            raise InputError("its pipeline plans and renders in one step", where=attempt.path)
+            raise InputError(
+                "its pipeline plans and renders in one step",
+                where=attempt.path,
+                instead="compare two runs with 'nimbus diff'",
+            )
         head = replace(job.pipeline, components=job.pipeline.components[:count])
         with build(head, job.context) as chain:
             return list(run_one(chain.stages, Request(index=attempt.idx, variants=(attempt.variant,))))
 
     def _job(self, episode: EpisodeFile) -> Job:
-        """What the episode is made from, here and now.
+        """Return the job of an episode with this machine's versions.
 
         Raises:
-            InputError: It is not what the episode was made from, or is not here.
+            InputError: Its inputs differ from the episode's, or are missing.
         """
         provenance, key = episode.provenance, episode.layout().key
         address = to_json([provenance.task_text, provenance.settings, key.task, key.seed])
@@ -131,7 +139,9 @@ class _Maker:
 
         provenance, key = episode.provenance, episode.layout().key
         if not provenance.task_text:
-            raise InputError("it holds no task", where=str(episode.path))
+            raise InputError(
+                "it holds no task file", where=str(episode.path), instead="recompute a dataset made by this version"
+            )
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
@@ -167,12 +177,12 @@ def check_length(steps: Steps, *, members: int, where: str) -> None:
 
 
 def count_steps(steps: Steps, *, members: int, tried: int = 0) -> int:
-    """Count the skills and conditions that steps come to at most.
+    """Count the skills and conditions that steps expand to at most.
 
     Args:
-        steps: Of a task.
-        members: Objects of the layout; no group has more.
-        tried: What ``retry`` comes to here.
+        steps: Steps of a task.
+        members: Number of objects of the layout; no group has more.
+        tried: Count of ``retry`` here.
     """
     total = 0
     for step in steps:
@@ -191,7 +201,7 @@ def count_steps(steps: Steps, *, members: int, tried: int = 0) -> int:
 
 
 def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
-    """What of two trajectories is not the same to the last bit."""
+    """Yield the fields in which two trajectories differ."""
     for name in _VALUES:
         if getattr(made, name) != getattr(stored, name):
             yield f"{name} differs"

@@ -25,7 +25,7 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import read_stage
 
 FedActions = Literal["executed", "recorded"]
-"""Replay feeds what the robot was fed, execution noise included, or the commands that were recorded for training."""
+"""Actions for a replay: ``executed`` with execution noise, or the commands ``recorded`` for training."""
 
 
 def replay_actions(
@@ -63,7 +63,7 @@ def replay_actions(
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What running an episode's actions again gave."""
+    """Result of running an episode's actions again."""
 
     episode_id: str
     same_outcome: bool
@@ -115,10 +115,10 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
 
 
 def stored_task(episode: Any) -> Any:
-    """The task that an episode was made from, from the text in its file.
+    """Parse the task that is stored with an episode.
 
     Raises:
-        InputError: The text is not a task here, for example because it names a skill of somebody's own.
+        InputError: The text is not a valid task here, for example because it names a custom skill.
     """
     from nimbus.datagen.tasks.task import parse_task
 
@@ -131,7 +131,7 @@ def stored_task(episode: Any) -> Any:
 
 @contextmanager
 def noting_where_paths_begin() -> Iterator[None]:
-    """Say of what a stored task names by a path, and is not there, from where it is looked for."""
+    """Add the base folder to errors about missing files that a stored task names by a relative path."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Commands of Nimbus: a module each, named as the command, whose function ``command`` has the flags in its signature.
+"""Commands of Nimbus, one module each with the command's name, whose function ``command`` declares the flags.
 
 Only the module of the command that is given is imported; it imports what the command works with when it runs.
 ``options.py`` and ``worker_split.py`` have the flags that several commands share, ``parser.py`` reads a command line

@@ -1,4 +1,4 @@
-"""``nimbus assets``: a prepared library of meshes that others made, and words for what is in it."""
+"""``nimbus assets``: imports third-party meshes into a prepared library, and describes its kinds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(
         str, typer.Option("--only", metavar="GLOB", parser=str, help="names or paths of assets, as in '*mug*'")
     ] = "",
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="of what is imported, where its files say none")
+        str, typer.Option("--license", metavar="ID", parser=str, help="of assets whose files state no licence")
     ] = "",
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="annotate: an OpenAI-compatible server")

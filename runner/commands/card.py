@@ -35,10 +35,14 @@ def command(
     view = open_view(folder)
     path = out or folder / CARD
     if path.exists() and not is_own_card(path):
-        raise InputError("a card that somebody wrote", where=str(path), instead="give --out FILE")
+        raise InputError("a card not written by Nimbus", where=str(path), instead="give --out FILE")
     picture = path.with_name(CARD_PICTURE)
     if picture.exists() and not is_own_card(path):
-        raise InputError("a picture that somebody made", where=str(picture), instead="give --out in another folder")
+        raise InputError(
+            "refusing to overwrite an image not written by Nimbus",
+            where=str(picture),
+            instead="give --out in another folder",
+        )
     found = examine(view, Thresholds(pictures=_PICTURES))
     with disk(path):
         has_picture = write_view_sheet(view, picture)

@@ -27,7 +27,7 @@ def command(
     shard_size: ShardSize = 10**9,
     as_json: AsJson = False,
 ) -> int:
-    """Convert and print what the new dataset holds."""
+    """Convert and print a summary of the new dataset."""
     from nimbus.datagen.datasets.convert.convert import convert
     from nimbus.datagen.datasets.export.shards import Options
     from nimbus.runner.monitor.output_summary import print_converted, report_pending

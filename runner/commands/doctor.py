@@ -1,4 +1,4 @@
-"""``nimbus doctor``: what will not work in a task, or on this machine, and what to change."""
+"""``nimbus doctor``: reports problems of a task or of this machine, with fixes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def command(
     as_json: AsJson = False,
     skills: Skills = None,
 ) -> int:
-    """Examine, and print what was found; 1 where no episode can succeed.
+    """Examine, and print the findings; 1 where no episode can succeed.
 
     Raises:
-        InputError: The file is no task that could be run.
+        InputError: The file is not a valid task.
     """
     if machine:
         if task is not None:
@@ -73,7 +73,7 @@ def _diagnose(task: str, *, skill_folders: list[Path], probe: bool) -> Diagnosis
 
 
 def lines(diagnosis: Diagnosis) -> list[str]:
-    """What was found, for people."""
+    """Return the findings as text."""
     told = [f"{'no episode can succeed: ' if one.is_certain else ''}{one}" for one in diagnosis.findings]
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
@@ -93,7 +93,7 @@ def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, Camera
 
 
 def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """The least of each group: where there are enough, nobody wants to read how many."""
+    """Yield the smallest count of each group, unless all are sufficient."""
     from nimbus.datagen.doctor.grasps import ENOUGH
 
     for group, variants in counts.items():

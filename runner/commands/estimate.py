@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
 
 PROBE = 5
-"""Episodes that are made to learn what they cost."""
+"""Number of episodes that are made to measure their cost."""
 
 
 def command(
@@ -84,7 +84,7 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
             ledger.close()
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
-        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} says what to change")
+        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} shows the field to change")
     return forecast_run(attempts, episodes, cores=cores, startup=runs[-1].startup_seconds)
 
 

@@ -155,7 +155,7 @@ def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path
 
 
 def _absolute(text: str) -> str:
-    """The policy with paths that a process elsewhere finds."""
+    """Return the policy with absolute paths, for processes in other folders."""
     for prefix in ("", "replay:"):
         if text.startswith(prefix):
             path, colon, function = text.removeprefix(prefix).rpartition(":") if not prefix else ("", "", "")

@@ -45,7 +45,7 @@ def command(
             "--state",
             metavar="FORM",
             parser=one_of(STATES),
-            help="measured: every joint; commanded: of each gripper what was last asked, as many entries as an action",
+            help="measured: every joint; commanded: the last command of each gripper, as many entries as an action",
         ),
     ] = STATES[0],
     environment_state: Annotated[
@@ -64,7 +64,7 @@ def command(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Write the export and print what it holds."""
+    """Write the export and print a summary."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.datasets.export.shards import Options
     from nimbus.datagen.policies.signal_view import SignalView

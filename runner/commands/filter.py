@@ -27,7 +27,7 @@ def command(
     out: NewFolder,
     as_json: AsJson = False,
 ) -> int:
-    """Filter and print what is left."""
+    """Filter and print a summary of the result."""
     from nimbus.datagen.datasets.convert.convert import Converted
     from nimbus.datagen.datasets.filter.expression import Condition
     from nimbus.datagen.store.info import INFO_NAME

@@ -24,7 +24,7 @@ def command(
         ),
     ] = None,
 ) -> int:
-    """Print a line a level: hash, level, what it compares."""
+    """Print one line per level: hash, level, compared content."""
     from nimbus.datagen.store.episode_file.content_check import LEVELS
     from nimbus.datagen.store.verify import dataset_hashes
 

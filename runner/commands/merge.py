@@ -18,7 +18,7 @@ def command(
     out: NewFolder,
     as_json: AsJson = False,
 ) -> int:
-    """Merge and print what came together."""
+    """Merge and print a summary of the result."""
     from nimbus.datagen.datasets.merge import merge_parts
     from nimbus.runner.monitor.output_summary import print_place, report_pending
     from nimbus.runner.system.console import TerminalConsole

@@ -28,7 +28,7 @@ def command(
         str, typer.Option("--robot", metavar="NAME", parser=str, help="whose gripper is to hold them")
     ] = "panda",
     picture: Annotated[
-        Path | None, typer.Option("--sheet", metavar="OUT.png", parser=Path, help="draw every kind into a picture")
+        Path | None, typer.Option("--sheet", metavar="OUT.png", parser=Path, help="draw every kind into an image")
     ] = None,
 ) -> int:
     """Print the libraries, or the kinds of one; draw them where a picture is asked for."""

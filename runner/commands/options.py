@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REPLIES = "replies"
 """Folder with the questions to a model and its replies."""
 IMAGES = ("lossless", "video", "both", "none")
-FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards")
+FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards", "vln-n1", "r2r-ce")
 ACTIONS = ("joint", "joint_relative", "tool_pose", "tool_delta")
 ROTATIONS = ("6d", "quaternion", "euler")
 STATES = ("measured", "commanded")
@@ -145,7 +145,7 @@ ShardSize = Annotated[
     ),
 ]
 NewFolder = Annotated[
-    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of what is written", show_default=False)
+    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of the output", show_default=False)
 ]
 
 
@@ -163,7 +163,7 @@ class WorkerSplit:
     """Value of ``PxR``: planners and renderers."""
 
     counts: tuple[int, int] | None
-    """None: chosen from the number of cores."""
+    """Planners and renderers; None to choose by the number of cores."""
 
 
 def worker_split(text: str) -> WorkerSplit:

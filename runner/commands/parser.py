@@ -1,4 +1,4 @@
-"""Reads the words of one command with Typer; what is wrong with them is one line."""
+"""Parser of one command's line with Typer, with one-line errors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def command(
         typer.Option("--family", metavar="NAME", parser=str, help="of goals, such as pack; may be repeated (all)"),
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="repairs of what was found")
+        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="repairs after findings")
     ] = 3,
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="an OpenAI-compatible server writes the goals")

@@ -1,4 +1,4 @@
-"""``nimbus qa DIR``: whether a dataset is fit to train on; of Nimbus, or of LeRobot whoever wrote it."""
+"""``nimbus qa DIR``: checks whether a dataset is fit for training; datasets of Nimbus, and LeRobot of any origin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
     folder: DatasetFolder,
     *,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", parser=Path, help="write a page with plots and pictures")
+        Path | None, typer.Option("--html", metavar="FILE", parser=Path, help="write a page with plots and images")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=X", parser=str, help="a threshold, such as jump=12")
@@ -36,7 +36,7 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit code 1 also for warnings")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Print what was checked and every finding; 1 when one fails the dataset."""
+    """Print the checks and every finding; 1 when one fails the dataset."""
     from nimbus.datagen.datasets.quality.checks import examine
     from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
     from nimbus.datagen.datasets.quality.view import open_view
@@ -81,7 +81,7 @@ def _plain(view: View, found: Examination, thresholds: Thresholds, *, is_fit: bo
 
 
 def _print(view: View, found: Examination) -> None:
-    """Print the figures, what was checked, every finding, and the verdict."""
+    """Print the figures, the checks, every finding, and the verdict."""
     from rich.table import Table
 
     from nimbus.datagen.errors import Severity
@@ -103,7 +103,7 @@ def _print(view: View, found: Examination) -> None:
 
 
 def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:
-    """The rows above the findings."""
+    """Yield the rows above the findings."""
     from nimbus.datagen.datasets.quality.finding import CHECKS
 
     yield "dataset", ", ".join(filter(None, (view.format, view.robot, f"{view.fps:g} Hz")))

@@ -26,7 +26,7 @@ def command(
             "--actions",
             metavar="NAME",
             parser=one_of(FED_ACTIONS),
-            help="executed: what the robot was fed, which gives the same states; recorded: the commands without noise",
+            help="executed: positions that give the same states; recorded: commands without execution noise",
         ),
     ] = "executed",
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""``nimbus report DIR``: what a run made, in the terminal, as JSON, and as a page that needs nothing but itself."""
+"""``nimbus report DIR``: summary of a dataset's runs, in the terminal, as JSON, and as a self-contained page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def command(
     price_per_hour: Price = None,
     yields: Annotated[
         Path | None,
-        typer.Option("--yields", metavar="FILE", parser=Path, help="write what was kept, value by value, as CSV"),
+        typer.Option("--yields", metavar="FILE", parser=Path, help="write the yield of every value as CSV"),
     ] = None,
 ) -> int:
     """Print the figures and write the page."""

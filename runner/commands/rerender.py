@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _COMPONENTS = (("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5"))
-"""Those that make the new layouts and pixels, by kind and name."""
+"""Components that make the new layouts and images, by kind and name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def command(
     from nimbus.runner.system.threads import prepare_libraries
 
     if images == NO_IMAGES:
-        what = "rendering again makes pictures"
+        what = "rendering needs cameras"
         raise InputError(what, where="--images none", instead="write --images lossless, video or both")
     paths = episode_paths(folder, ids)
     if out.resolve() == folder.resolve():
@@ -124,7 +124,7 @@ def command(
 
 
 def plans_hash(source: DatasetInfo) -> str:
-    """One hash of what the plans of a dataset follow from."""
+    """Return one hash of all inputs of a dataset's plans."""
     text = json.dumps([source.task_hash, source.seed, source.inputs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -169,10 +169,10 @@ def _planned(
     variant: int | None,
     images: dict[str, str],
 ) -> Iterator[Any]:
-    """Stored trajectories with the layouts that are to be seen.
+    """Yield stored trajectories with the layouts to render.
 
-    What is made anew has its own provenance; its ``source`` is the episode whose motion it shows, and what planned and
-    executed that motion is in the source's file.
+    A new episode has its own provenance; its ``source`` is the episode whose motion it shows, whose file describes the
+    planning and execution of that motion.
     """
     from nimbus.datagen.episode.layout import Layout
     from nimbus.datagen.episode.provenance import Provenance

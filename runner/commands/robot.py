@@ -1,4 +1,4 @@
-"""``nimbus robot check FILE``: whether a robot file is right, what it says, and a picture."""
+"""``nimbus robot check FILE``: checks a robot file, prints its values, and draws a picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the file and print what it describes."""
+    """Check the file and print its content."""
     picture = picture or Path(f"{Path(file).stem}.png")
     report = _report(file, picture)
     if as_json:

@@ -1,4 +1,4 @@
-"""``nimbus skills``: what the steps and conditions of a task file can say."""
+"""``nimbus skills``: lists the steps and conditions of the task language."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MORE = "nimbus skills NAME tells what a parameter means, its unit and its defau
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="say everything about these")
+        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="describe these in full")
     ] = None,
     *,
     skills: Skills = None,

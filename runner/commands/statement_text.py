@@ -1,4 +1,4 @@
-"""Skills and conditions in the words of a task file: how each is written, and what its parameters mean."""
+"""Descriptions of skills and conditions: their form in a task file, and their parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
 
 
 def list_statements() -> Iterator[str]:
-    """Yield every skill and condition with its parameters, one line each, and what it is below."""
+    """Yield every skill and condition with its parameters, one line each, with its summary below."""
     for kind, heading in KINDS.items():
         yield heading
         usages = {usage(name, registry.lookup(kind, name)): name for name in registry.names(kind)}
@@ -27,13 +27,13 @@ def list_statements() -> Iterator[str]:
 
 
 def usage(name: str, model: type[Statement]) -> str:
-    """How it is written, for example ``place: {object, into, height?}``; what may be left out has a question mark."""
+    """Return its form, for example ``place: {object, into, height?}``; optional parameters have a question mark."""
     parameters = [field + ("" if settings.is_required() else "?") for field, settings in model.model_fields.items()]
     return f"{name}: {{{', '.join(parameters)}}}" if parameters else name
 
 
 def details(name: str) -> Iterator[str]:
-    """Everything about a skill or a condition, line by line.
+    """Yield the full description of a skill or a condition, line by line.
 
     Raises:
         InputError: There is none of that name.
@@ -69,7 +69,7 @@ def _type(settings: Any) -> str:
 
 
 def _words(parts: tuple[Any, ...]) -> Iterator[str]:
-    """What may be written: units, sorts of things, words."""
+    """Yield the allowed values: units, types of things, words."""
     for part in parts:
         if isinstance(part, Reference):
             yield "|".join(part.kinds) + ("s" if part.many else "")

@@ -35,7 +35,7 @@ def command(
             "--sharpness",
             metavar="PERCENT",
             parser=whole(10, 200),
-            help="of the screen's pixels along each side that the scene is drawn with (100; 40 where there is no GPU)",
+            help="resolution of the scene in percent of the screen's pixels per side (100; 40 where there is no GPU)",
         ),
     ] = None,
     folders: Annotated[
@@ -44,7 +44,7 @@ def command(
             "--folder",
             metavar="DIR",
             parser=Path,
-            help="where files may be opened and saved, beside the current folder and the task's",
+            help="further folders in which files may be opened and saved",
         ),
     ] = None,
     skills: Skills = None,

@@ -1,4 +1,4 @@
-"""Lists in the terminal: columns of text, and what a file is about."""
+"""Tables in the terminal: columns of text, and descriptions of files."""
 
 from __future__ import annotations
 

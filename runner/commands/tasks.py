@@ -1,4 +1,4 @@
-"""``nimbus tasks``: what there is to run."""
+"""``nimbus tasks``: lists the tasks that can be run."""
 
 from __future__ import annotations
 

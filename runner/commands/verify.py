@@ -34,7 +34,7 @@ def command(
     ] = 2,
     skills: Skills = None,
 ) -> int:
-    """Print what was read and every problem; 1 when there is one."""
+    """Print a summary and every problem; 1 when there is one."""
     from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.datagen.store.verify import verify
@@ -74,7 +74,7 @@ def _export(folder: Path, *, as_json: bool) -> int:
 
 
 def _tell(kind: str, episode_count: int, problems: list[str], *, as_json: bool) -> int:
-    """What came of a folder that is no dataset of a run."""
+    """Print the result for a folder that is not a dataset of a run."""
     if as_json:
         write_json({"episode_count": episode_count, "problems": problems})
     else:
@@ -85,7 +85,7 @@ def _tell(kind: str, episode_count: int, problems: list[str], *, as_json: bool) 
 
 
 def _saying(count: int) -> AbstractContextManager[object]:
-    """Say in a terminal what takes long."""
+    """Show a spinner in a terminal during long work."""
     from nimbus.runner.system.console import TerminalConsole
 
     console = TerminalConsole(stderr=True)

@@ -1,7 +1,7 @@
-"""``nimbus verify-isaacsim``: a table of what works with the Isaac Sim of this machine, and how long it takes.
+"""``nimbus verify-isaacsim``: tests the Isaac Sim of this machine, and prints the results with times.
 
-Two episodes are made three times through the same processes as any run: by default, in Isaac Sim step by step, and in
-Isaac Sim with K steps together.
+Two episodes are made three times by the processes of a normal run: by default, in Isaac Sim step by step, and in Isaac
+Sim with K steps together.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def show(checks: list[Check]) -> None:
 
 
 def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:
-    """Run a spec; what it has stored, unless it ended short."""
+    """Run a spec; returns its stored images, unless it ended early."""
     from nimbus.runner.cell.launcher import run_cell
     from nimbus.runner.isaac.compare import Check
 

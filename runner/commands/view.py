@@ -1,4 +1,4 @@
-"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; of Nimbus, or of LeRobot whoever wrote it."""
+"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; datasets of Nimbus, and LeRobot of any origin."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def command(
         with disk(sheet):
             if not write_view_sheet(view, sheet):
                 instead = "a run with --images none or cameras: {} has none; else run 'nimbus qa' for details"
-                raise InputError("no picture in it", where=str(folder), instead=instead)
+                raise InputError("it has no images", where=str(folder), instead=instead)
         write_out(f"contact sheet: {sheet}\n")
         return 0
     from nimbus.runner.media.rerun import show

@@ -9,7 +9,7 @@ from nimbus.runner.system.output import write_json, write_out
 
 
 def command(folder: DatasetFolder, *, as_json: AsJson = False) -> int:
-    """Fetch what is not here, and print how much that was."""
+    """Fetch the missing files, and print their size."""
     from nimbus.datagen.datasets.mirror import warm
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.remote.traffic import read_traffic

@@ -1,4 +1,4 @@
-"""A run in which a policy acts in place of the skills, and what came of it."""
+"""Evaluation: a run in which a policy acts in place of the skills, and its result."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ UNPERTURBED = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRequest:
-    """One evaluation, as it is asked for."""
+    """Request for one evaluation."""
 
     folder: Path
     task: str
     policy: str
-    """As ``--policy`` takes it; ``demonstrator``: the task's own skills."""
+    """Policy in the form of ``--policy``; ``demonstrator`` for the task's own skills."""
     layouts: Layouts
     identity: str = ""
     """Identity of the policy, see :meth:`with_identity`."""
@@ -58,11 +58,11 @@ class EvaluationRequest:
     skills: tuple[str, ...] = ()
 
     def with_identity(self) -> EvaluationRequest:
-        """The same with the policy's identity and view, and its limit where none is given.
+        """Return the request with the policy's identity and view, and its step limit if none is given.
 
         Raises:
-            InputError: There is no such policy, its answers are shorter than what is to be executed, or it was trained
-                with other conventions than the task's, or the layouts come from another task.
+            InputError: There is no such policy, its answers are shorter than the executed chunk, it was trained with
+                other conventions than the task's, or the layouts come from another task.
         """
         if self.policy == DEMONSTRATOR and self.trained_on:
             raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")
@@ -103,7 +103,7 @@ class EvaluationRequest:
         return source.view
 
     def spec(self) -> CellSpec:
-        """The run that it is."""
+        """Return the spec of the run."""
         is_policy = self.policy != DEMONSTRATOR
         view = {"actions": self.view.actions, "rotation": self.view.rotation, "state": self.view.state}
         own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options} | view

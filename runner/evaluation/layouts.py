@@ -72,7 +72,7 @@ def parse_layouts(text: str, *, seed: int = 0, where: str = "--layouts") -> Layo
 
 def _first(text: str, *, where: str) -> tuple[int, ...]:
     if not re.fullmatch("[0-9]{1,18}", text) or not 1 <= int(text) <= _MOST:
-        raise InputError(f"'{text}' is no number of layouts from 1 to {_MOST}", where=where, instead=_SPELLING)
+        raise InputError(f"'{text}' is not a number of layouts from 1 to {_MOST}", where=where, instead=_SPELLING)
     return tuple(range(int(text)))
 
 

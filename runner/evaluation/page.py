@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.media.pages import render_html
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.evaluation.compare import Comparison
 from nimbus.runner.evaluation.results import Evaluation, LayoutResult, rate_text
 from nimbus.runner.evaluation.videos import FOLDER, video_name
+from nimbus.runner.report.coverage import Coverage, map_starts
 
 NAME = "evaluation.html"
 _TEMPLATE = Path(__file__).parent / "templates" / "evaluation.html.j2"
@@ -31,12 +34,12 @@ class RateBar:
 
     @property
     def rate(self) -> float:
-        """Share of the layouts."""
+        """Fraction of the layouts."""
         return self.count / max(1, self.of)
 
     @property
     def line(self) -> str:
-        """As text."""
+        """Result as text."""
         return f"{self.name}: {rate_text(self.count, self.of, (self.low, self.high))}"
 
 
@@ -98,6 +101,7 @@ def write_page(
         comparison=comparison,
         facts=facts,
         curve=curve,
+        starts=_starts(folder),
         kinds=sorted(kinds, key=lambda bar: (bar.rate, bar.name)) if len(kinds) > 1 else [],
         failures=[(one, _video(folder, one)) for one in failures[:_LISTED]],
         hidden=max(0, len(failures) - _LISTED),
@@ -105,6 +109,13 @@ def write_page(
     )
     replace_text(folder / name, str(page))
     return folder / name
+
+
+def _starts(folder: Path) -> Coverage | None:
+    if not (folder / FILE_NAME).is_file():
+        return None
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        return map_starts([attempt for attempt in ledger.attempts() if attempt.final])
 
 
 def _video(folder: Path, result: LayoutResult) -> str:

@@ -26,7 +26,7 @@ NAME, FAULTS_NAME = "evaluation.json", "faults.json"
 _SAME_ANSWER = 1e-3
 """[rad or m] Two answers as near as this are the same: a GPU rounds otherwise from time to time."""
 MOST_FAULTS = 0.01
-"""Share of the layouts that may be lost to faults of the policy before the result is invalid."""
+"""Largest fraction of layouts lost to faults of the policy for a valid result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Evaluation:
 
     @property
     def is_wild(self) -> bool:
-        """Every outcome is a wild action: the conventions of the policy are not those of the task."""
+        """True if every outcome is a wild action, which means that the policy's conventions are not the task's."""
         return all(one.reason == Reason.WILD_ACTION for one in self.judged)
 
     @property
@@ -122,7 +122,7 @@ class Evaluation:
         return f"more than {MOST_FAULTS:.0%} of the layouts have no outcome"
 
     def reasons(self) -> dict[str, int]:
-        """Failures by reason and by what the robot did last, the most frequent first."""
+        """Failures by reason and by the robot's last activity, the most frequent first."""
         found = Counter(
             f"{one.reason} ({one.phase})" if one.phase else one.reason for one in self.judged if not one.success
         )
@@ -138,7 +138,7 @@ class Evaluation:
         return dict(sorted(found.items()))
 
     def to_text(self) -> str:
-        """As JSON, with the figures that readers want first, and without faults that were repeated."""
+        """Encode as JSON, key figures first, without faults that were retried."""
         low, high = self.interval
         figures = {
             "success": self.success_count,
@@ -153,18 +153,18 @@ class Evaluation:
 
 
 def rate_text(count: int, of: int, interval: tuple[float, float]) -> str:
-    """A success rate with its interval, such as ``7 of 10 = 70% [40%, 89%]``."""
+    """Return a success rate with its interval, such as ``7 of 10 = 70% [40%, 89%]``."""
     rate = f"{count / of:.0%}" if of else "-"
     return f"{count} of {of} = {rate} [{interval[0]:.0%}, {interval[1]:.0%}]"
 
 
 def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evaluation:
-    """Put together what the ledger of an evaluation holds.
+    """Collect the results in the ledger of an evaluation.
 
     Args:
-        folder: Of the evaluation.
-        base: What was evaluated, without layouts.
-        indices: Layouts that were asked for.
+        folder: Folder of the evaluation.
+        base: Evaluation without layouts.
+        indices: Requested layouts.
     """
     by_index: dict[int, list[Attempt]] = {}
     with closing(Ledger(folder, read_only=True)) as ledger:

@@ -1,4 +1,4 @@
-"""Improvement of a policy by its own rollouts: rollout, preparation and learner side by side, and what came of it.
+"""Improvement of a policy by its own rollouts: rollout, preparation and learner roles, and their results.
 
 ```
 loop.py           settings, places of the files, admission: what may be made from what

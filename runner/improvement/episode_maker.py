@@ -1,4 +1,4 @@
-"""A process that makes episodes of one task, one run after the other; what they share is loaded once."""
+"""Process that makes episodes of one task, run after run; shared data are loaded once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class EpisodeMaker:
         return task
 
     def make(self, spec: CellSpec, *, stop: Stop = lambda: False) -> None:
-        """Make what is missing of a run, until ``stop`` finds something more urgent."""
+        """Make the missing episodes of a run, until ``stop`` returns True for more urgent work."""
         from nimbus.datagen.load.scene_loader import assets_of
 
         job = job_of(spec, self._task, assets=self._assets)

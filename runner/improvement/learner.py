@@ -22,7 +22,7 @@ from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
 from nimbus.runner.improvement.rows import WeightedRows, join_rows
 
 RECORD = "ancestors.json"
-"""File of a published version about what it was made from."""
+"""File of a published version with its origin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class PolicyRecord:
     demonstration: str
     """Hash over the demonstrations."""
     rounds: tuple[dict[str, int], ...]
-    """Episodes by what they are, of each round that it learned from."""
+    """Number of episodes by source, for each round that it learned from."""
     steps: int
 
 
@@ -79,7 +79,7 @@ def train_version(loop: Improvement, version: int) -> PolicyRecord:
 
 
 def read_record(loop: Improvement, version: int) -> PolicyRecord:
-    """Read what a published version was made from."""
+    """Read the origin of a published version."""
     return read_typed(PolicyRecord, loop.policy(version) / RECORD)
 
 

@@ -49,7 +49,7 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
 
 
 def _find(folder: Path, episode_id: str) -> Path:
-    """The file of an episode: stored ones before failures, corrections before what they correct."""
+    """Return the file of an episode: stored ones before failures, corrections before the episodes that they correct."""
     if not (folder / NAME).is_file() and not (folder / INFO_NAME).is_file():
         raise InputError("neither an improvement nor a dataset", where=str(folder), instead="give the folder of one")
     files = sorted(path for path in folder.rglob("*.hdf5") if path.parent.name in ("episodes", "failures"))

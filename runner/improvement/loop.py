@@ -1,4 +1,4 @@
-"""Settings of an improvement, places of its files, and admission: what may be made from what, and when."""
+"""Settings of an improvement, paths of its files, and admission rules between versions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MORE = ("rounds",)
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
-    """All that decides what an improvement makes."""
+    """Settings that decide the output of an improvement."""
 
     task: str
     """Name or path of the task file."""
@@ -59,7 +59,7 @@ class LoopSettings:
 
 @dataclass(frozen=True)
 class Improvement:
-    """One improvement: its folder and its settings.
+    """Folder and settings of one improvement.
 
     Round 0 is the demonstrations; each round has rows, a version of the policy and an evaluation.
     """
@@ -173,7 +173,7 @@ class Improvement:
 
 
 def demonstrations_hash(loop: Improvement) -> str:
-    """One hash over the demonstrations of an improvement."""
+    """Return one hash over the demonstrations of an improvement."""
     stored = settled_attempts(loop.rollouts(0)).values()
     return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
 

@@ -1,4 +1,4 @@
-"""Results of an improvement: success by round with its interval, what was learned from, how long each role waited."""
+"""Results of an improvement: success by round with its interval, sources of the rows, waiting time of each role."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 260, 44, 26
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult:
-    """One round: what its version learned from, and how well it does."""
+    """One round: the sources of its version's rows, and its success."""
 
     round: int
     policy: str
     sources: dict[str, int]
-    """Episodes of this round that it learned from, by what they are."""
+    """Episodes of this round that it learned from, by source."""
     success: int = 0
     of: int = 0
     """Held-out layouts that were judged; 0: not evaluated."""
@@ -35,7 +35,7 @@ class RoundResult:
 
     @property
     def rate(self) -> float:
-        """Share of the layouts at which it succeeds."""
+        """Fraction of the layouts at which it succeeds."""
         return self.success / max(1, self.of)
 
 
@@ -48,12 +48,12 @@ class ImprovementResults:
     times: dict[str, RoleTimes]
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Encode as JSON."""
         return to_json(self, indent=1) + "\n"
 
 
 def summarize(loop: Improvement) -> ImprovementResults:
-    """Put together what the files of an improvement hold."""
+    """Collect the results in the files of an improvement."""
     waiting = set(loop.unevaluated())
     versions = range(loop.published())
     return ImprovementResults(
@@ -80,7 +80,7 @@ def _round(loop: Improvement, version: int, *, is_evaluated: bool) -> RoundResul
 
 
 def waiting_share(times: RoleTimes) -> float:
-    """Share of a role's time, from the first version on, in which it had nothing to do."""
+    """Return the idle fraction of a role's time, from the first version on."""
     total = times.working + times.evaluating + times.waiting
     return times.waiting / total if total else 0.0
 

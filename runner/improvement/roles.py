@@ -28,7 +28,7 @@ _POLL = 0.2
 
 
 class ImprovementRole(ABC):
-    """One role; all that it knows is in the files of the improvement.
+    """Role of an improvement, whose state is in the improvement's files only.
 
     Args:
         loop: The improvement.
@@ -42,7 +42,7 @@ class ImprovementRole(ABC):
 
     @abstractmethod
     def find_work(self) -> Callable[[], None] | None:
-        """The next piece of its own work; None where none is ready."""
+        """Return the next piece of the role's work; None where none is ready."""
 
     @abstractmethod
     def is_done(self) -> bool:
@@ -55,7 +55,7 @@ class RolloutRole(ImprovementRole):
     name = ROLLOUT
 
     def find_work(self) -> Callable[[], None] | None:
-        """The first round that lacks rollouts, when its policy is there."""
+        """Return the first round without rollouts whose policy exists."""
         number = self._next()
         if number is None or not self.loop.may_roll_out(number):
             return None
@@ -99,7 +99,7 @@ class LearnerRole(ImprovementRole):
     name = LEARNER
 
     def find_work(self) -> Callable[[], None] | None:
-        """The next version, when all that it learns from is there."""
+        """Return the next version whose rows are complete."""
         version = self.loop.published()
         if version not in self.loop.rounds or not self.loop.may_learn(version):
             return None

@@ -1,4 +1,4 @@
-"""Episodes of a round as weighted rows for the learner: what the data preparation makes."""
+"""Weighted rows for the learner from the episodes of a round, the output of data preparation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WeightedRows:
     weights: FloatArray
     """(N,)"""
     sources: dict[str, int]
-    """Episodes by what they are: demonstrations, corrections, rollouts."""
+    """Number of episodes by source: demonstrations, corrections, rollouts."""
 
     def write(self, path: Path) -> None:
         """Write them; the file is there as a whole or not at all."""
@@ -44,7 +44,7 @@ class WeightedRows:
             np.savez(file, allow_pickle=False, **arrays, **{name: np.array(text) for name, text in texts.items()})
 
     def without_rows(self) -> WeightedRows:
-        """Nothing, in the same form."""
+        """Return an empty set of rows in the same form."""
         data = self.data
         none = replace(data, inputs=data.inputs[:0], targets=data.targets[:0], episodes=data.episodes[:0])
         return WeightedRows(data=none, weights=self.weights[:0], sources={})
@@ -97,7 +97,7 @@ def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
 
 
 def join_rows(parts: Sequence[WeightedRows]) -> WeightedRows:
-    """All rows of several; the conventions are those of the first."""
+    """Concatenate rows; the conventions are those of the first part."""
     counts = np.cumsum([0, *(sum(part.sources.values()) for part in parts)])
     sources: dict[str, int] = {}
     for part in parts:

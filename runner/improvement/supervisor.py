@@ -60,7 +60,7 @@ class _RoleProcess:
             with suppress(FileNotFoundError):
                 silence = time.time() - self._alive.stat().st_mtime
                 if silence > _SILENCE and not is_in_kernel(self.process.pid):
-                    write_error(f"role {self.name} was silent for {silence:.0f} s: ended\n")
+                    write_error(f"role {self.name} sent nothing for {silence:.0f} s; it was killed\n")
                     self.process.kill()
             return None
         if code in (0, 2, BUG):
@@ -74,16 +74,16 @@ class _RoleProcess:
         return None
 
     def kill(self) -> None:
-        """End it; what it had under way is made again."""
+        """Kill the process; its unfinished work is made again."""
         self.process.kill()
         self.process.wait()
 
 
 def supervise(loop: Improvement) -> int:
-    """Run the roles side by side until all of their work is done; the exit code.
+    """Run the roles side by side until all of their work is done; returns the exit code.
 
     Raises:
-        KeyboardInterrupt: It was asked to stop. What is done stays.
+        KeyboardInterrupt: It was asked to stop. Completed work stays.
     """
     tag = cell_tag(loop.folder)
     sweep(tag)  # what a supervisor that was killed could not

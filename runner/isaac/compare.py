@@ -1,4 +1,4 @@
-"""What two renderings of one episode have in common: the same steps one by one, and K together. Pure."""
+"""Comparison of two renderings of one episode: step by step, and K steps together. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.episode.observation import CameraFrames
 DEPTH = 1e-4
 """[m] that depths may differ; the file stores it in tenths of a millimetre."""
 LABELS = 0.002
-"""Share of the pixels whose labels may differ: edges, which a path tracer samples at random."""
+"""Fraction of the pixels whose labels may differ, at edges, which a path tracer samples at random."""
 COLOURS = 6.0
 """Mean difference of colours, of 255, that denoising may leave."""
 _BESIDE = 2e-3
@@ -25,7 +25,7 @@ Frames = Mapping[str, CameraFrames]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One line of the table."""
+    """Line of the table."""
 
     name: str
     passed: bool
@@ -34,7 +34,7 @@ class Check:
 
 
 def first_images(frames: Frames) -> list[Check]:
-    """Whether the first image of each kind shows something."""
+    """Check that the first image of each kind is not empty."""
     checks = []
     for name, of in (("rgb", _rgb), ("depth", _depth), ("instance", _instance), ("normals", _normals)):
         found = {camera: of(shown) for camera, shown in frames.items()}
@@ -45,7 +45,7 @@ def first_images(frames: Frames) -> list[Check]:
 
 
 def equal(one: Frames, many: Frames) -> list[Check]:
-    """Whether stacked images are those of single steps."""
+    """Check that stacked images equal those of single steps."""
     depth, labels, colours = 0.0, 0.0, 0.0
     for camera, alone in one.items():
         together = many[camera]
@@ -62,14 +62,14 @@ def equal(one: Frames, many: Frames) -> list[Check]:
 
 
 def moving_prims(frames: Frames) -> Check:
-    """Whether every camera's depth changes between the first step and the last: poses that are written are seen."""
+    """Check that every camera's depth changes between the first and the last step: written poses take effect."""
     changed = {camera: float((shown.depth[0] != shown.depth[-1]).mean()) for camera, shown in frames.items()}
     text = ", ".join(f"{camera}: {share:.1%} of pixels" for camera, share in sorted(changed.items()))
     return Check(name="what moves is seen to move", passed=bool(changed) and all(changed.values()), found=text)
 
 
 def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:
-    """Whether the same labels stand at the same places as in the default renderer's images."""
+    """Check that labels are at the same positions as in the default renderer's images."""
     agreement, depth, ratio = 1.0, 0.0, []
     for camera, shown in rtx.items():
         other = known[camera]
@@ -93,7 +93,7 @@ def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:
 
 
 def _mounted(rtx: Frames, known: Frames) -> Check:
-    """Whether cameras that are carried are at the end where the default renderer has them: not a step behind."""
+    """Check that wrist cameras end at the default renderer's poses, not one step behind."""
     apart: dict[str, float] = {}
     for camera, other in known.items():
         if np.allclose(other.world_T_camera[0], other.world_T_camera[-1]):

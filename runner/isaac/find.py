@@ -1,4 +1,4 @@
-"""Finds Isaac Sim on this machine, of whichever kind, or says in one line what is missing."""
+"""Discovery of Isaac Sim on this machine, with a one-line error if it is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nimbus.runner.cell.transport.spec import Instances
 from nimbus.runner.system.gpus import Gpu, list_gpus
 
 _PATIENCE = 120.0
-"""[s] A Python may take to say what it is: a container's first start reads from a cold disk."""
+"""Longest time for a Python to answer the probe [s]: a container's first start reads from a cold disk."""
 _PROBE = """
 import importlib.metadata, importlib.util, json, os, sys
 try:
@@ -34,20 +34,20 @@ told = {"version": version, "by_pip": by_pip, "found": found}
 told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
-"""Says what a Python is, without importing Isaac Sim: an import asks for the licence."""
+"""Script that describes a Python without importing Isaac Sim, because an import asks for the licence."""
 _WHERE = "--sim isaacsim"
 _YES = ("1", "y", "yes", "true")
 
 
 def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gpu] | None = None) -> Instances:
-    """What instances are started with.
+    """Return the installation that instances are started from.
 
     Args:
-        environ: Of this process.
-        gpus: Those of the machine; asked for when not given.
+        environ: Environment of this process.
+        gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is fit.
+        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -82,15 +82,27 @@ def _ask(command: Path, environ: Mapping[str, str]) -> dict:
             words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
         )
     except subprocess.TimeoutExpired:
-        raise InputError(f"{command} did not answer within {_PATIENCE:g} s", where=_WHERE) from None
+        raise InputError(
+            f"{command} did not answer within {_PATIENCE:g} s",
+            where=_WHERE,
+            instead="start it once by hand; its first start takes minutes",
+        ) from None
     except OSError as error:
-        raise InputError(f"{command} cannot be started: {error.strerror}", where=_WHERE) from None
+        raise InputError(
+            f"{command} cannot be started: {error.strerror}",
+            where=_WHERE,
+            instead=f"name a working installation in {VARIABLE}",
+        ) from None
     for line in done.stdout.splitlines():
         if line.startswith("nimbus-probe "):
             return json.loads(line.removeprefix("nimbus-probe "))
     words = (done.stderr or done.stdout).strip().splitlines()
     ending = f": {words[-1]}" if words else ""
-    raise InputError(f"{command} ended with exit code {done.returncode}{ending}", where=_WHERE)
+    raise InputError(
+        f"{command} ended with exit code {done.returncode}{ending}",
+        where=_WHERE,
+        instead="start it by hand and fix the error",
+    )
 
 
 def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:

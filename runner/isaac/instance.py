@@ -1,4 +1,4 @@
-"""How one instance of Isaac Sim is started in place of this process: its words, its environment, its own root."""
+"""Start of an Isaac Sim instance in place of this process: its arguments, environment and root folder."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ FREE = "NIMBUS_GPU_FREE_BYTES"
 
 @dataclass(frozen=True, kw_only=True)
 class InstancePaths:
-    """What one instance has for itself."""
+    """Paths and GPU of one instance."""
 
     gpu: str
     """UUID"""
     gpu_number: int
     free_bytes: int
-    """Of the GPU's memory, this instance's share of it."""
+    """This instance's part of the GPU's free memory."""
     root: Path
 
     @property
     def package(self) -> Path:
-        """A folder with nothing in it but Nimbus: the one around an installed package has much else."""
+        """Folder with Nimbus only, because the folder around an installed package has other packages."""
         return self.root / "python"
 
 
@@ -58,7 +58,7 @@ class IsaacInstances:
 
 
 def instance_paths(instances: Instances, number: int) -> InstancePaths:
-    """GPU and root of an instance; instances take the GPUs in turn.
+    """Return GPU and root folder of an instance; instances take the GPUs in turn.
 
     Args:
         instances: What was found.
@@ -75,7 +75,7 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 
 
 def environment(instances: Instances, place: InstancePaths, host: Mapping[str, str]) -> dict[str, str]:
-    """Of an instance's process: what its start script sets, and of Nimbus nothing but the package itself."""
+    """Return the environment of an instance: that of its start script, plus Nimbus's own package."""
     kept = {name: value for name, value in host.items() if name not in _INHERITED}
     own = instances.environment
     return {
@@ -100,7 +100,7 @@ def link_package(place: InstancePaths) -> None:
 
 
 def instance_threads(spec: CellSpec) -> int:
-    """Threads of one instance: its share of the cores, which Kit alone would all take."""
+    """Return the number of threads of one instance, its part of the cores; Kit would take all by default."""
     count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
     return max(1, usable_cores() // max(1, count))
 
@@ -108,7 +108,7 @@ def instance_threads(spec: CellSpec) -> int:
 def build_argv(
     spec: CellSpec, handover: str, place: InstancePaths, *, row: int, descriptors: Sequence[int]
 ) -> list[str]:
-    """The command of an instance, which is a worker of a cell."""
+    """Return the command line of an instance, which is a worker of a cell."""
     numbers = [row, place.gpu_number, instance_threads(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
@@ -119,10 +119,10 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
 
     Args:
         spec: The run.
-        handover: What it is to know of the job, as :func:`nimbus.runner.isaac.job.hand_over` gives it.
-        number: Of the instance.
+        handover: Description of the job, from :func:`nimbus.runner.isaac.job.hand_over`.
+        number: Number of the instance.
         row: Row in the heartbeat page.
-        descriptors: Of the channel, the shared slots and the heartbeat page.
+        descriptors: Channel, shared slots and heartbeat page.
 
     Raises:
         InputError: It cannot be started.
@@ -139,4 +139,8 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))
     except OSError as error:
-        raise InputError(f"{command[0]} cannot be started: {error.strerror}", where="--sim isaacsim") from error
+        raise InputError(
+            f"{command[0]} cannot be started: {error.strerror}",
+            where="--sim isaacsim",
+            instead="reinstall Isaac Sim, or use --sim newton",
+        ) from error

@@ -1,7 +1,7 @@
-"""The job of a worker inside Isaac Sim: it renders and stores, and knows of the task what it was handed.
+"""Job of a worker inside Isaac Sim, which renders and stores, from a description of the loaded job.
 
-Nothing here imports the default simulator or the planner, nor parses the task: their libraries are not to be loaded
-beside Isaac Sim's own.
+Nothing here imports the default simulator or the planner, or parses the task, because their libraries must not be
+loaded beside Isaac Sim's own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RenderHandover:
-    """What a renderer has to know of a job: plain values."""
+    """Description of a job for a renderer, in plain values."""
 
     origin: Origin
     pipeline: str
@@ -51,7 +51,7 @@ class RenderHandover:
 
 @dataclass(frozen=True, kw_only=True)
 class RenderAssets:
-    """What is seen of a loaded scene."""
+    """Visible assets of a loaded scene."""
 
     stage: StageInfo
     robot: Robot
@@ -62,7 +62,7 @@ class RenderJob(Job):
     """A job of which only the second half is made here."""
 
     def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
-        """The renderer's components; what comes before stands for work that others do."""
+        """Build the renderer's components; the stages before it are placeholders for other workers."""
         elsewhere = {"load": "handed over", "randomize": "elsewhere", "plan": "elsewhere"}
         components = tuple(
             replace(part, name=elsewhere[part.kind], settings={}) if part.kind in elsewhere else part
@@ -78,7 +78,7 @@ class RenderJob(Job):
 
 
 def hand_over(job: Job, spec: CellSpec) -> str:
-    """What instances are told of a loaded job, as JSON; empty where they load it themselves."""
+    """Describe a loaded job for instances, as JSON; empty where they load it themselves."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
 
@@ -100,10 +100,10 @@ def hand_over(job: Job, spec: CellSpec) -> str:
 
 
 def render_job(spec: CellSpec, handover: str) -> Job:
-    """The job of an instance; Isaac Sim runs already.
+    """Build the job of an instance, in which Isaac Sim already runs.
 
     Raises:
-        InputError: Something is missing.
+        InputError: An input is missing.
     """
     if not handover:
         return load_job(spec)  # somebody's own components, which load what they need
@@ -154,7 +154,7 @@ class HandedOver(SceneLoader[RenderAssets]):
         self._assets, self._provenance = assets, provenance
 
     def process(self, item: Request) -> Iterator[Scene[RenderAssets]]:
-        """One scene for one request."""
+        """Yield one scene for one request."""
         yield Scene(request=item, assets=self._assets, provenance=self._provenance)
 
 
@@ -162,7 +162,7 @@ register_component("load", "handed over", HandedOver, NoSettings)
 
 
 class RandomizedElsewhere(Randomizer):
-    """Stands for what planners do."""
+    """Placeholder for the randomizer of the planners."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
@@ -170,7 +170,7 @@ class RandomizedElsewhere(Randomizer):
         return cls()
 
     def process(self, item: Scene) -> Iterator[Randomized]:
-        """Nothing is drawn here."""
+        """Raise an error: nothing is drawn here."""
         raise _misled("randomize", item.label)
 
 
@@ -178,7 +178,7 @@ register_component("randomize", "elsewhere", RandomizedElsewhere, NoSettings)
 
 
 class PlannedElsewhere(Planner):
-    """Stands for what planners do."""
+    """Placeholder for the planner of the planners."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
@@ -186,7 +186,7 @@ class PlannedElsewhere(Planner):
         return cls()
 
     def process(self, item: Randomized) -> Iterator[Planned]:
-        """Nothing is planned here."""
+        """Raise an error: nothing is planned here."""
         raise _misled("plan", item.label)
 
 
@@ -194,7 +194,7 @@ register_component("plan", "elsewhere", PlannedElsewhere, NoSettings)
 
 
 def _misled(stage: str, label: str) -> RuntimeError:
-    """A bug: the supervisor gives renderers trajectories, and instances are renderers and stay so."""
+    """Return the error for a bug: renderers receive trajectories only, and instances stay renderers."""
     return RuntimeError(
         f"{label} came to an instance of Isaac Sim to {stage}: only planners, which are other processes, do that"
     )

@@ -1,8 +1,8 @@
-"""Shared memory that a dead instance of Isaac Sim left behind: removed where it is proved to be that instance's own.
+"""Cleanup of shared memory left by a dead instance of Isaac Sim, if it is proved to be that instance's own.
 
-Kit names such files ``/dev/shm/carb-…`` and removes them when it closes; one that was killed does not. While it lives,
-an instance writes down which of them it has mapped, with inode and time; whoever gets its root next removes those that
-are still the same files and that no living process has mapped.
+Kit names such files ``/dev/shm/carb-…`` and removes them when it closes, but not when it is killed. A living instance
+records its mapped files, with inode and time; the next process with its root removes those that are unchanged and not
+mapped by any living process.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _RECORD = "shared_memory.json"
 
 
 def note_shared_memory(root: Path, *, folder: Path = SHARED) -> None:
-    """Write down what this process has mapped.
+    """Record the files that this process has mapped.
 
     Args:
-        root: Of the instance.
-        folder: Where shared memory is.
+        root: Root folder of the instance.
+        folder: Folder of shared memory.
     """
     mapped = [
         [name, inode, folder.joinpath(name).lstat().st_ctime_ns]
@@ -35,11 +35,11 @@ def note_shared_memory(root: Path, *, folder: Path = SHARED) -> None:
 
 
 def remove_shared_memory(root: Path, *, folder: Path = SHARED) -> list[str]:
-    """Remove what the last instance of a root left behind; the names of the files.
+    """Remove files left by the last instance of a root; returns their names.
 
     Args:
-        root: Of an instance that is dead.
-        folder: Where shared memory is.
+        root: Root folder of a dead instance.
+        folder: Folder of shared memory.
     """
     try:
         entries = json.loads((root / _RECORD).read_text("utf-8"))
@@ -57,7 +57,7 @@ def remove_shared_memory(root: Path, *, folder: Path = SHARED) -> list[str]:
 
 
 def _is_ours(path: Path, inode: int, *, changed: int) -> bool:
-    """Whether it is the very file that was noted, and this user's; an inode alone may have been given to another."""
+    """Return True for exactly the recorded file of this user; an inode alone may have been reused."""
     try:
         found = path.lstat()
     except OSError:
@@ -71,7 +71,7 @@ def _processes() -> Iterator[str]:
 
 
 def _mapped(process: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """Name and inode of what a process has mapped; nothing where that cannot be seen, as of others' processes."""
+    """Yield name and inode of a process's mapped files; nothing where these are not visible, as for other users."""
     try:
         lines = Path("/proc", process, "maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""A worker inside an instance of Isaac Sim: starts Kit, then works as any other worker of the cell.
+"""Worker inside an instance of Isaac Sim: starts Kit, then works like any other worker of the cell.
 
-Kit is imported first: what it brings along is what everything after it uses.
+Kit is imported first, so that everything after it uses Kit's libraries.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _spec(text: str) -> CellSpec:
 
 
 def _add_libraries(instances: Instances) -> None:
-    """What Isaac Sim has wins over what stands behind."""
+    """Append the installation's folders, behind Isaac Sim's own."""
     sys.path += [path for path in instances.libraries if path not in sys.path and Path(path).is_dir()]
 
 

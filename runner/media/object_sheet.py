@@ -44,7 +44,7 @@ _FIGURES = TypeAdapter(dict[str, KindFigures])
 
 
 def table_rows(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[str, ...]]:
-    """Of each kind's first variant: name, class, variants, size, mass, pieces, grasps in each rest pose."""
+    """Yield, for each kind's first variant: name, class, variants, size, mass, pieces, grasps in each rest pose."""
     for kind, found in kind_figures(library, gripper).items():
         size = " x ".join(f"{1000 * side:.0f}" for side in found.size)
         grasps = ", ".join(f"{name} {count}" for name, count in found.grasps.items())

@@ -67,14 +67,14 @@ def episodes_with_images(folder: Path) -> Iterator[Path]:
 
 
 def readable(draw: Callable[[Path], Drawn], paths: Iterable[Path]) -> Iterator[Drawn]:
-    """What can be drawn of episodes; those that cannot be read are for ``nimbus verify`` to tell."""
+    """Yield the drawings of readable episodes; ``nimbus verify`` reports the others."""
     for path in paths:
         with suppress(InputError):
             yield draw(path)
 
 
 def contact_sheet(paths: list[Path]) -> Image.Image:
-    """One row an episode: the first camera four times, the others twice, then depth, instances and normals."""
+    """Draw one row per episode: the first camera four times, the others twice, then depth, instances and normals."""
     return draw_contact_sheet(list(readable(_sheet_row, paths)))
 
 

@@ -25,7 +25,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def load_rerun() -> Any:
-    """The module.
+    """Import Rerun.
 
     Raises:
         InputError: It is not installed.
@@ -96,14 +96,14 @@ def start_viewer(*options: str) -> str:
 
 
 def _blueprint(panels: list[Any]) -> Any:
-    """An episode a tab; what tells of a selection is folded away."""
+    """Return a layout with one tab per episode and a collapsed selection panel."""
     import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
 
     return layout.Blueprint(layout.Tabs(*panels), layout.SelectionPanel(state="collapsed"))
 
 
 def _panel(clip: EpisodeView, *, has_world: bool) -> Any:
-    """Space and cameras above, joints and actions below; beside them what the robot is told and does."""
+    """Return a layout with space and cameras above, joints and actions below, and texts at the side."""
     import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
 
     root = f"episode_{clip.number}"
@@ -148,7 +148,7 @@ def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
 
 
 def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:
-    """Bodies and cameras in space, and what the robot does."""
+    """Log bodies and cameras in space, and the robot's activity."""
     root = f"episode_{clip.number}"
     with EpisodeFile(_path_of(folder, clip.number)) as episode:
         rerun.log(f"{root}/instruction", rerun.TextDocument(episode.instruction), static=True)

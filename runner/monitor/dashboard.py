@@ -20,15 +20,15 @@ from nimbus.runner.system.console import TerminalConsole, TerminalOutput
 
 LOADING = "loading libraries, scene and robot"
 _SILENCE = 3.0
-"""[s] after which a plain run says so; a mistake in the task is mostly told before."""
+"""Time after which a plain run prints its activity [s]; most errors in a task are reported earlier."""
 
 
 class Dashboard:
-    """Shows a run's progress; use as a context manager.
+    """Live display of a run's progress; a context manager.
 
     Args:
-        progress: What is shown; the dashboard adds each result to it.
-        console: Where it is shown; standard output by default.
+        progress: Progress to show; the dashboard adds each result to it.
+        console: Output; standard output by default.
     """
 
     def __init__(self, progress: Progress, *, console: TerminalOutput | None = None) -> None:
@@ -50,13 +50,13 @@ class Dashboard:
             self._live.stop()
 
     def note(self, text: str) -> None:
-        """Say what the run is doing now, for example ``compiling kernels (10-20 s, once)``."""
+        """Show the run's activity, for example ``compiling kernels (10-20 s, once)``."""
         self.progress.activity(text)
         if not self._live:
             self._line(text)
 
     def add(self, stored: Stored) -> None:
-        """Count and show what became of an attempt."""
+        """Count and show the result of an attempt."""
         self.progress.add(stored)
         if not self._live:
             self._line(line(stored, self.progress.status))
@@ -149,6 +149,6 @@ def _stamp(folder: Path) -> int:
 
 
 def loading() -> AbstractContextManager[Any]:
-    """Say so in a terminal while libraries and scene are loaded; elsewhere a mistake is the only line."""
+    """Show a spinner in a terminal while libraries and scene are loaded; elsewhere print nothing."""
     console = TerminalConsole(stderr=True)
     return console.status("loading") if console.is_terminal else nullcontext()

@@ -1,4 +1,4 @@
-"""What a dashboard shows of a run's status, in 80 columns."""
+"""Rendering of a run's status in 80 columns."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rich.text import Text
 from nimbus.runner.monitor.status import STAGES, RingStatus, Status, WorkerStatus
 
 COLORS = {"load": "magenta", "randomize": "blue", "plan": "cyan", "render": "green", "store": "yellow"}
-"""Of stages."""
+"""Colors of stages."""
 _MOST_WORKERS = 12
 _MOST_EVENTS = 4
 _STALE = 2.0
-"""[s] A heartbeat that is older than this is shown in another colour."""
+"""Age from which a heartbeat is shown in another color [s]."""
 _WIDTH = 78
 
 
 def view(status: Status, *, now: float | None = None) -> RenderableType:
-    """The whole dashboard.
+    """Render the whole dashboard.
 
     Args:
-        status: What is shown.
-        now: [s since 1970] The time it is shown at, to let the clock run; by default the last update.
+        status: Status to show.
+        now: Current time for a running clock [s since 1970]; by default the last update.
     """
     elapsed = max(status.elapsed, now - status.started) if now else status.elapsed
     parts: list[RenderableType] = [_headline(status, elapsed), _figures(status), ""]
@@ -46,7 +46,7 @@ def view(status: Status, *, now: float | None = None) -> RenderableType:
 
 
 def duration(seconds: float) -> str:
-    """A duration as people read it: ``42 s``, ``3 min 05 s``, ``2 h 10 min``, ``250 h``."""
+    """Format a duration: ``42 s``, ``3 min 05 s``, ``2 h 10 min``, ``250 h``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -64,7 +64,7 @@ def startup_text(status: Status) -> str:
 
 
 def short_duration(seconds: float) -> str:
-    """The same with a decimal where it is short: ``0.42 s``, ``7.3 s``."""
+    """Format a duration, with a decimal where it is short: ``0.42 s``, ``7.3 s``."""
     if seconds < 10:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     return duration(seconds)
@@ -89,7 +89,7 @@ def _headline(status: Status, elapsed: float) -> RenderableType:
 
 
 def _figures(status: Status) -> RenderableType:
-    """One or two lines of what else there is to know."""
+    """Render one or two lines of further figures."""
     parts: list[Text] = []
     if distance := status.distance_after_startup:
         parts.append(_figure("bound", f"{short_duration(status.bound_after_startup)}, {distance:.2f} x"))

@@ -1,4 +1,4 @@
-"""Tells of a dataset that is made from another one: how much is yet to come, and what it holds in the end."""
+"""Messages about a dataset made from another one: remaining work, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def report_foreign_files(dataset: Dataset) -> None:
-    """Say what :func:`foreign_file_lines` has to say."""
+    """Print the lines of :func:`foreign_file_lines`."""
     for text in foreign_file_lines(dataset):
         write_error(f"{text}\n")
 
 
 def foreign_file_lines(dataset: Dataset) -> Iterator[str]:
-    """One line each, that files were put aside which the ledger does not know, and that others are gone."""
+    """Yield one line for unknown files that were moved aside, and one for missing files."""
     from nimbus.datagen.store.commit import ORPHANS
 
     if count := len(dataset.outdated):
@@ -38,7 +38,7 @@ def foreign_file_lines(dataset: Dataset) -> Iterator[str]:
 
 
 class OutputSummary(Protocol):
-    """What an export or a conversion says of itself."""
+    """Summary of an export or a conversion."""
 
     @property
     def format(self) -> str: ...  # noqa: D102
@@ -57,7 +57,7 @@ class OutputSummary(Protocol):
 
 
 def report_pending(left: int) -> None:
-    """Say on a terminal how many episodes are yet to come."""
+    """Show the number of remaining episodes in a terminal."""
     if sys.stderr.isatty():
         write_progress(f"{left} left" if left else "")
 
@@ -65,14 +65,14 @@ def report_pending(left: int) -> None:
 def print_output(
     made: OutputSummary, wall_seconds: float, *, further: Mapping[str, str], warning: str = "", word: str = "dataset"
 ) -> None:
-    """Show what it holds, and where it is.
+    """Print a summary and the folder.
 
     Args:
-        made: What was made.
-        wall_seconds: How long that took.
-        further: Rows of the table that not everything has.
-        warning: A line below it.
-        word: What it is called.
+        made: The result.
+        wall_seconds: Duration.
+        further: Additional rows of the table.
+        warning: Line below it.
+        word: Term for the result.
     """
     table = Table(show_header=False, box=None)
     table.add_row("format", made.format)
@@ -92,7 +92,7 @@ def print_output(
 
 
 def print_exported(made: Exported, wall_seconds: float) -> None:
-    """Print what an export holds."""
+    """Print the summary of an export."""
     failures = {"failures": f"{made.failure_count}, labelled, behind the episodes"} if made.failure_count else {}
     count, flag = made.left_out, "--restricted-assets"
     warning = f"left out, for licences of their objects: {count} episodes; {flag} takes them along" if count else ""
@@ -100,7 +100,7 @@ def print_exported(made: Exported, wall_seconds: float) -> None:
 
 
 def print_converted(made: Converted, wall_seconds: float) -> None:
-    """Print what a LeRobot dataset holds that was made from another one."""
+    """Print the summary of a converted LeRobot dataset."""
     further = {"taken along": _few(made.extra)} if made.extra else {}
     warning = f"left out, for no episode names them: {_few(made.left_out)}" if made.left_out else ""
     print_output(made, wall_seconds, further=further, warning=warning)
@@ -111,5 +111,5 @@ def _few(names: tuple[str, ...]) -> str:
 
 
 def print_place(out: Path, console: Console, *, word: str = "dataset") -> None:
-    """Say where it is."""
+    """Print the folder of the result."""
     console.print(f"{word}: {out}", soft_wrap=True)

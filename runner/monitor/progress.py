@@ -69,16 +69,16 @@ class Progress:
         self._write()
 
     def activity(self, text: str) -> None:
-        """Say what the run is doing now; an empty text when it is at work."""
+        """Set the run's activity; empty during normal work."""
         self.status.activity = text
         self._touch()
 
     def add(self, stored: Stored, *, is_new: bool | None = None) -> None:
-        """Count what became of an attempt.
+        """Count the result of an attempt.
 
         Args:
             stored: The attempt.
-            is_new: No other variant has shown its plan before; found out when not given.
+            is_new: True if no other variant has shown its plan; determined if None.
         """
         status = self.status
         if is_new is None:
@@ -107,7 +107,7 @@ class Progress:
         self._touch()
 
     def _cost(self, stored: Stored) -> None:
-        """What an episode took, all its attempts and variants one after the other."""
+        """Add the cost of an episode, with all its attempts and variants."""
         cpu = sum(seconds for name, seconds in stored.times.items() if name in STAGES[1:])
         cost = self._costs.pop(stored.index, 0.0) + cpu
         self._costs[stored.index] = cost
@@ -131,8 +131,8 @@ class Progress:
         """End a phase of the start-up.
 
         Args:
-            name: What it did: ``load``, ``compile`` or ``workers``.
-            following: The next phase in a few words, for a line of output with the episodes that are left.
+            name: Name of the phase: ``load``, ``compile`` or ``workers``.
+            following: Description of the next phase, for an output line with the remaining episodes.
         """
         status = self.status
         status.phases[name] = max(0.0, time.time() - status.started - sum(status.phases.values()))
@@ -141,7 +141,7 @@ class Progress:
             self.tell(f"{name}: {status.phases[name]:.1f} s; now {status.activity}", kind="phase")
 
     def ready(self) -> None:
-        """The first order was given, or the first episode begun: what came before was the start-up."""
+        """End the start-up at the first order or the first episode."""
         status = self.status
         if not status.startup_seconds:
             status.startup_seconds = max(1e-3, time.time() - status.started)
@@ -189,7 +189,7 @@ def _forget_oldest(table: dict[Any, Any]) -> None:
 
 
 def line(stored: Stored, status: Status) -> str:
-    """One attempt in one line; the first one's loading, which is for all, is no part of its time."""
+    """Describe one attempt in a line, without the shared load time."""
     seconds = sum(value for name, value in stored.times.items() if name in STAGES[1:])
     head = f"[{status.settled}/{status.target}] {stored.episode_id}"
     if stored.outcome.success:
@@ -201,7 +201,7 @@ def line(stored: Stored, status: Status) -> str:
 
 
 def stored_of(attempt: Attempt) -> Stored:
-    """What became of an attempt, as a writer tells it."""
+    """Return a ledger row in the form of a writer's result."""
     return Stored(
         episode_id=attempt.episode_id,
         index=attempt.idx,

@@ -23,12 +23,12 @@ _PATIENCE = 3.0
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """What ``scale.json`` says: the split that somebody wants of a run."""
+    """Content of ``scale.json``: the requested split of a run."""
 
     launcher: int
     """The run's first process: a later run takes no notice."""
     number: int
-    """Grows by one with each wish."""
+    """Number that grows with each request."""
     workers: tuple[int, int] | None = None
     """Planners and renderers; None: as many as there are cores."""
 
@@ -38,14 +38,14 @@ class Scale:
 
 
 def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
-    """Ask the run that writes into a folder for another split; return one line on what followed.
+    """Request another split of the run that writes into a folder; returns a one-line answer.
 
     Args:
-        folder: Of the dataset.
-        workers: Planners and renderers; None: as many as there are cores.
+        folder: Folder of the dataset.
+        workers: Planners and renderers; None for one worker per core.
 
     Raises:
-        InputError: No run writes into the folder, or one that has no workers.
+        InputError: No run writes into the folder, or it has no workers.
         StorageError: The disk is full.
     """
     read_info(folder)
@@ -61,10 +61,10 @@ def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
 
 
 def read_scale(folder: Path, *, launcher: int) -> Scale | None:
-    """What is wanted of the run of a launcher; None when nothing is.
+    """Return the request to the run of a launcher; None when there is none.
 
     Raises:
-        ValueError: The file cannot be read, or is not of Nimbus.
+        ValueError: The file cannot be read, or is not a request.
     """
     try:
         wanted = _read(folder)

@@ -1,4 +1,4 @@
-"""The status file: what a run says of itself, for everything that shows runs; ``docs/status.md`` describes it."""
+"""Status file: the state of a run for everything that displays it; described in ``docs/status.md``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAGES = ("load", "randomize", "plan", "render", "store")
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
-    """One worker, as it is now."""
+    """Current state of one worker."""
 
     number: int
     """Counts all workers of a run."""
@@ -62,7 +62,7 @@ class RingStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that happened."""
+    """Event of a run."""
 
     number: int
     """Grows by one with each."""
@@ -76,7 +76,7 @@ class Event:
 
 @dataclass(kw_only=True)
 class Status:
-    """What ``status.json`` says."""
+    """Content of ``status.json``."""
 
     task: str
     state: str = "running"
@@ -85,7 +85,7 @@ class Status:
     mode: str = ""
     """``cell``, ``serial`` or ``coupled``"""
     activity: str = ""
-    """What the run is doing now, in a few words; empty once results come."""
+    """Activity of the run, in a few words; empty once there are results."""
     pid: int = 0
     """The process that does the run, or supervises it."""
     launcher: int = 0
@@ -95,7 +95,7 @@ class Status:
     already: int = 0
     """Episodes that earlier runs had stored or given up."""
     already_stored: int = 0
-    """Of ``already``, those that are stored."""
+    """Number of stored episodes among ``already``."""
     stored: int = 0
     """Episodes stored by this run."""
     given_up: int = 0
@@ -119,16 +119,16 @@ class Status:
     updated: float = 0.0
     """[s since 1970]"""
     startup_seconds: float = 0.0
-    """From the start until the first order was given; 0 before."""
+    """Time from the start until the first order; 0 before [s]."""
     phases: dict[str, float] = field(default_factory=dict)
     """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
     cores: int = 1
     split: tuple[int, int] = (0, 0)
     """Planners and renderers that there should be."""
     scaled: int = 0
-    """Number of the last wish of ``nimbus scale`` that was followed."""
+    """Number of the last ``nimbus scale`` request that was applied."""
     longest_episode: float = 0.0
-    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    """CPU time of the most expensive episode, without one-time loading [s]."""
     faults: dict[str, int] = field(default_factory=dict)
     """Workers that died, hung or raised, by kind."""
     recycled: int = 0
@@ -169,7 +169,7 @@ class Status:
 
     @property
     def distance(self) -> float | None:
-        """The time that the run took so far over the shortest one; None while nothing is known."""
+        """Ratio of the run's duration so far to the bound; None while unknown."""
         return self.elapsed / self.bound_seconds if self.bound_seconds else None
 
     @property
@@ -180,7 +180,7 @@ class Status:
 
     @property
     def distance_after_startup(self) -> float | None:
-        """The time since the first order over the shortest one; None while nothing is known."""
+        """Ratio of the time since the first order to the bound; None while unknown."""
         return self.working / self.bound_after_startup if self.bound_after_startup else None
 
     def rate(self, stage: str) -> float | None:
@@ -189,7 +189,7 @@ class Status:
         return count / self.working if count and self.working > 0 else None
 
     def to_plain(self) -> dict[str, Any]:
-        """As it stands in the file: all fields, and what follows from them."""
+        """Return the content of the file: all fields and derived values."""
         return vars(self) | {
             "settled": self.settled,
             "elapsed_seconds": self.elapsed,
@@ -213,7 +213,7 @@ def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
 
 
 def read_status(folder: Path) -> Status | None:
-    """The status of the last run in a folder; None when there is none.
+    """Read the status of the last run in a folder; None when there is none.
 
     Raises:
         InputError: The file is not a status.

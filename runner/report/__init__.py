@@ -65,7 +65,7 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
         console.print(flag_words(flag), style="red", soft_wrap=True)
     for path in summary.outdated[:1]:
         more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
-        what = f"{path}{more}: missing or changed; the next run makes what is missing again"
+        what = f"{path}{more}: missing or changed; the next run makes missing episodes again"
         console.print(what, style="red", soft_wrap=True)
 
 

@@ -68,7 +68,7 @@ def _credits(folder: Path) -> list[tuple[str, AssetCredit]]:
 
 
 def _info(folder: Path) -> str:
-    """``meta/info.json``, as text that cannot end its fence, and holds no tag for readers that know no fences."""
+    """Return ``meta/info.json`` as text that can neither end its fence nor act as HTML."""
     info = read_plain(folder / "meta" / "info.json")
     return json.dumps(info, indent=2, ensure_ascii=False).replace("<", "\\u003c")
 

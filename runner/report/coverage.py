@@ -12,9 +12,9 @@ _PAD = 0.02
 """[m] Around the outermost starts."""
 _MOST_KINDS = 30
 _MOST_POINTS = 1500
-"""In one map; of more, evenly chosen ones are shown."""
+"""Largest number of points in a map; more are thinned out evenly."""
 _CELLS = 8
-"""Along each side, of the figure that says how evenly starts are spread."""
+"""Cells along each side, for the figure on the evenness of starts."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class _Start:
 
 @dataclass(frozen=True)
 class _StartArea:
-    """What the maps show [m]."""
+    """Area of the maps [m]."""
 
     x: tuple[float, float]
     y: tuple[float, float]
 
     @property
     def side(self) -> float:
-        """Of the square that holds it."""
+        """Side of its bounding square."""
         return max(self.x[1] - self.x[0], self.y[1] - self.y[0], 1e-3)
 
 
@@ -47,7 +47,7 @@ class StartMap:
     width: int
     height: int
     radius: float
-    """Of a dot."""
+    """Radius of a dot."""
     cross: str
     """SVG path of a cross, from its center."""
     succeeded: list[tuple[float, float]]
@@ -66,7 +66,7 @@ class Coverage:
 
     all: StartMap
     kinds: list[StartMap]
-    """One for each kind, from the least kept; empty where there is one kind."""
+    """Maps by kind, ordered from the smallest number kept; empty where there is one kind."""
     hidden: int
     """Kinds without a map."""
     sides: str

@@ -1,4 +1,4 @@
-"""The report's failure tree: steps, reasons, what they cost, and a picture of each that was kept."""
+"""Failure tree of the report: steps, reasons, cost, and an image of each kept failure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class FailureLeaf:
     seconds: float
     """[s] CPU"""
     detail: str
-    """Of one of them."""
+    """Detail of one of the failures."""
     episode_id: str
-    """Of the same one."""
+    """Id of that episode."""
     picture: str
     """Address of its last moment; empty where none was kept."""
 
@@ -116,7 +116,7 @@ def _count(leaves: Mapping[tuple[str, str], _Leaf]) -> int:
 
 
 def _part(phase: str) -> str:
-    """The part of a skill, behind its name and its target."""
+    """Return the phase of a skill, without its name and target."""
     if phase.startswith("success"):
         return phase.removeprefix("success").strip()
     return " ".join(phase.split(" ")[2:])

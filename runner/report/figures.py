@@ -1,4 +1,4 @@
-"""What the runs into a dataset were, and how long each took, also those that were killed."""
+"""Figures of the runs into a dataset, including killed ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nimbus.runner.report.row_sums import RunSums
 
 @dataclass(frozen=True, kw_only=True)
 class RunFigures:
-    """One run."""
+    """Figures of one run."""
 
     id: int
     mode: str
     state: str
-    """``killed``, when it never told how it ended."""
+    """Result; ``killed`` for a run without one."""
     started: float
     """[s since 1970]"""
     seconds: float
@@ -35,13 +35,13 @@ class RunFigures:
 def run_figures(
     runs: list[Run], sums: list[RunSums], faults: list[Fault], status: Status | None
 ) -> tuple[RunFigures, ...]:
-    """Figures of every run, in order.
+    """Return the figures of every run, in order.
 
     Args:
-        runs: From the ledger.
-        sums: Of the attempts that ended in each.
-        faults: Likewise.
-        status: Of the last run, which may go on.
+        runs: Runs in the ledger.
+        sums: Sums over the attempts that ended in each run.
+        faults: Faults in the ledger.
+        status: Status of the last run, which may continue.
     """
     rows = []
     for run, mine, following in zip(runs, sums, [*runs, None][1:], strict=True):

@@ -28,7 +28,7 @@ _MOMENTS = (0.05, 0.35, 0.65, 0.98)
 
 @dataclass(frozen=True)
 class KeyFigure:
-    """One large number at the top of the page."""
+    """Key figure at the top of the page."""
 
     name: str
     value: str
@@ -54,14 +54,14 @@ def render_page(
     failures: FailureTree | None,
     timelines: Sequence[Timeline],
 ) -> str:
-    """Render the page, sample pictures read from the stored episodes.
+    """Render the page, with sample images from the stored episodes.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         summary: Its figures.
         plans: Attempts, one for each plan; evenly spread ones of a large dataset.
-        failures: All failed attempts.
-        timelines: Of the last runs.
+        failures: Tree of all failed attempts.
+        timelines: Timelines of the last runs.
     """
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return render_html(

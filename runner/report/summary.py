@@ -1,4 +1,4 @@
-"""What a run made, in figures: read from the ledger and the run's status, shown by ``nimbus report``."""
+"""Summary of a dataset's runs, from the ledger and the status, as shown by ``nimbus report``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Summary:
     rate: float
     cameras: dict[str, tuple[int, int]]
     state: str
-    """How the last run ended; empty when unknown."""
+    """Result of the last run; empty when unknown."""
     target: int
     """Episodes that the last run was asked for; 0 when unknown."""
     stored: int
@@ -73,7 +73,7 @@ class Summary:
     failure_seconds: float
     """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
-    """Those that every episode goes through."""
+    """Stages of every episode."""
     once: dict[str, float]
     """[s] CPU spent once a run, however many episodes it makes, by stage"""
     waits: dict[str, float]
@@ -94,9 +94,9 @@ class Summary:
     startup_seconds: float = 0.0
     """[s] of all runs together, until their first orders"""
     cores: float = 0.0
-    """That the runs had, weighted by their time."""
+    """Mean number of cores of the runs, weighted by their durations."""
     longest_episode: float = 0.0
-    """[s] CPU of the episode that took the most, what is loaded once left out"""
+    """CPU time of the most expensive episode, without one-time loading [s]."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     """[s] CPU by stage, waits left out"""
     faults: dict[str, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Summary:
     """Episodes given up because they killed workers."""
     runs: tuple[RunFigures, ...] = ()
     price_per_hour: float | None = None
-    """Of the machine, in whatever currency."""
+    """Price of the machine, in any currency."""
     traffic: dict[str, float] = field(default_factory=dict)
     """Traffic of a dataset in a store, on this machine: hits, bytes, egress cost [USD] at list price."""
 
@@ -149,18 +149,18 @@ class Summary:
 
     @property
     def stored_per_working_hour(self) -> float | None:
-        """The same without the start-up: what a long run comes to."""
+        """Stored episodes per hour without the start-up, the rate of a long run."""
         return self.stored / self.working_seconds * 3600 if self.working_seconds > 0 else None
 
     @property
     def cost_per_episode(self) -> float | None:
-        """Of a stored one; None without a price, or without an episode."""
+        """Cost of a stored episode; None without a price, or without an episode."""
         if self.price_per_hour is None or not self.stored:
             return None
         return self.price_per_hour * self.wall_seconds / 3600 / self.stored
 
     def to_plain(self) -> dict[str, Any]:
-        """All figures, the stable keys among them; ``docs/status.md`` describes those."""
+        """Return all figures with stable keys, as described in ``docs/status.md``."""
         return asdict(self) | {
             "episodes_asked": self.target,
             "episodes_stored": self.stored,
@@ -177,12 +177,12 @@ class Summary:
 
     @property
     def each(self) -> str:
-        """Of what CPU times are told: an episode, or all of the run where none is stored."""
+        """Unit of CPU times: an episode, or the whole run where none is stored."""
         return "an episode" if self.stored else "in all, none stored"
 
     @property
     def cpu_per_episode(self) -> float:
-        """[s] CPU a stored episode, failed attempts included; what is done once a run is left out."""
+        """CPU time per stored episode [s], failed attempts included, one-time work of runs excluded."""
         return sum(stage.per_episode for stage in self.stages)
 
 

@@ -1,4 +1,4 @@
-"""The report's picture of the table: what a camera saw of it, straightened, under reach and yield of its cells."""
+"""Picture of the table for the report: a rectified camera image below reach and yield of its cells."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nimbus.runner.media.preview import readable
 _SCALE = 1000
 """[px/m]"""
 _LEAST_SEEN = 0.6
-"""Share of the table's part that a camera must see."""
+"""Smallest fraction of the table's area that a camera must see."""
 _MARGIN = 0.08
-"""[m] Around cells and regions: what stands there tells where they are."""
+"""Margin around cells and regions [m], which shows their surroundings."""
 _BIN = 0.005
 """[m] Of heights, to find the table's."""
 
@@ -148,7 +148,7 @@ class _View:
     """Height and width [px]."""
 
     def points(self, depth: FloatArray) -> FloatArray:
-        """(n, 3) points in the world of all pixels that hit something."""
+        """Return (n, 3) world points of all pixels with depth."""
         rows, columns = np.nonzero(depth > 0)
         far = depth[rows, columns]
         pixels = np.stack([columns + 0.5, rows + 0.5, np.ones(len(rows))])
@@ -169,7 +169,7 @@ class _View:
 
 
 def _sampled(pixels: NDArray[np.uint8], places: FloatArray) -> FloatArray:
-    """(…, 3) colours at places between pixels, bilinear."""
+    """Sample colors bilinearly at positions between pixels, (…, 3)."""
     from scipy.ndimage import map_coordinates
 
     rows_and_columns = np.moveaxis(places[..., ::-1] - 0.5, -1, 0)
@@ -178,7 +178,7 @@ def _sampled(pixels: NDArray[np.uint8], places: FloatArray) -> FloatArray:
 
 
 def _table_height(points: FloatArray, box: _TableArea) -> float | None:
-    """The height that most of what is seen over a part of the table has [m]."""
+    """Return the most frequent height of the visible points over an area of the table [m]."""
     inside = (points[:, 0] > box.x[0]) & (points[:, 0] < box.x[1])
     inside &= (points[:, 1] > box.y[0]) & (points[:, 1] < box.y[1])
     if inside.sum() < 50:

@@ -1,4 +1,4 @@
-"""The report's timeline: one row a worker seat, colored by what the worker did, faults marked."""
+"""Timeline of the report: one row per worker seat, colored by stage, with faults marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.store.ledger.records import Fault, TimeSpan
 from nimbus.runner.report.figures import RunFigures
 
 SHOWN = ("load", "randomize", "plan", "render", "store")
-"""Stages with a color; what else a worker does, such as starting, looks like loading."""
+"""Stages with a color; other activities, such as starting, are drawn as loading."""
 _WIDTH, _LEFT, _TOP = 1000, 64, 6
 _ROW, _GAP = 22, 6
 _BINS = 1400

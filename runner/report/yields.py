@@ -1,4 +1,4 @@
-"""The report's yield ledger: which values are seldom kept, and what was planned against what was kept."""
+"""Yield ledger of the report: rarely kept values, and planned against kept episodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def flag_words(flag: YieldRow) -> str:
-    """One line about a value that is not kept as often as others."""
+    """Describe a value with a low yield in one line."""
     what = f"{flag.factor} {flag.value}: {flag.flag}, {flag.kept} of {flag.episodes} episodes"
     return f"{what} (p = {flag.p_value:.2g}, q = {flag.q_value:.2g})"
 

@@ -1,4 +1,4 @@
-"""The terminal, or the file or pipe in its place, where a run tells how far it is; what becomes of it ends no run."""
+"""Output of a run's progress, to the terminal, a file or a pipe; output errors never abort a run."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def trim_lines(console: Console) -> Iterator[None]:
 
 
 class TerminalConsole(Console):
-    """A console that shows text as it is: no markup, no emoji, and control characters as escapes.
+    """Console for literal text: no markup, no emoji, and control characters escaped.
 
-    Names, instructions and reasons come from files. What is styled is a ``Text``, or has ``style=``.
+    Names, instructions and reasons come from files. Styled text is a ``Text``, or has ``style=``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -44,10 +44,10 @@ class TerminalConsole(Console):
 
 
 class TerminalOutput(TerminalConsole):
-    """A console on standard output.
+    """Console on standard output.
 
-    A reader that goes away, as of ``nimbus run | head``, counts as a wish to stop: what is under way is stored. Where a
-    line cannot be written, as on a full disk, the run goes on and says no more.
+    A reader that closes the pipe, as in ``nimbus run | head``, requests a stop after the work in progress. Where a line
+    cannot be written, as on a full disk, the run continues without further output.
     """
 
     def say(self, text: str) -> None:
@@ -58,7 +58,7 @@ class TerminalOutput(TerminalConsole):
             self._mute()
 
     def on_broken_pipe(self) -> None:
-        """Stop after what is under way, instead of at once as rich does."""
+        """Stop after the work in progress, instead of at once like rich."""
         self._mute()
         signal.raise_signal(signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""Text on standard output and errors: what files hold is shown, and never obeyed."""
+"""Output to standard streams, with control characters from files escaped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_progress(text: str) -> None:
 
 
 def write_json(value: object) -> None:
-    """Write a value as indented JSON to standard output; what is not printable as JSON's own escapes."""
+    """Write a value as indented JSON to standard output, with unprintable characters escaped."""
     from nimbus.datagen.files.codec import to_json  # with NumPy, which wants its threads to be limited first
 
     text = to_json(value, indent=2) + "\n"

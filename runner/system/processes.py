@@ -20,7 +20,7 @@ TAG = "NIMBUS_CELL"
 LAUNCHER = "NIMBUS_LAUNCHER"
 """Environment variable with the process of the launcher that they belong to."""
 ALIVE = "still alive"
-"""What :func:`reap` says of a process that does not end."""
+"""Result of :func:`reap` for a process that does not end."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SWEEP_PATIENCE = 5.0
@@ -29,15 +29,15 @@ _PROC = Path("/proc")
 
 
 def become_subreaper() -> None:
-    """From now on, descendants whose parent dies become children of this process."""
+    """Make this process the parent of descendants whose own parent dies."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(expected_parent: int) -> None:
-    """Let the kernel kill this process as soon as its parent dies; at once, when it is not that parent's any more.
+    """Let the kernel kill this process as soon as its parent dies, or at once if the parent has changed.
 
-    It ends with the parent's *thread* that forked it or adopted it, so fork from the main thread. What this process
-    forks does not inherit it.
+    The signal follows the parent's *thread* that forked or adopted it, so fork from the main thread. Processes forked
+    from this one do not inherit the setting.
     """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != expected_parent:
@@ -45,9 +45,9 @@ def die_with_parent(expected_parent: int) -> None:
 
 
 def ignore_stop_signals() -> None:
-    """Go on at Ctrl-C and SIGTERM, which a service manager sends to everybody: what is under way may end.
+    """Ignore Ctrl-C and SIGTERM, which a service manager sends to all processes, so that work in progress can end.
 
-    What this process executes has the usual handling again.
+    Programs executed by this process get the usual handling back.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
@@ -59,7 +59,7 @@ def thread_count() -> int:
 
 
 def open_pidfd(pid: int) -> int:
-    """A descriptor of a process; readable once that ended, and never another's with the same number.
+    """Return a descriptor of a process, readable once it has ended, which never refers to a reused process id.
 
     Raises:
         ProcessLookupError: There is none, or it was reaped.
@@ -80,14 +80,14 @@ def kill_group(pid: int) -> None:
 
 
 def reap(pid: int, *, patience: float = 5.0) -> str:
-    """Wait for a child that ended, or is about to.
+    """Wait for a child that has ended, or is about to.
 
     Args:
         pid: The child.
-        patience: [s] to wait; a process that the kernel does not let go can outlive SIGKILL.
+        patience: Longest wait [s]; a process in uninterruptible disk I/O can outlive SIGKILL.
 
     Returns:
-        ``exit code 3``, ``killed by SIGSEGV``, ``gone`` when somebody else reaped it, or :data:`ALIVE`.
+        ``exit code 3``, ``killed by SIGSEGV``, ``gone`` if it was already reaped, or :data:`ALIVE`.
     """
     with contextlib.suppress(ProcessLookupError):
         descriptor = open_pidfd(pid)
@@ -103,7 +103,7 @@ def reap(pid: int, *, patience: float = 5.0) -> str:
 
 
 def describe(code: int) -> str:
-    """How a process ended, from its return code as :mod:`subprocess` has it: negative for a signal."""
+    """Describe a return code of :mod:`subprocess`, negative for a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -113,9 +113,9 @@ def describe(code: int) -> str:
 
 
 def orphans(known: set[int]) -> list[int]:
-    """Children of this process that are not known: what dead workers left to their subreaper, ended or not.
+    """Return the unknown children of this process, left by dead workers to their subreaper, ended or not.
 
-    A worker whose process was not announced yet looks the same.
+    A worker whose process has not been announced yet looks the same.
     """
     lists = list(Path("/proc/self/task").glob("*/children"))
     if not lists:  # a kernel built without them
@@ -128,14 +128,14 @@ def orphans(known: set[int]) -> list[int]:
 
 
 def sweep(tag: str) -> int:
-    """Kill every process of this user that began with ``NIMBUS_CELL=<tag>`` in its environment.
+    """Kill every process of this user started with ``NIMBUS_CELL=<tag>`` in its environment.
 
-    This process, its ancestors, and what belongs to another launcher that lives are spared. What a fork makes has the
-    environment that its ancestor was *executed* with, so the first process of a cell must be executed with the tag;
-    setting it later does not show.
+    This process, its ancestors, and processes of another living launcher are spared. A forked process has the
+    environment with which its ancestor was *executed*, so the first process of a cell must be executed with the tag;
+    setting it later has no effect.
 
     Returns:
-        How many were killed.
+        Number of killed processes.
     """
     spared, killed = {os.getpid(), *_ancestors()}, 0
     deadline = time.monotonic() + _SWEEP_PATIENCE
@@ -148,7 +148,7 @@ def sweep(tag: str) -> int:
 
 
 def cell_tag(folder: Path | str) -> str:
-    """The tag of the cell that works for a dataset's folder: its real path."""
+    """Return the tag of the cell that works for a dataset's folder: its real path."""
     return os.path.realpath(folder)
 
 
@@ -213,7 +213,7 @@ def _has_tag(pid: int, tag: str) -> bool:
 
 
 def _is_of_another(environment: list[bytes]) -> bool:
-    """Whether a process has a launcher that lives and is not this process: a second run was refused, say."""
+    """Return True if a process belongs to another living launcher, such as that of a refused second run."""
     launchers = [
         entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(f"{LAUNCHER}=".encode())
     ]
@@ -228,12 +228,12 @@ def _ancestors() -> Iterator[int]:
 
 
 def _parent(pid: int) -> int:
-    """Of a process; 0 when it is gone."""
+    """Return the parent of a process; 0 when it is gone."""
     return int((_stat(pid)[1:2] or ["0"])[0])
 
 
 def _stat(pid: int) -> list[str]:
-    """Return state, parent and what follows of a process; nothing when it is gone."""
+    """Return state, parent and further fields of a process; empty when it is gone."""
     try:
         # The name before the last bracket may hold anything.
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
@@ -249,9 +249,9 @@ def _heard() -> Iterator[signal.Signals]:
 
 
 class Interruption:
-    """Turns the first signal into a wish and the second into a ``KeyboardInterrupt``; use as a context manager.
+    """Turns the first signal into a request and the second into a ``KeyboardInterrupt``; a context manager.
 
-    ``requested`` says that the first came, ``at_once`` that the second did.
+    ``requested`` is true after the first, ``at_once`` after the second.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether this Python has what Nimbus needs, asked before a checkout runs in it."""
+"""Check of this Python's packages before a checkout runs in it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 OLDEST = (3, 11)
 _WITHOUT = {"--help", "-h", "--version"}
-"""As the first word, they work in any Python."""
+"""First arguments that work in any Python."""
 
 
 def requirements_error(words: list[str], *, checkout: Path) -> str:
-    """What is missing and what to type, in one line; empty where all is there.
+    """Return the missing packages and the command to install them, in one line; empty if complete.
 
     Args:
-        words: The command line; the help of ``nimbus`` itself needs nothing.
+        words: The command line; the help of ``nimbus`` itself needs no package.
         checkout: Folder with Nimbus's ``pyproject.toml``.
     """
     if not words or words[0] in _WITHOUT:
@@ -40,14 +40,14 @@ def requirements_error(words: list[str], *, checkout: Path) -> str:
 
 
 def requirements(project: Path) -> list[str]:
-    """The dependencies that a ``pyproject.toml`` names; none where there is no such file."""
+    """Return the dependencies in a ``pyproject.toml``; empty where there is no such file."""
     import tomllib
 
     return tomllib.loads(project.read_text())["project"]["dependencies"] if project.is_file() else []
 
 
 def missing_requirements(lines: Iterable[str]) -> list[str]:
-    """Names of the distributions, of those required, that this Python does not have."""
+    """Return the names of required distributions that this Python lacks."""
     return [name for name in (re.split(r"[^A-Za-z0-9._-]", line)[0] for line in lines) if not _installed(name)]
 
 

@@ -55,7 +55,7 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
 
 
 def kernels_are_compiled(device: str) -> bool:
-    """Whether the renderer's kernels for a device are in Warp's cache; compiling them takes about half a minute.
+    """Return True if the renderer's kernels for a device are in Warp's cache; compiling takes about half a minute.
 
     Call :func:`prepare_libraries` before; without it, there is nothing to compile.
     """

@@ -53,6 +53,7 @@ def layout(drawn_by: Task, scene: Any) -> dict[str, Any]:
         del plain[0]["disturbance"]  # nor is it stored
     for camera in plain[1]["cameras"]:
         del camera["modalities"]  # of the task, not drawn
+        del camera["sensor"]["antialiasing"], camera["sensor"]["tone"]  # nor are these
     return {path: Path(value).name if isinstance(value, str) else value for path, value in leaves(plain)}
 
 

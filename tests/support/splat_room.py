@@ -19,11 +19,11 @@ _THINGS = (
 
 def room_corners() -> Float32Array:
     """Faces (F, 3, 3) of the room, seen from inside, and of the things in it, seen from outside [m]."""
-    shell = _outward((0.0, 0.0, 0.0), (6.0, 5.0, 2.6))[:, ::-1]
-    return np.concatenate([shell, *(_outward(low, high) for low, high in _THINGS)]).astype(np.float32)
+    shell = outward_box((0.0, 0.0, 0.0), (6.0, 5.0, 2.6))[:, ::-1]
+    return np.concatenate([shell, *(outward_box(low, high) for low, high in _THINGS)]).astype(np.float32)
 
 
-def _outward(low: tuple[float, float, float], high: tuple[float, float, float]) -> FloatArray:
+def outward_box(low: tuple[float, float, float], high: tuple[float, float, float]) -> FloatArray:
     faces, normals = box(low, high)
     inward = np.sum(np.cross(faces[:, 1] - faces[:, 0], faces[:, 2] - faces[:, 0]) * normals[:, 0], axis=1) < 0
     return np.where(inward[:, None, None], faces[:, ::-1], faces)

@@ -53,3 +53,14 @@ def test_grown_count_fails(write, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     lint_rules.parse.cache_clear()
     assert lint_rules.main() == 1
     assert "docstring-opening: 2 in skills, at most 1" in capsys.readouterr().out
+
+
+def test_what_beyond_its_rate_is_found(write, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lint_rules, "relative", lambda path: "skills/made.py")
+    write('"""Name of what it is."""\ndef run():\n    """Do what it asks."""\n')
+    assert [line for _, line, _ in lint_rules.check_what()] == [3]
+
+
+def test_argument_name_is_no_prose(write):
+    write('def run(tell):\n    """Run.\n\n    Args:\n        tell: Called with the result.\n    """\n')
+    assert list(lint_rules.check_words()) == []

@@ -94,7 +94,7 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
     write_dataset(tmp_path / "other", [make_rendered(row, steps=16) for row in range(1, 4)])
     run("train_vla.py", data, *OPTIONS, "--steps", 1, "--out", out)
     (tmp_path / "damaged.safetensors").write_bytes(b"no weights")
-    again = r"write what it was begun with, or another --out"
+    again = r"write its original value, or another --out"
     cases = {
         (tmp_path / "none", *OPTIONS): r".*none: there is no dataset here; give the folder of a run",
         (tmp_path / "other", *OPTIONS, "--steps", 1): rf".*: the checkpoint is of another dataset: .*; {again}",

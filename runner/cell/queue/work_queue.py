@@ -1,4 +1,4 @@
-"""The queue of one run: where every episode is, and what a worker gets next. Pure."""
+"""Work queue of a run: state of every episode, and the next work for a worker. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.runner.cell.queue.lease import Counts, Lease, Missing, Place, Role, 
 
 
 class QueueState(StrEnum):
-    """Where an index is on its way."""
+    """State of an index in the queue."""
 
     PENDING = "pending"
     PLANNING = "planning"
@@ -24,22 +24,22 @@ class QueueState(StrEnum):
 class _QueuedEpisode:
     request: Missing
     open: dict[int, None]
-    """Variants that are not settled, in order."""
+    """Unsettled variants, in order."""
     number: int
     state: QueueState = QueueState.PENDING
     lease: Lease | None = None
     place: Place | None = None
     unwritten: set[int] = field(default_factory=set)
-    """Variants of the present lease whose files are not whole yet."""
+    """Variants of the current lease whose files are incomplete."""
     order: int = 0
-    """Of the plan among all plans."""
+    """Position of the plan among all plans."""
     losses: int = 0
     is_isolated: bool = False
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A heap whose outdated entries are passed over; first those lost least often, then the lowest."""
+    """Heap with lazy deletion, ordered by number of losses, then rank."""
 
     state: QueueState
     entries: list[tuple[int, int, int]] = field(default_factory=list)
@@ -50,6 +50,8 @@ class _Waiting:
 
     def first(self, known: dict[int, _QueuedEpisode]) -> _QueuedEpisode | None:
         while self.entries:
+            # Entries are never updated in place: one whose state or loss count has changed is outdated and dropped
+            # here.
             losses, _, index = self.entries[0]
             held = known.get(index)
             if held and held.state is self.state and held.losses == losses and not held.is_isolated:
@@ -59,12 +61,12 @@ class _Waiting:
 
 
 class WorkQueue:
-    """The queue. Only indices under way are held: millions may be to come.
+    """Work queue. It holds only indices in progress, because millions may be to come.
 
     Args:
-        requests: What is to be made, with growing indices; read lazily.
-        total: How many requests there are, for the counts; exact once all are read.
-        has_planner: Episodes are planned first. Otherwise :meth:`next_render` hands out what is pending.
+        requests: Missing work with growing indices; read lazily.
+        total: Number of requests, for the counts; exact once all are read.
+        has_planner: True when planning is a separate role. Otherwise :meth:`next_render` hands out pending indices.
     """
 
     def __init__(self, requests: Iterable[Missing], *, total: int = 0, has_planner: bool = True) -> None:
@@ -82,20 +84,20 @@ class WorkQueue:
         self._exhausted = False
 
     def next_plan(self, worker: int) -> Lease | None:
-        """Hand out the lowest pending index; those that were lost come behind all that were lost less often."""
+        """Lease the lowest pending index; indices that were lost follow those lost less often."""
         return self._hand_out(self._first_pending(), worker, Role.PLANNER) if self._has_planner else None
 
     def next_render(self, worker: int) -> Lease | None:
-        """Hand out the oldest plan; those that were lost come behind all that were lost less often."""
+        """Lease the oldest plan; plans that were lost follow those lost less often."""
         held = self._planned.first(self._held) if self._has_planner else self._first_pending()
         return self._hand_out(held, worker, Role.RENDERER)
 
     def next_isolated(self, worker: int, *, role: Role | None = None) -> Lease | None:
-        """Hand out what was isolated first to a worker that has done nothing yet.
+        """Lease the index isolated first to a fresh worker.
 
         Args:
-            worker: Its number.
-            role: The only one that it works in; None: planning or rendering.
+            worker: Number of the worker.
+            role: The only role that it works in; None for either.
         """
         for index, needed in self._isolated_roles():
             if role in (None, needed):
@@ -103,23 +105,23 @@ class WorkQueue:
         return None
 
     def planned(self, index: int, place: Place, *, lease: int) -> bool:
-        """A plan lies at its place. False when nothing waits for it (an old lease): the place can be freed."""
+        """Record a plan at its location; False when the lease is outdated, and the location can be freed."""
         held = self._held.get(index)
         if held is None or held.lease is None or held.state is not QueueState.PLANNING or held.number != lease:
             return False
         self._take_back(held)
         self._plans += 1
         held.place, held.order = place, self._plans
-        held.losses = 0  # of planning, which is over
+        held.losses = 0  # they were of planning, which is over
         self._queue(held)
         return True
 
     def rendered(self, index: int, variant: int, *, lease: int) -> Place | None:
-        """A variant's file is whole, though not yet stored.
+        """Record that a variant's file is complete, though not yet stored.
 
         Returns:
-            The place to be freed, when this was the lease's last variant: nobody needs the plan any more, but for a
-            file that is lost before it is stored, for which it is made again.
+            Location to be freed when this was the lease's last variant. If a file is lost before it is stored, the plan
+            is made again.
         """
         held = self._held.get(index)
         if held is None or held.lease is None or held.number != lease:
@@ -131,10 +133,10 @@ class WorkQueue:
         return place
 
     def settled(self, index: int, variant: int, kind: Settled) -> Place | None:
-        """Settle a variant that is stored or rejected, by any worker; a second time changes nothing.
+        """Settle a variant as stored or rejected, by whichever worker; repeated calls change nothing.
 
         Returns:
-            The place to be freed, when this was the index's last variant and its plan lies somewhere.
+            Location to be freed when this was the index's last variant and its plan still has one.
         """
         held = self._held.get(index)
         if held is None or variant not in held.open:
@@ -147,21 +149,21 @@ class WorkQueue:
         return self._release(held)
 
     def is_written(self, index: int) -> bool:
-        """A lease of this index goes on, and all of its files are whole."""
+        """Return True when a lease of this index runs and all of its files are complete."""
         held = self._held.get(index)
         return held is not None and held.lease is not None and not held.unwritten
 
     def is_complete(self, index: int) -> bool:
-        """Nothing of this index is to be made any more."""
+        """Return True when this index needs no further work."""
         if index in self._held or (self._next is not None and self._next.index == index):
             return False
         return index <= self._last or self._exhausted
 
     def lost(self, worker: int, *, index: int | None = None) -> tuple[Lease, ...]:
-        """Take back what a worker had, or one index of it: a plan in its place waits again, another is made again.
+        """Take back all leases of a worker, or that of one index; existing plans wait again, others are made again.
 
         Returns:
-            The leases that ended; their role says where each went.
+            The leases that ended; their role gives where each index went.
         """
         indices = sorted(self._by_worker.get(worker, ())) if index is None else [index]
         leases = []
@@ -182,10 +184,10 @@ class WorkQueue:
         self._isolated[index] = None
 
     def replan(self, index: int) -> Place | None:
-        """Make the plan of an index anew, because what lies at its place cannot be read.
+        """Requeue an index for planning because the plan at its location cannot be read.
 
         Returns:
-            The place to be freed.
+            Location to be freed.
         """
         held = self._held.get(index)
         if held is None or held.place is None:
@@ -198,10 +200,10 @@ class WorkQueue:
         return place
 
     def drop(self, index: int) -> Place | None:
-        """Give an index up (quarantine), whoever has it.
+        """Quarantine an index, even while it is leased.
 
         Returns:
-            The place to be freed.
+            Location to be freed.
         """
         held = self._held.get(index)
         if held is None:
@@ -210,7 +212,7 @@ class WorkQueue:
         return self._release(held)
 
     def held_by(self, worker: int) -> tuple[Lease, ...]:
-        """What a worker has."""
+        """Return the leases of a worker."""
         if not (indices := self._by_worker.get(worker)):
             return ()
         leases = (self._held[index].lease for index in sorted(indices))
@@ -218,29 +220,30 @@ class WorkQueue:
 
     @property
     def finished(self) -> bool:
-        """Everything asked for is settled or quarantined."""
+        """True when all requested work is settled or quarantined."""
         return not self._held and self._peek() is None
 
     @property
     def has_plan(self) -> bool:
-        """A plan waits to be rendered."""
+        """True when a plan waits to be rendered."""
         return self._planned.first(self._held) is not None
 
     @property
     def has_pending(self) -> bool:
-        """An index waits for its plan, or is still to come."""
+        """True when an index waits to be planned, or is still to come."""
         return self._pending.first(self._held) is not None or self._peek() is not None
 
     @property
     def isolated_roles(self) -> set[Role]:
-        """Roles in which indices wait for a worker that has done nothing yet."""
+        """Roles for which isolated indices wait."""
         return {role for _, role in self._isolated_roles()}
 
     @property
     def counts(self) -> Counts:
-        """How many are where."""
+        """Number of indices by state."""
         self._peek()
         to_come = int(self._next is not None)
+        # The source is lazy: until it is read to its end, the caller's total stands in for what is still to come.
         if not self._exhausted:
             to_come = max(to_come, self._total - self._drawn)
         planned_isolated = sum(self._held[index].state is QueueState.PLANNED for index in self._isolated)
@@ -257,7 +260,7 @@ class WorkQueue:
         )
 
     def _isolated_roles(self) -> Iterator[tuple[int, Role]]:
-        """Isolated indices, each with the role that it needs next."""
+        """Yield isolated indices, each with the role that it needs next."""
         for index in self._isolated:
             plans = self._has_planner and self._held[index].state is QueueState.PENDING
             yield index, Role.PLANNER if plans else Role.RENDERER
@@ -276,6 +279,7 @@ class WorkQueue:
 
     def _first_pending(self) -> _QueuedEpisode | None:
         held = self._pending.first(self._held)
+        # New indices go before lost ones, which may be what kills workers.
         if (held is None or held.losses) and (request := self._peek()):
             self._next = None
             self._drawn += 1

@@ -1,4 +1,4 @@
-"""What a cell is asked to do: plain values, which a launcher here or a scheduler of a cluster can hand over."""
+"""Specification of a run: plain values that a launcher on this machine or a cluster's scheduler passes on."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ if TYPE_CHECKING:
     from nimbus.datagen.store.dataset import Dataset
 
 MOST_WORKERS = 64
-"""That a cell can have at once."""
+"""Largest number of workers of a cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a cell may use."""
+    """Resources that a cell may use."""
 
     workers: tuple[int, int] | None = None
-    """Planners and renderers to start with; from the cores when not given."""
+    """Initial planners and renderers; derived from the number of cores when None."""
     fixed_roles: bool = False
-    """Workers keep the role they start with."""
+    """True when workers keep the role they start with."""
     slots: int = 16
-    """Plans that wait in shared memory."""
+    """Number of plans that can wait in shared memory."""
     slot_bytes: int = 2 << 20
     spill: int = 64
-    """Plans that may wait in files beside, when no slot is free."""
+    """Number of further plans that can wait in files when no slot is free."""
     memory_limit: int = 0
-    """[bytes] A worker that holds more is renewed after its orders; 0: a share of the machine's memory."""
+    """Memory above which a worker is replaced after its orders [bytes]; 0 for a share of the machine's memory."""
     grace: float = 30.0
-    """[s] What is under way may take this long after a request to stop."""
+    """Longest time for work in progress to finish after a request to stop [s]."""
     spool_bytes: int = 0
-    """[bytes] Files of a dataset in a store that may wait in the folder; 0: the folder is the dataset."""
+    """Largest size of the files that wait to be sent to a store [bytes]; 0 when the folder is the dataset."""
     disk_patience: float = 60.0
-    """[s] How long a full disk is waited for."""
+    """Longest wait for space on a full disk [s]."""
     exec_workers: bool = False
-    """Workers load the job themselves, as where a process cannot be forked."""
+    """True when each worker loads the job itself, as where a process cannot be forked."""
     deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By phase, [s] since the last heartbeat and in the phase; replaces the table's and is not learned."""
+    """Limits by phase: time since the last heartbeat and time in the phase [s]; they replace the table's and are not
+    learned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instances:
-    """Isaac Sim, as it was found: what its instances, which are the renderers of a cell, are started with."""
+    """Installation of Isaac Sim from which the renderer instances of a cell are started."""
 
     executable: str = ""
-    """Its Python; empty: the cell has none."""
+    """Path of its Python; empty when the cell uses none."""
     environment: dict[str, str] = field(default_factory=dict)
-    """What its own start script sets."""
+    """Environment variables set by its start script."""
     libraries: tuple[str, ...] = ()
-    """Folders behind all of its own, for what it has not."""
+    """Folders appended to its Python path for packages that it lacks."""
     gpus: tuple[str, ...] = ()
-    """UUIDs, as the driver names them; instances take them in turn."""
+    """UUIDs of the GPUs as reported by the driver; instances take them in turn."""
     gpu_numbers: tuple[int, ...] = ()
-    """Of the same, in the order of the bus."""
+    """Numbers of these GPUs in bus order."""
     gpu_free_bytes: tuple[int, ...] = ()
-    """Free memory of the same, when the run began."""
+    """Free memory of these GPUs at the start of the run."""
     folder: str = ""
-    """Of the instances' roots: settings, caches, logs."""
+    """Folder of the instances' settings, caches and logs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,31 +76,32 @@ class CudaDevices:
 
 @dataclass(frozen=True, kw_only=True)
 class CellSpec:
-    """One run: which pipeline, of which task, which episodes, into which folder."""
+    """One run: pipeline, task, episodes and destination."""
 
     folder: str
     task: str = ""
-    """Name or path of a task file; a pipeline of somebody's own may need none."""
+    """Name or path of a task file; a custom pipeline may need none."""
     collection: str = ""
-    """Name of the folder of tasks that it comes from, whose dataset has several tasks."""
+    """Name of the task folder that it belongs to, whose dataset has several tasks."""
     pipeline: str = ""
-    """Name or path of a pipeline file; the task's own when empty."""
+    """Name or path of a pipeline file; empty for the task's own."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Given to components by parameter name, beside what the run has to offer."""
+    """Values passed to components by parameter name, in addition to those of the run."""
     choices: dict[str, str] = field(default_factory=dict)
-    """Further choices of the command line that decide the content, by name."""
+    """Other command-line choices that decide the content, by name."""
     ancestors: dict[str, str] = field(default_factory=dict)
     """Ancestors of its episodes, for their provenance."""
     skills: tuple[str, ...] = ()
-    """Folders with skills and components of somebody's own."""
+    """Folders with custom skills and components."""
     seed: int = 0
     split: str = "run"
-    """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
+    """Set of seeds to draw episodes from: ``run``, or that of policy evaluations."""
     episodes: int = 10
     indices: tuple[int, ...] = ()
     """Indices of the episodes, in order; the first ``episodes`` when empty."""
     part: tuple[int, int] = (1, 1)
-    """Number of the part, from 1, and how many parts share the first ``episodes``: of n parts, k makes every n-th."""
+    """Number of this part, from 1, and number of parts: part k of n makes every n-th of the first ``episodes``, from
+    the k-th."""
     variants: int = 1
     simulator: str = "newton"
     planner: str = "ompl"
@@ -111,24 +113,24 @@ class CellSpec:
 
     @property
     def target(self) -> int:
-        """Episodes asked for, variants counted."""
+        """Number of requested episodes, variants included."""
         number, parts = self.part
         return (len(self.indices) or len(range(number - 1, self.episodes, parts))) * self.variants
 
     @property
     def worker_environment(self) -> dict[str, str]:
-        """What the processes of this run have in their environment, to be found by it when nothing else is left."""
+        """Environment variables by which the processes of this run can be found after a crash."""
         return {"NIMBUS_CELL": os.path.realpath(self.folder)}
 
     def to_text(self) -> str:
-        """As JSON."""
+        """Encode as JSON."""
         from nimbus.datagen.files.codec import to_json
 
         return to_json(self)
 
     @classmethod
     def from_text(cls, text: str) -> CellSpec:
-        """From JSON; ``ValueError`` when it is none."""
+        """Decode from JSON; raises ``ValueError`` for invalid text."""
         from nimbus.datagen.files.codec import from_json
 
         return from_json(cls, text)
@@ -136,26 +138,26 @@ class CellSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """What a dataset is made from; one dataset has one origin."""
+    """Origin of a dataset's content; a dataset has exactly one."""
 
     task: str
     task_hash: str
     seed: int
     robot: str = ""
     inputs: dict[str, str] = field(default_factory=dict)
-    """What else decides the content: assets, code, settings and versions by name."""
+    """Further inputs that decide the content: assets, code, settings and versions by name."""
     collection: str = ""
-    """Name of the folder of tasks that the task comes from; empty in a dataset of one task."""
+    """Name of the task folder that the task belongs to; empty in a dataset of one task."""
     task_text: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
     meaning: TaskMeaning | None = None
     reach: dict[str, Any] = field(default_factory=dict)
-    """Where in its regions the robot can work, by region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``,
-    a text for each row of cells along x, 1 for those within reach."""
+    """Reach map of each region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``, one text for each row of
+    cells along x, with 1 for reachable cells."""
 
     def open(self, folder: Path | str) -> Dataset:
-        """Make the dataset, or go on with it; raises what :meth:`Dataset.create_or_open` raises."""
+        """Create or reopen the dataset; raises the errors of :meth:`Dataset.create_or_open`."""
         from nimbus.datagen.store.dataset import Dataset
 
         return Dataset.create_or_open(

@@ -171,7 +171,7 @@ def test_a_bad_source_is_one_line(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_others_is_no_library(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("x")
-    assert "it is no library of an import" in refusal(import_assets, [tmp_path], tmp_path / "out")
+    assert "it is not a prepared library" in refusal(import_assets, [tmp_path], tmp_path / "out")
 
 
 def test_a_wheel_is_read_as_an_archive(tmp_path: Path) -> None:

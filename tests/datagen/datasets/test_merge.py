@@ -76,7 +76,7 @@ def test_parts_of_other_origin_are_refused(tmp_path: Path, old: str, new: str, m
 def test_missing_files_are_refused(tmp_path: Path):
     one, two = write_part(tmp_path / "one", 0), write_part(tmp_path / "two", 1)
     next((two / "episodes").glob("*.hdf5")).unlink()
-    with pytest.raises(InputError, match="is missing, or not as large"):
+    with pytest.raises(InputError, match="is missing, or its size differs"):
         merge_parts([one, two], tmp_path / "out")
 
 

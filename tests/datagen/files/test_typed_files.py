@@ -57,5 +57,5 @@ def test_a_file_of_holes_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "note")
     for read in (read_plain, check_regular):
-        with pytest.raises(InputError, match="is no regular file"):
+        with pytest.raises(InputError, match="is not a regular file"):
             read(tmp_path / "note")

@@ -222,7 +222,7 @@ def test_name_of_only_model_is_asked(tmp_path: Path):
     ["", "localhost:80", "ftp://a/v1", "http://", "http://a:99999/v1", "http://[::1/v1", "http://a b/", "file:///x"],
 )
 def test_address_is_no_address(url: str):
-    assert "is no address of a server" in refusal(Address.from_environment, url)
+    assert "is not the address of a server" in refusal(Address.from_environment, url)
 
 
 def test_address_keeps_secrets_apart(monkeypatch: pytest.MonkeyPatch):
@@ -232,4 +232,4 @@ def test_address_keeps_secrets_apart(monkeypatch: pytest.MonkeyPatch):
     assert "unencrypted" in refusal(Address.from_environment, "http://example.org/v1")
     assert Address.from_environment("https://example.org/v1/").url == "https://example.org/v1"
     monkeypatch.setenv(KEY, "two\nlines")
-    assert "no plain ASCII" in refusal(Address.from_environment, "https://example.org/v1")
+    assert "not plain ASCII" in refusal(Address.from_environment, "https://example.org/v1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.grammar import FAMILIES, RELATIONS, Vocabulary, draw_graph
 from nimbus.datagen.propose.planner import plan_task
 from nimbus.datagen.propose.proposals import AttemptResult, Proposal, Trial
+from nimbus.datagen.propose.traits import TRAITS
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.plugins import discover
 from tests.support.synthetic import write_dataset
@@ -119,6 +121,14 @@ def test_failure_of_success_counts_for_the_last_act(catalogue: Catalogue):
     assert {act for act, count in record.counts.items() if count.passed < count.tried} == {("place", "red cube")}
 
 
+def test_steps_without_a_thing_are_acts_too(catalogue: Catalogue):
+    pressing = replace(trial(catalogue), plan=({"press": "cube"}, "home"))
+    record = SkillRecord()
+    record.learn(replace(pressing, attempts=(AttemptResult(True),)), catalogue)
+    assert set(record.counts) == {("press", "red cube"), ("home", "")}
+    assert curriculum([Proposal(0, [pressing], "task_0000")], catalogue)[0]["task"] == "task_0000"
+
+
 def test_curriculum_begins_with_what_succeeds(catalogue: Catalogue):
     short = GoalGraph("panda", "table", GRAPH.things[2:], (Goal("on", "cube", "plate"),))
     good, bad = AttemptResult(True), AttemptResult(False, "place apple_0", "no_ik")
@@ -128,3 +138,17 @@ def test_curriculum_begins_with_what_succeeds(catalogue: Catalogue):
     assert [entry["task"] for entry in found] == ["task_0001", "task_0000"]
     assert found[1]["hardest"] == {"skill": "place", "category": "apple", "passed": 2, "of": 3}
     assert np.all(np.diff([entry["difficulty"] for entry in found]) > 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "container", "why"),
+    [
+        ("blocks.red_cube", "containers.red_bucket", "handle"),
+        ("kitchen.glass", "containers.red_tray", "over the rim"),
+        ("kitchen.apple", "containers.red_tray", "over the rim"),
+        ("blocks.red_cube", "containers.box", ""),
+        ("kitchen.spoon", "containers.red_tray", ""),
+    ],
+)
+def test_things_fit_below_a_rim_without_handle(kind: str, container: str, why: str, catalogue: Catalogue):
+    assert why in (reason := TRAITS["fits"](catalogue[kind], catalogue[container])) and bool(reason) == bool(why)

@@ -65,7 +65,7 @@ def test_plain_pixels_are_read_bit_by_bit(tmp_path_factory: pytest.TempPathFacto
 def test_a_picture_that_is_cut_off_is_one_line(tmp_path_factory: pytest.TempPathFactory, cut: int):
     path = tmp_path_factory.getbasetemp() / "cut.hdr"
     path.write_bytes(SKY.read_bytes()[:cut])
-    with pytest.raises(InputError, match="no picture of the sky") as error:
+    with pytest.raises(InputError, match="not a readable environment map") as error:
         read_radiance(path)
     assert len(str(error.value).splitlines()) == 1
     assert "index" not in str(error.value)
@@ -89,7 +89,7 @@ WRONG = [
 def test_a_picture_that_cannot_be_read_says_what_is_wrong_with_it(tmp_path: Path, content: bytes, line: str):
     path = tmp_path / "wrong.hdr"
     path.write_bytes(content)
-    assert f"no picture of the sky: {line}" in refusal(read_radiance, path)
+    assert f"not a readable environment map: {line}" in refusal(read_radiance, path)
 
 
 def test_light_from_above_and_below_is_weighed_by_the_part_of_the_sky_it_comes_from():

@@ -135,13 +135,13 @@ def test_pictures_of_ones_own_cover_what_they_are_for(tmp_path: Path) -> None:
     main = 0 if surface.picture.endswith("0.png") else 2
     assert (rgb[..., main] > rgb[..., 2 - main] + 60).mean() > 0.2
     Image.new("RGB", (64, 48), (0, 255, 0)).save(surface.picture)
-    with pytest.raises(InputError, match="the picture changed since it was drawn"):
+    with pytest.raises(InputError, match="the image has changed since it was drawn"):
         pictures(dataclasses.replace(visual, surfaces={"table": dataclasses.replace(surface, picture_hash="0")}))
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"\x89PNG\r\n\x1a\n but no more", "not a picture that can be read"), (b"", "not a picture that can be read")],
+    [(b"\x89PNG\r\n\x1a\n but no more", "not a readable image"), (b"", "not a readable image")],
 )
 def test_a_broken_picture_is_told_in_one_line_before_anything_is_made(
     tmp_path: Path, content: bytes, said: str

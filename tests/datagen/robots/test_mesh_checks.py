@@ -64,7 +64,7 @@ def test_what_is_legal_passes(tag: str, file: str, scale: str, meshes: Path):
         ("big.stl", "", r'mesh .* is 300 m long, .*; write scale="0.001 0.001 0.001" in its <mesh>, then it is 0.3 m'),
         ("good.stl", ' scale="1000 1000 1000"', r'mesh .* is 300 m long, .*; write scale="1 1 1"'),
         ("good.stl", ' scale="0.001 0.001 0.001"', r'mesh .* is 0.0003 m long, .*; write scale="1 1 1"'),
-        ("flat.stl", "", r"mesh 'flat.stl' is flat, and what is touched needs a volume; give it a thickness"),
+        ("flat.stl", "", r"mesh 'flat.stl' is flat, but collision geometry needs a volume; give it a thickness"),
         ("good.stl", ' scale="1 1 0"', r"mesh 'good.stl' is flat"),
     ],
 )

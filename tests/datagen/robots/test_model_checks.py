@@ -59,8 +59,8 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
         ('type="revolute"', 'type="floating"', r":6: joint 'turn' is floating, which no planner moves; fix it"),
         ('type="revolute"', 'type="planar"', r":6: joint 'turn' is planar, which no planner moves; fix it"),
         ("</joint>", '<mimic joint="turn"/></joint>', r":6: joints mimic each other in a circle: turn; remove one"),
-        ("</joint>", '<mimic joint="trun"/></joint>', r":6: joint 'turn' mimics 'trun', which is no .*'turn'"),
-        ("</joint>", "<mimic/></joint>", r":6: joint 'turn' mimics '', which is no joint"),
+        ("</joint>", '<mimic joint="trun"/></joint>', r":6: joint 'turn' mimics 'trun', which is not a .*'turn'"),
+        ("</joint>", "<mimic/></joint>", r":6: joint 'turn' mimics '', which is not a joint"),
         ("</joint>", '<mimic joint="flange"/></joint>', r":6: joint 'turn' mimics 'flange', which is fixed; fix"),
         ('mass value="2"', 'mass value="1e300"', r':3: value="1e300" in <mass> of link .* is far too large'),
         ('lower="-2"', 'lower="-1e9"', r':6: lower="-1e9" in <limit> .* too large; .* type="continuous" where it'),
@@ -127,5 +127,5 @@ def test_xml_that_leads_astray_is_one_line(old: str, new: str, said: str, tmp_pa
 
 def test_a_model_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "two.urdf")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         read_urdf(tmp_path / "two.urdf")

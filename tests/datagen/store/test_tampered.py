@@ -107,7 +107,7 @@ def test_a_column_of_another_kind_is_a_problem(folder: Path, spoil: Callable[[h5
 def test_a_pipe_in_its_place_is_not_waited_for(folder: Path, name: str) -> None:
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         verify(folder)
 
 

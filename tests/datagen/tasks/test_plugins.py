@@ -57,7 +57,7 @@ WRONG = [
         RANDOMIZER.replace("def draw", "def drew"),
         "randomizer 'mine' has no method 'draw'; write def draw(self, draft,",
     ),
-    (RANDOMIZER.replace("(LayoutRandomization)", ""), "randomizer 'mine' is no LayoutRandomization; derive it from"),
+    (RANDOMIZER.replace("(LayoutRandomization)", ""), "randomizer 'mine' is not a LayoutRandomization; derive it from"),
     (
         RANDOMIZER.replace("    part", "    factor = 3\n    part"),
         "a parameter cannot be read: A non-annotated",
@@ -71,10 +71,13 @@ WRONG = [
     (SKILL + "import no_such_module\n", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
     (SKILL + "raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
     ("def run(:\n", ":1: cannot be imported: SyntaxError"),
-    (SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"), "skill 'wave' is no Skill; derive it"),
+    (
+        SKILL.replace("(Skill)", "").replace("import Skill", "import Predicate"),
+        "skill 'wave' is not a Skill; derive it",
+    ),
     (
         SKILL.replace("    def", '    main = "what"\n\n    def'),
-        "TypeError: Mine.main is 'what', which is none of its fields",
+        "TypeError: Mine.main is 'what', which is not one of its fields",
     ),
     (SKILL.replace("def run", "def go"), ":5: skill 'wave' has no method 'run'; write def run(self, arm): …"),
     (SKILL.replace('"skill"', '"skil"'), ":5: 'wave' is of unknown kind 'skil'; did you mean 'skill'?"),

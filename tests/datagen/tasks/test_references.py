@@ -61,7 +61,7 @@ def test_a_reference_leads_to_one_thing(reference: str, name: str):
         ("bins['glass']", "'bins' has no member of class 'glass'; known: metal, organic"),
         ("bins[item]", "'items_1' cannot choose from 'bins'; write a class or a number"),
         ("tray['metal']", "'tray' is not a group: it has no members"),
-        ("item.class", "'organic' is a text: it names no thing"),
+        ("item.class", "'organic' does not name a thing in the scene"),
     ],
 )
 def test_a_reference_to_nothing_says_what_there_is(reference: str, expected: str):

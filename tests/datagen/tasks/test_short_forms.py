@@ -21,10 +21,10 @@ WRONG = [
     (VARIED, "randomize: [medium, {mass: {}}]", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
     (VARIED, "randomize: 3", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
     (VARIED, "randomize:", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
-    (CAMERAS, "cameras: front+", "cameras: a name is missing beside a + in 'front+'; write front"),
+    (CAMERAS, "cameras: front+", "cameras: a name is missing next to a + in 'front+'; write front"),
     (CAMERAS, "cameras: {mine: {preset: frnt}}", "cameras: unknown camera 'frnt'"),
     (CAMERAS, "cameras: {mine: {preset: {front: 1}}}", "cameras: unknown camera"),
-    (CAMERAS, "cameras: +", "cameras: a name is missing beside a + in '+'; write front+wrist"),
+    (CAMERAS, "cameras: +", "cameras: a name is missing next to a + in '+'; write front+wrist"),
     (
         CAMERAS,
         "cameras: [{position: [1, 0, 1]}]",

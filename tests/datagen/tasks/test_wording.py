@@ -30,7 +30,7 @@ def test_sentences_that_hold_the_instruction_are_accepted() -> None:
 
 
 INSTRUCTIONS = [
-    ("", "an empty wording; write what the robot is to do, in a sentence"),
+    ("", "an empty wording; write the task of the robot in a sentence"),
     ("  ", "an empty wording"),
     ("Sort {items!r}.", "'{items!r}' is more than a name in braces; write {items}"),
     ("Sort {items:>9}.", "'{items:>9}' is more than a name in braces; write {items}"),

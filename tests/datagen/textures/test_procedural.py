@@ -47,8 +47,11 @@ def test_a_picture_of_16_bits_keeps_its_tones(tmp_path: Path, suffix: str):
 
 
 WRONG = [
-    (Image.fromarray(np.zeros((16, 16), np.float32)), "32-bit numbers has no known white; save it with 8 or 16 bits"),
-    (Image.fromarray(np.zeros((16, 16), np.int32)), "32-bit whole numbers has no known white"),
+    (
+        Image.fromarray(np.zeros((16, 16), np.float32)),
+        "32-bit numbers has no defined white level; save it with 8 or 16 bits",
+    ),
+    (Image.fromarray(np.zeros((16, 16), np.int32)), "32-bit whole numbers has no defined white level"),
     (Image.new("RGB", (4, 90)), "4 x 90 pixels are no texture; use at least 8 x 8"),
     (Image.new("RGB", (8, 20000)), "8 x 20000 pixels are too narrow for a texture; cut it to at most 48 times"),
 ]

@@ -101,7 +101,7 @@ def Xform "Office"
         ("{file: my_kitchen.glb, surface: Wall}", "is 5.00 x 0.10 m, expected"),
         ("{file: my_kitchen.glb, surface: Counter, mount: [1 m, 0 m]}", "lies beside the work surface"),
         ("{file: nowhere.glb, surface: Counter}", "no such file"),
-        ("{file: task.yaml}", "is no scene file"),
+        ("{file: task.yaml}", "is not a scene file"),
         ("{file: broken.glb}", "cannot be read as GLB"),
         ("{file: broken.usda}", "USD cannot open it"),
         ("{file: my_kitchen.glb, surfaces: Counter}", "unknown key 'surfaces'"),

@@ -54,7 +54,7 @@ def test_a_task_that_does_not_exist(name: str, tmp_path: Path, capsys):
     said = one_line(run(out=tmp_path / "out", task=name), tmp_path, capsys)
     start, end = {
         "sort_trahs": ("unknown task 'sort_trahs'; did you mean 'sort_trash'? known: sort_trash, ", f"and {MORE} more"),
-        "none.yaml": ("none.yaml: no such file", "no such file"),
+        "none.yaml": ("none.yaml: no such file", "no such file; correct the path"),
         ".": ("--task .: the folder holds no task file; give a folder", "or a task's name"),
     }[name]
     assert said.startswith(start) and said.endswith(end)

@@ -12,6 +12,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store import dataset, verify
 from nimbus.datagen.store.episode_file import schema
+from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.runner.cli import main
@@ -38,10 +39,11 @@ def test_json_maps_levels_to_hashes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if ``action`` came with field schema 3."""
-    monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=3))
+    """As if ``action`` came with the next field schema."""
+    later = FIELD_SCHEMA + 1
+    monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=later))
     for module in (dataset, verify):
-        monkeypatch.setattr(module, "FIELD_SCHEMA", 3)
+        monkeypatch.setattr(module, "FIELD_SCHEMA", later)
     one, other = tmp_path / "one", tmp_path / "other"
     write_dataset(one)
     shutil.copytree(one, other)
@@ -50,22 +52,27 @@ def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monk
         action[...] += 1.0
     assert dataset_hashes(one, fields=1) == dataset_hashes(other, fields=1)
     assert dataset_hashes(one)["D0"] != dataset_hashes(other)["D0"]
-    assert dataset_hashes(one, fields=3) == dataset_hashes(one)
+    assert dataset_hashes(one, fields=later) == dataset_hashes(one)
 
 
 def test_unknown_field_schema_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
-    assert main(["hash", str(tmp_path / "data"), "--fields=3"]) == 2
-    assert capsys.readouterr().err == "--fields 3: the dataset has no field schema 3; write 1 to 2\n"
+    unknown, known = FIELD_SCHEMA + 1, FIELD_SCHEMA
+    assert main(["hash", str(tmp_path / "data"), f"--fields={unknown}"]) == 2
+    line = f"--fields {unknown}: the dataset has no field schema {unknown}; write 1 to {known}\n"
+    assert capsys.readouterr().err == line
 
 
 def test_newer_field_schema_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_dataset(tmp_path / "data")
     before = dataset_hashes(tmp_path / "data")
-    describe(tmp_path / "data", field_schema=7)
+    describe(tmp_path / "data", field_schema=FIELD_SCHEMA + 4)
     assert main(["hash", str(tmp_path / "data")]) == 2
-    assert "its field schema is 7, this Nimbus knows 1 to 3; write --fields 3" in capsys.readouterr().err
-    assert dataset_hashes(tmp_path / "data", fields=2) == before
+    line = (
+        f"its field schema is {FIELD_SCHEMA + 4}, this Nimbus knows 1 to {FIELD_SCHEMA}; write --fields {FIELD_SCHEMA}"
+    )
+    assert line in capsys.readouterr().err
+    assert dataset_hashes(tmp_path / "data", fields=FIELD_SCHEMA) == before
 
 
 def test_dataset_without_field_schema_has_the_first(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_run_without_images_is_complete(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["certify", str(data)]) == 0
     assert capsys.readouterr().out.count("the episodes have no pictures") == 2
     assert main(["view", str(data), "--sheet", str(tmp_path / "sheet.png")]) == 2
-    assert "no picture in it; a run with --images none" in capsys.readouterr().err
+    assert "it has no images; a run with --images none" in capsys.readouterr().err
     assert run("--episodes", "2", out=data) == 2
     assert "holds a dataset made with another images (none, now lossless)" in capsys.readouterr().err
     (path,) = (data / "episodes").iterdir()
@@ -93,4 +93,4 @@ def test_images_of_no_camera_are_refused(
 def test_rerender_refuses_to_make_no_pictures(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path, *_) = sorted((tiny / "episodes").glob("*.hdf5"))
     assert main(["rerender", str(tiny), path.stem, "--images", "none", "--out", str(tiny / "seen")]) == 2
-    assert "--images none: rendering again makes pictures; write --images lossless" in capsys.readouterr().err
+    assert "--images none: rendering needs cameras; write --images lossless" in capsys.readouterr().err

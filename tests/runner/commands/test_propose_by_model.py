@@ -83,7 +83,7 @@ def test_spent_budget_ends_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--model", "localhost"], "is no address of a server"),
+        (["--model", "localhost"], "is not the address of a server"),
         (["--replay", "nowhere"], "no folder of replies"),
         (["--model", "http://127.0.0.1:1/v1", "--replay", "."], "--replay: replies are read or asked for, not both"),
         ([], "no model reads 'fruit and a fork'"),

@@ -26,6 +26,7 @@ def test_twenty_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys:
     weights = (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns
     page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
     assert "20 episodes" in page and "polyline" in page and "the demonstrator" in page
+    assert "Where objects started" in page and page.count("<circle") + page.count('"bad"') == 5
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # all is there
     assert (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns == weights
     known = ["evaluate", str(TASK), "--layouts", f"train:{tmp_path}/loop/demonstrations", "--serial", "--videos", "0"]

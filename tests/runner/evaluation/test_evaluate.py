@@ -190,7 +190,7 @@ def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
         ([], "TASK: no task; write nimbus evaluate TASK --policy FILE.py:make_policy"),
         (["sort_trash"], "--policy: no policy; write"),
         (["sort_trash", "--policy", "none.py:make_policy"], "no such file"),
-        (["sort_trash", "--policy", "demonstrator", "--layouts", "0"], "'0' is no number of layouts"),
+        (["sort_trash", "--policy", "demonstrator", "--layouts", "0"], "'0' is not a number of layouts"),
         (["sort_trahs", "--policy", "demonstrator"], "did you mean 'sort_trash'"),
         (["sort_trash", "--policy", "demonstrator", "--randomize", "huge"], "unknown randomization 'huge'"),
         (["sort_trash", "--policy", "demonstrator", "--only", "smell"], "--only: task has no randomizer 'smell'"),

@@ -1,4 +1,4 @@
-"""Errors of users and findings of checks: location, message, and what to write instead."""
+"""Errors for users and findings of checks, each with location, message and fix."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from functools import partial
 BUG = 70
 """Exit code where Nimbus is to blame (``EX_SOFTWARE``); its traceback is shown."""
 _LONGEST = 500
-"""Letters of a part of a message: what a file holds is quoted, not poured out."""
+"""Longest part of a message [characters], because it may quote a file."""
 _FEW, _SHOWN = 24, 5
-"""So many known names are listed; of more than that the closest."""
+"""Number of known names up to which all are listed, and number of the closest ones shown otherwise."""
 
 
 _LOCATION = re.compile(r"^.*?:(?P<line>\d+):\d+(?:: (?P<field>.*))?$")
@@ -32,7 +32,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """One mistake, as errors, the doctor, quality checks and the task editor report it."""
+    """One problem, as reported by errors, the doctor, quality checks and the task editor."""
 
     where: str = ""
     """Location: ``file:line:column: field``, an episode, a flag, or a path."""
@@ -63,7 +63,7 @@ class Diagnostic:
 
     @property
     def in_file(self) -> str:
-        """All of it on one line, for a reader who has the file in view."""
+        """Return one line without the file's name, for display beside the file."""
         parts = (f"line {self.line}" if self.line else "", self.field, self.what)
         return ": ".join(filter(None, parts)) + (f"; {self.instead}" if self.instead else "")
 
@@ -76,9 +76,9 @@ class InputError(Exception):
     """Bad input: the command line prints it as one line and exits with code 2.
 
     Args:
-        what: What is wrong, with the value that was found.
-        where: The place: ``file:line:column: field``, a flag, or a path.
-        instead: What to write instead.
+        what: Problem, with the invalid value.
+        where: Location: ``file:line:column: field``, a flag, or a path.
+        instead: Fix.
     """
 
     exit_code = 2
@@ -126,19 +126,19 @@ class StorageError(InputError):
 
 
 def single_line(text: str) -> str:
-    """Text on one line, what is not printable written as an escape: messages quote files, terminals obey them."""
+    """Return text on one line with unprintable characters escaped, because terminals would execute them."""
     return visible(text.replace("\n", " ").replace("\t", "\\t"))
 
 
 def visible(text: str) -> str:
-    """Write what is not printable as an escape, line ends and tabs excepted: a terminal would obey it."""
+    """Escape unprintable characters except line ends and tabs, because a terminal would execute them."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Say which known name comes closest, and list the known ones when they are few."""
+    """Suggest the closest known name, and list the known names when they are few."""
     names = sorted(known)
     match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{match[0]}'? " if match else ""

@@ -49,7 +49,7 @@ def group_files(controller: str, name: str) -> Iterator[Path]:
 
 
 def cpu_quota() -> float:
-    """Cores' worth of time that the control groups allow; infinite where they do not say."""
+    """Return the number of cores that the control groups allow; infinite without a limit."""
     quotas = [float("inf")]
     for file in group_files("cpu", "cpu.max"):
         quotas.append(_share(*file.read_text().split()))
@@ -59,12 +59,12 @@ def cpu_quota() -> float:
 
 
 def memory_limits() -> list[int]:
-    """[bytes] that the control groups allow in all; empty where they do not say."""
+    """Return the memory limits of the control groups [bytes]; empty without one."""
     return [limit for limit, _ in _memory()]
 
 
 def memory_headrooms() -> list[int]:
-    """[bytes] that the control groups have left; empty where they do not say."""
+    """Return the remaining memory under the limits of the control groups [bytes]; empty without one."""
     return [limit - used for limit, used in _memory()]
 
 
@@ -105,7 +105,7 @@ def _groups(controller: str) -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Drop what native code writes to the standard error."""
+    """Discard native code's output to standard error."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

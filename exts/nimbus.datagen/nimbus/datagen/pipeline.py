@@ -1,4 +1,4 @@
-"""A pipeline file: which registered component serves which of the five stages, and with what settings.
+"""Pipeline files: registered components of the five stages, with their settings.
 
 ```yaml
 load: usd
@@ -33,14 +33,14 @@ STAGES = ("load", "randomize", "plan", "render", "store")
 
 @dataclass(frozen=True)
 class Component:
-    """One entry of a pipeline file."""
+    """Entry of a pipeline file."""
 
     kind: str
     """Stage or stages it serves, as it is registered: ``plan``, ``plan+render``."""
     name: str
     settings: Any
     keys: Keys
-    """Where its settings stand in the file."""
+    """Location of its settings in the file."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunContext:
     split: str = RUN
     """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
     task: Task | None = None
-    """None in a run without a task file."""
+    """Task; None in a run without a task file."""
     device: str = "cpu"
     """``cpu`` or ``cuda``, for rendering."""
     stack: int | None = None
@@ -86,7 +86,7 @@ class RunContext:
     overlap: bool = False
     """The end of an episode may be stored while the next one is made."""
     synchronous: bool = False
-    """Nothing is stored in another thread."""
+    """True if no thread may store in the background."""
     render_failures: bool = False
     """Failed attempts are rendered too."""
     keep_failures: bool = False
@@ -95,7 +95,7 @@ class RunContext:
     """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
 
     def need_task(self) -> Task:
-        """The task.
+        """Return the task.
 
         Raises:
             InputError: The run has none.
@@ -192,13 +192,13 @@ def build(pipeline: Pipeline, context: RunContext) -> Chain:
 
 
 def preload(pipeline: Pipeline, context: RunContext) -> None:
-    """Load what the components of all processes share, before these are forked.
+    """Load data that components of all processes share, before the processes are forked.
 
     A component's class may have a class method ``preload`` for it, which takes the context.
 
     Args:
         pipeline: Names of components and their settings.
-        context: The run's values, as :func:`build` will be given them.
+        context: The run's values, as :func:`build` will receive them.
     """
     for component in pipeline.components:
         made, _ = _settings(pipeline, component, context)

@@ -1,4 +1,4 @@
-"""Progress points: work that takes long says that it goes on, and whoever watches this process listens."""
+"""Progress points: long work signals progress, and a listener in the process receives it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _patience: list[Callable[[float], None]] = []
 
 
 def subscribe(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
-    """From now on, tell ``listener`` of every progress point of this process, with the phase or an empty text.
+    """Call ``listener`` from now on at every progress point of this process, with the phase or an empty text.
 
     Args:
-        listener: Is told.
-        patience: Is asked for it, in seconds; 0: no longer.
+        listener: Receiver of the phase.
+        patience: Receiver of requests for a longer limit [s]; 0 ends it.
     """
     _listeners[:] = [listener]
     _patience[:] = [patience] if patience else []
 
 
 def tick(phase: str = "") -> None:
-    """Say that work goes on, and in which phase, when that is another one.
+    """Signal progress, and the phase when it changes.
 
-    Call it from the main thread, where work of bounded size begins or ends: a motion, a few images.
+    Call it from the main thread, at the begin or end of work of bounded size: a motion, a few images.
 
     Args:
-        phase: ``load``, ``randomize``, ``plan``, ``render``, ``store``; empty for the same as before.
+        phase: ``load``, ``randomize``, ``plan``, ``render``, ``store``; empty for the current one.
     """
     for listener in _listeners:
         listener(phase)
@@ -36,7 +36,7 @@ def tick(phase: str = "") -> None:
 
 @contextmanager
 def allow(seconds: float) -> Iterator[None]:
-    """Around work that may take so long [s] without a progress point, as what compiles at its first use."""
+    """Allow work in the block to take this long [s] without a progress point, as for a compilation at first use."""
     for ask in _patience:
         ask(seconds)
     try:

@@ -18,7 +18,7 @@ Streams: TypeAlias = Callable[..., np.random.Generator]
 
 
 def generator(seed: int, *address: int | str) -> np.random.Generator:
-    """A counter-based generator for one draw site.
+    """Return a counter-based generator for one draw site.
 
     The address names the draw (episode index, part, randomizer), so adding a draw elsewhere moves no other one.
 
@@ -32,7 +32,7 @@ def generator(seed: int, *address: int | str) -> np.random.Generator:
 
 
 def episode_generator(seed: int, split: str, index: int, *address: int | str) -> np.random.Generator:
-    """A generator for one draw site of an episode.
+    """Return a generator for one draw site of an episode.
 
     Args:
         seed: The run's seed.

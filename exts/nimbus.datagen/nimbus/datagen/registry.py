@@ -1,4 +1,4 @@
-"""One registry for everything that a file names: skills, randomizers, planners, renderers, writers."""
+"""Registry of everything that files refer to by name: skills, randomizers, planners, renderers, writers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator"
     "render",
     "store",
 )
-"""What there can be: what files name, and the stages of a pipeline."""
+"""Kinds of entries: those named in files, and the stages of a pipeline."""
 
 _components: dict[tuple[str, str], Any] = {}
 
@@ -54,7 +54,7 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 
 
 def names(kind: str) -> list[str]:
-    """The registered names of a kind, sorted."""
+    """Return the registered names of a kind, sorted."""
     return sorted(name for known_kind, name in _components if known_kind == kind)
 
 
@@ -70,10 +70,10 @@ def forget(components: Iterable[tuple[str, str]]) -> None:
 
 
 def lookup(kind: str, name: str, *, where: str = "") -> Any:
-    """The component of that name.
+    """Return the component of a name.
 
     Raises:
-        InputError: No such name; the message lists the known ones.
+        InputError: There is no such name; the message lists the known ones.
     """
     try:
         return _components[kind, name]

@@ -28,12 +28,12 @@ Assets_co = TypeVar("Assets_co", default=object, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """What passes from one stage to the next."""
+    """Item that passes from one stage to the next."""
 
     times: dict[str, float] = field(default_factory=dict, compare=False)
-    """[s] CPU by stage of the work that led here and that no result before has told of: totals are sums over results.
+    """CPU seconds per stage not yet attributed to an earlier result, so that totals are sums over results.
 
-    Time spent waiting has names that end with ``_wait``.
+    Names of waiting times end with ``_wait``.
     """
 
     @property
@@ -55,7 +55,7 @@ Out = TypeVar("Out", bound=Item)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPlan:
-    """A plan that the dataset holds already; what was stored is the truth, further variants show it."""
+    """Plan that the dataset already holds; further variants render it unchanged."""
 
     physical: PhysicalLayout
     trajectory: Trajectory
@@ -64,12 +64,12 @@ class StoredPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Item):
-    """One episode asked for: its index in the run, and which visual variants of it."""
+    """Request for one episode: its index in the run, and its visual variants."""
 
     index: int
     variants: tuple[int, ...] = (0,)
     plan: StoredPlan | None = None
-    """To be shown instead of planning, where another variant of this episode is stored."""
+    """Plan to render instead of planning, where another variant of this episode is stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Randomized(Item, Generic[Assets_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(Item, Generic[Assets_co]):
-    """One executed attempt at a layout, successful or not."""
+    """Executed attempt at a layout, successful or not."""
 
     scene: Scene[Assets_co]
     layouts: tuple[Layout, ...]
@@ -103,7 +103,7 @@ class Planned(Item, Generic[Assets_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered(Item, Generic[Assets_co]):
-    """One visual variant of a plan. ``observations`` is lazy, take it through :class:`TimedObservations`."""
+    """Visual variant of a plan. ``observations`` is lazy; iterate over it through :class:`TimedObservations`."""
 
     scene: Scene[Assets_co]
     layout: Layout
@@ -133,7 +133,7 @@ class Stored(Item):
 
 @contextmanager
 def named_errors(stage: str, item: Item) -> Iterator[None]:
-    """Let an error say in which stage it happened, and to which episode; the innermost stage knows best."""
+    """Add stage and episode to an error of the block; the innermost stage wins."""
     try:
         yield
     except Exception as error:
@@ -143,7 +143,7 @@ def named_errors(stage: str, item: Item) -> Iterator[None]:
 
 
 class TimedObservations:
-    """An episode's observations, as a writer takes them: what renders them has its own CPU time and its own errors."""
+    """Observations of an episode, with the CPU time and errors of rendering attributed to the renderer."""
 
     def __init__(self, item: Rendered) -> None:
         self.cpu_time = 0.0
@@ -168,12 +168,12 @@ class Stage(ABC, Generic[In, Out]):
     """Turns items into items, lazily: pulling one result takes no more inputs than it needs."""
 
     version: ClassVar[int] = 1
-    """Raise it when what it makes changes: runs of another version do not continue a dataset."""
+    """Version of its output, raised when that changes; a dataset is not continued with another version."""
     name: str
 
     @abstractmethod
     def process(self, item: In) -> Iterator[Out]:
-        """Yield what becomes of one item."""
+        """Yield the results of one item."""
 
     def __call__(self, items: Iterator[In]) -> Generator[Out, None, None]:
         """Process items one after another.
@@ -200,16 +200,16 @@ class Stage(ABC, Generic[In, Out]):
                     results.close()
 
     def pending(self) -> bool:
-        """Whether something is still under way in the background; raises what went wrong there."""
+        """Return True while background work is pending; raises its error."""
         return False
 
     def close(self) -> None:
-        """Release what the stage holds; called once, also after an error."""
+        """Release resources; called once, also after an error."""
         return None
 
 
 class SceneLoader(Stage[Request, Scene[Assets]], Generic[Assets]):
-    """Loads and validates what an episode needs."""
+    """Loads and validates the assets of an episode."""
 
     name = "load"
 
@@ -263,7 +263,7 @@ class Chain:
         return items
 
     def close(self) -> None:
-        """End what is under way, then close every stage, even when one of them raises; a second time does nothing."""
+        """End pending work, then close every stage even if one raises; repeated calls do nothing."""
         if self._closed:
             return
         self._closed = True

@@ -13,7 +13,7 @@ _HASH = re.compile(r"[0-9a-f]{12,64}")
 
 
 def nimbus_version() -> str:
-    """The version of this code: of its extension where it lies in one, else of the installed distribution."""
+    """Return the version of this code: of its extension if it is part of one, else of the installed distribution."""
     if _MANIFEST.is_file():
         match = re.search(r'(?m)^version = "([^"]+)"', _MANIFEST.read_text(encoding="utf-8"))
         return match[1] if match else ""

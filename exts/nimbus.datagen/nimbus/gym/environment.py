@@ -1,4 +1,4 @@
-"""One task as a Gymnasium environment: ``reset(seed=i)`` is evaluation layout ``i``, whatever happened before."""
+"""Gymnasium environment of a task: ``reset(seed=i)`` is evaluation layout ``i``, independent of earlier calls."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ Observation = dict[str, Any]
 
 
 class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
-    """A task in which a policy acts.
+    """Task in which a policy acts.
 
     Observations: ``agent_pos`` (S,) joint positions [rad or m]; ``pixels`` by camera, (H, W, 3) uint8;
-    ``environment_state`` (F,) where it is asked for. Reward 1 when the task is done, and 0 else.
+    ``environment_state`` (F,) on request. Reward 1 when the task is done, and 0 otherwise.
 
     Args:
         task: Name or path of a task file.
         control_mode: ``joint``, ``joint_relative``, ``tool_pose`` or ``tool_delta``.
         rotation: Form of its rotations: ``6d``, ``quaternion`` or ``euler``.
-        state: ``measured``, or ``commanded``: each gripper is one number in ``agent_pos``, what was last asked of it.
+        state: ``measured``, or ``commanded``: each gripper is one number in ``agent_pos``, its last command.
         cameras: Names of the cameras to render; all of the task by default, none for states only.
-        environment_state: Observe the scene in numbers as well.
-        max_steps: Steps of an episode at most.
-        seed: Of the evaluation layouts.
+        environment_state: Also observe the scene in numbers.
+        max_steps: Largest number of steps of an episode.
+        seed: Seed of the evaluation layouts.
         split: Layouts to draw: held-out ones, or those of ``nimbus run`` with that seed (``run``).
-        device: ``cpu`` or ``cuda``, for pictures.
-        render_mode: ``rgb_array``: ``render()`` returns the picture of the first camera.
-        skills: Folders of skills of your own that the task names.
+        device: ``cpu`` or ``cuda``, for images.
+        render_mode: ``rgb_array``: ``render()`` returns the image of the first camera.
+        skills: Folders of custom skills that the task names.
 
     Raises:
         InputError: The task, a camera or a mode does not exist.
@@ -178,7 +178,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return self._observed(environment.observe()), float(result.is_success), is_over, is_late, info
 
     def render(self) -> NDArray[np.uint8] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The last picture of the first camera (H, W, 3); None without ``render_mode``."""
+        """Return the last image of the first camera (H, W, 3); None without ``render_mode``."""
         if self.render_mode is None:
             return None
         if not self._pictures:

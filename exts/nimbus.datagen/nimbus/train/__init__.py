@@ -1,4 +1,4 @@
-"""Training of large policies: batches that any number of ranks share, checkpoints, and ranks that are started again.
+"""Training of large policies: batches for any number of ranks, checkpoints, and restarts of ranks.
 
 ```
 streams.py      the batches of a training, the same for any number of ranks

@@ -55,7 +55,7 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
     for name, mine in training.items():
         if (its := facts.training.get(name, "")) != mine:
             what = f"the checkpoint is of another {name}: {its}, not {mine}"
-            raise InputError(what, where=str(path), instead="write what it was begun with, or another --out")
+            raise InputError(what, where=str(path), instead="write its original value, or another --out")
     return load_tensors(folder / facts.tensors), facts.step
 
 

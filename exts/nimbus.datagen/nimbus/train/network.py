@@ -41,7 +41,7 @@ class VlaSizes:
 
     @property
     def patches(self) -> int:
-        """Patches of one picture; what is left at the right and the bottom is not used."""
+        """Number of patches of one image; the remainder at the right and the bottom is unused."""
         return (self.height // self.patch) * (self.image_width // self.patch)
 
     def token_count(self, byte_count: int) -> int:
@@ -80,7 +80,7 @@ class VlaNetwork(nn.Module):
             self.register_buffer(f"{name}_scale", torch.ones(count))
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """(B,) mean squared error of each sample's velocity, from a batch as :data:`Arrays` has it."""
+        """Return (B,) the mean squared error of each sample's velocity, for a batch as in :data:`Arrays`."""
         goal = (batch["action"] - self.action_mean) / self.action_scale
         noise, time = batch["noise"].to(goal.dtype), batch["time"].to(goal.dtype)
         at = noise + time[:, None, None] * (goal - noise)
@@ -89,7 +89,7 @@ class VlaNetwork(nn.Module):
 
     @torch.no_grad()
     def act(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """(B, K, A) actions [rad or m], from ``noise`` along the flow."""
+        """Return (B, K, A) actions [rad or m], integrated from ``noise`` along the flow."""
         observed, at = self.embed_observation(batch), batch["noise"]
         for step in range(EULER_STEPS):
             time = torch.full((len(at),), step / EULER_STEPS, dtype=at.dtype)
@@ -97,7 +97,7 @@ class VlaNetwork(nn.Module):
         return at * self.action_scale + self.action_mean
 
     def embed_observation(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """(B, L, D) tokens of pictures, instruction and joints."""
+        """Return (B, L, D) tokens of images, instruction and joints."""
         kind = self.patch_positions.dtype
         pictures = batch["pictures"]
         patches = self.patch_embedding(pictures.flatten(0, 1).permute(0, 3, 1, 2).to(kind) / 255 - 0.5)
@@ -110,12 +110,12 @@ class VlaNetwork(nn.Module):
         return torch.cat([observed, instruction, joints[:, None]], dim=1)
 
     def velocity(self, observed: Tensor, is_byte: Tensor, at: Tensor, time: Tensor) -> Tensor:
-        """(B, K, A) velocity of the flow.
+        """Return (B, K, A) velocity of the flow.
 
         Args:
-            observed: (B, L, D) of :meth:`embed_observation`.
+            observed: (B, L, D) from :meth:`embed_observation`.
             is_byte: (B, W) False for the padding of instructions.
-            at: (B, K, A) actions on their way, scaled.
+            at: (B, K, A) scaled actions at ``time``.
             time: (B,) from 0, noise, to 1, actions.
         """
         count, horizon = at.shape[:2]
@@ -140,7 +140,7 @@ class VlaNetwork(nn.Module):
 
 
 class VlaBlock(nn.Module):
-    """One layer of the transformer."""
+    """Layer of the transformer."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -159,16 +159,16 @@ class VlaBlock(nn.Module):
 
 
 def attend_padded(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """(B, L, heads, d) attention within padded sequences."""
+    """Return attention (B, L, heads, d) within padded sequences."""
     heads_first = (part.transpose(1, 2) for part in (query, key, value))
     return functional.scaled_dot_product_attention(*heads_first, attn_mask=mask).transpose(1, 2)
 
 
 def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) -> Tensor:
-    """(T, heads, d) attention within sequences that lie one behind the other.
+    """Return attention (T, heads, d) within concatenated sequences.
 
-    On a CPU sequence by sequence: the blocks on the diagonal of the mask, without computing the rest of it. On a GPU in
-    half precision by PyTorch's variable-length kernel, which has not been run yet.
+    On a CPU sequence by sequence: the diagonal blocks of the mask, without computing the rest of it. On a GPU in half
+    precision by PyTorch's variable-length kernel, which has not been run yet.
     """
     if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
         from torch.nn.attention.varlen import varlen_attn
@@ -183,7 +183,7 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) ->
 
 
 def embed_time(time: Tensor, width: int) -> Tensor:
-    """(B, D) sines and cosines of a time in [0, 1], of periods from 4e-3 to 4."""
+    """Return (B, D) sines and cosines of a time in [0, 1], of periods from 4e-3 to 4."""
     half = width // 2
     rates = 2 * math.pi / torch.logspace(math.log10(4e-3), math.log10(4.0), half, dtype=time.dtype, device=time.device)
     return torch.cat([(time[:, None] * rates).sin(), (time[:, None] * rates).cos()], dim=1)

@@ -17,7 +17,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.train.ranks import RENDEZVOUS
 
 _COLLECTIVE_TIMEOUT = timedelta(minutes=10)
-"""After which a collective call fails; what watches the ranks is faster."""
+"""Timeout of a collective call; the watch over the ranks acts earlier."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Group:
         )
 
     def leave(self) -> None:
-        """End what :meth:`join` began."""
+        """Undo :meth:`join`."""
         if self.ranks > 1:
             distributed.destroy_process_group()
 
@@ -76,7 +76,7 @@ class Group:
 
 
 def whole(value: Tensor) -> Tensor:
-    """All of a tensor of which each rank may hold a part; all ranks call it."""
+    """Gather a tensor that may be sharded over the ranks; called by all ranks."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value.detach()  # pyright: ignore
 
 

@@ -36,7 +36,7 @@ _MAX_STARTS_WITHOUT_PROGRESS = 5
 
 @dataclass
 class _Rank:
-    """One process, and when it was last seen to do something."""
+    """Process of a rank, with the time of its last heartbeat."""
 
     process: subprocess.Popen[bytes]
     step: str = ""

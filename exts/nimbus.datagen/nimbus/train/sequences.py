@@ -16,7 +16,7 @@ from nimbus.datagen.random_streams import generator
 MAX_BYTES = 256
 """Bytes of an instruction at most."""
 PACKING_THRESHOLD = 0.1
-"""Share of padding from which packing is worth while; measured, see ``docs/training.md``."""
+"""Fraction of padding from which packing pays off; measured, see ``docs/training.md``."""
 
 Arrays = dict[str, NDArray[Any]]
 """Batch: ``pictures`` (B, C, H, W, 3) uint8, ``text`` (B, W) int64 with 0 for padding, ``state`` (B, J); in training
@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def to_tokens(instruction: str) -> NDArray[np.int64]:
-    """(W,) the bytes of an instruction, each raised by one.
+    """Return the bytes of an instruction, (W,), each raised by one.
 
     Raises:
         InputError: It is too long.
@@ -37,7 +37,7 @@ def to_tokens(instruction: str) -> NDArray[np.int64]:
 
 
 def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:
-    """(B, W) tokens of instructions, 0 behind the shorter ones."""
+    """Return (B, W) tokens of instructions, shorter ones padded with 0."""
     rows = [to_tokens(text) for text in texts]
     padded = np.zeros((len(rows), max(map(len, rows))), np.int64)
     for row, tokens in zip(padded, rows, strict=True):
@@ -67,12 +67,12 @@ def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, 
 
 
 def padding_share(lengths: Sequence[int], *, batch: int, seed: int = 0) -> float:
-    """Measure the share of padding in batches of a dataset, each padded to its longest sequence.
+    """Measure the fraction of padding in batches of a dataset, each padded to its longest sequence.
 
     Args:
         lengths: Tokens of the sequences that batches are drawn from.
-        batch: Sequences of a batch.
-        seed: Of the batches.
+        batch: Sequences per batch.
+        seed: Seed of the batches.
     """
     drawn = generator(seed, "padding").choice(np.asarray(lengths), (1000, batch))
     return float(1 - drawn.sum() / (drawn.max(axis=1) * batch).sum())

@@ -1,4 +1,4 @@
-"""One rank of a training: mixed precision, accumulation over micro-batches, an average of the weights, checkpoints."""
+"""Rank of a training: mixed precision, accumulation over micro-batches, averaged weights, checkpoints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Training:
     pack: str = "auto"
     """``on``, ``off``, or ``auto``: where padding is measured to cost more."""
     decay: float = 0.999
-    """Share of the averaged weights that stays in a step."""
+    """Fraction of the averaged weights kept in a step."""
     minutes: float = 5.0
     """Between two checkpoints."""
     device: str = "cpu"
@@ -143,7 +143,7 @@ class Trainer:
 
     @property
     def _identity(self) -> dict[str, str]:
-        """Everything that decides the weights."""
+        """Return all settings that decide the weights."""
         sizes = ", ".join(f"{name} {value}" for name, value in self.conventions.options.items())
         return {"dataset": self.conventions.dataset, "network": sizes, **self.wanted.content}
 
@@ -201,7 +201,7 @@ class Trainer:
         return loss
 
     def to_tensors(self, batch: Arrays) -> dict[str, Tensor]:
-        """A batch on the device; numbers in the kind of the weights, pictures as they are."""
+        """Move a batch to the device; numbers in the weights' type, images unchanged."""
         kind = torch.float64 if self.wanted.dtype == "fp64" else torch.float32
         tensors = {name: torch.from_numpy(value).to(self.wanted.device) for name, value in batch.items()}
         return {name: value.to(kind) if value.is_floating_point() else value for name, value in tensors.items()}

@@ -63,7 +63,7 @@ def sizes_of(settings: TrainedSettings) -> VlaSizes:
     """
     found = set(settings.cameras.values())
     if len(found) != 1:
-        what = f"the cameras have pictures of several sizes: {sorted(found)}"
+        what = f"the cameras have images of several sizes: {sorted(found)}"
         raise InputError(what, where="cameras", instead="give all cameras of the task one size")
     ((width, height),) = found
     options = {name: int(value) for name, value in settings.options.items()}

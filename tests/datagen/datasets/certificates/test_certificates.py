@@ -162,5 +162,7 @@ def test_a_card_tells_of_certificates_only_where_they_are_of_its_episodes(copy: 
 def test_a_folder_where_the_certificates_go_is_told_before_anything_is_done(tmp_path: Path):
     write_dataset(tmp_path, [make_rendered(0)])
     (tmp_path / FILE_NAME).mkdir()
-    with pytest.raises(InputError, match=r"certificates\.json: a folder stands where the certificates go; move it"):
+    with pytest.raises(
+        InputError, match=r"certificates\.json: a folder has the name of the certificates' file; move it"
+    ):
         certify(tmp_path)

@@ -234,8 +234,8 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows of another task", wrong_task, "task 7 of its rows is not the episode's"),
     ("splits of nothing", edit_info(splits=5), "splits: no object"),
     ("half a letter", edit_info(robot_type="\ud800"), "info.json: cannot be read"),
-    ("a pipe", as_pipe("meta/episodes.jsonl"), "is no regular file"),
-    ("a pipe for all", as_pipe("meta/info.json"), "is no regular file"),
+    ("a pipe", as_pipe("meta/episodes.jsonl"), "is not a regular file"),
+    ("a pipe for all", as_pipe("meta/info.json"), "is not a regular file"),
     ("no json", lambda folder: (folder / "meta/info.json").write_text("{"), "info.json: cannot be read"),
 ]
 

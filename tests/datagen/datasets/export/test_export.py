@@ -111,7 +111,7 @@ def test_what_cannot_be_exported_is_said_in_one_line(tmp_path: Path):
         export(tmp_path / "failed", tmp_path / "out")
     write_dataset(tmp_path / "gone")
     next((tmp_path / "gone" / "episodes").iterdir()).unlink()
-    with pytest.raises(InputError, match="is missing, or not as large as the ledger says"):
+    with pytest.raises(InputError, match="is missing, or its size differs from the ledger"):
         export(tmp_path / "gone", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -158,7 +158,7 @@ def test_a_manifest_is_filtered_before_anything_else_is_read(root: Path) -> None
     [
         (lambda out: (out / "manifest.parquet").write_bytes(b"PAR1 no"), "not a manifest of shards"),
         (lambda out: next((out / "shards").iterdir()).unlink(), "000000.tar: no such file"),
-        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "are told, it has 0"),
+        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "are listed, but it has only 0"),
     ],
 )
 def test_damaged_shards_are_one_line(root: Path, tmp_path: Path, harm: Any, told: str) -> None:

@@ -108,7 +108,7 @@ def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path, monkeypatch: pyte
     folder.mkdir()
     HOSTILE[name](folder)
     told = refusal(open_library, f"{folder}/")
-    assert re.search(MESSAGES.get(name, "is no regular file|no mesh in this folder"), told), told
+    assert re.search(MESSAGES.get(name, "is not a regular file|no mesh in this folder"), told), told
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY
 
 

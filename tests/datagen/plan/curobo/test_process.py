@@ -108,7 +108,7 @@ def test_a_curobo_that_cannot_run(
 
 def test_an_interpreter_that_is_none(monkeypatch: pytest.MonkeyPatch, make_python: MakePython) -> None:
     assert "No such file" in refusal(monkeypatch, "/no/python")
-    assert "cannot be asked for cuRobo: oh no" in refusal(monkeypatch, make_python("echo oh no; exit 3"))
+    assert "cannot be checked for cuRobo: oh no" in refusal(monkeypatch, make_python("echo oh no; exit 3"))
 
 
 @pytest.mark.usefixtures("curobo")

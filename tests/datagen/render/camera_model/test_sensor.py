@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import asdict
 from functools import lru_cache
 
 import numpy as np
 import pytest
 
 from nimbus.datagen.episode.layout import Sensor
+from nimbus.datagen.randomize.camera import SensorRandomization
 from nimbus.datagen.render.camera_model.lens import Lens
+from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, TONES
+from nimbus.datagen.render.raytracer.tone_tables import BYTE_OF_LIGHT
+from nimbus.datagen.store.episode_file.encode import _without_defaults
+from nimbus.datagen.tasks.task_file import CameraSettings
 from tests.support.render_scene import layout as scene_layout
 from tests.support.render_scene import render
 
@@ -45,7 +51,7 @@ def test_a_bent_pixel_shows_what_its_ray_meets():
     assert np.allclose(x * factor * focal + camera.width / 2, u) and np.allclose(
         y * factor * focal + camera.height / 2, v
     )
-    with pytest.raises(ValueError, match="folds the picture"):
+    with pytest.raises(ValueError, match="folds the image"):
         Lens(dataclasses.replace(camera, distortion=(-5.0, 0.0)))
 
 
@@ -86,3 +92,44 @@ def test_noise_of_a_step_does_not_depend_on_what_is_rendered_with_it():
     alone, _ = render(made, steps=slice(2, 3))
     assert np.array_equal(whole["front"].rgb[2], alone["front"].rgb[0])
     assert np.array_equal(whole["front"].depth[2], alone["front"].depth[0])
+
+
+def test_antialiasing_smooths_colors_and_keeps_labels():
+    (plain, _), (smooth, _) = seen(), seen(sensor=Sensor(antialiasing=2))
+    for name in ("depth", "instance", "semantic", "normals", "boxes_2d", "visibility"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(smooth, name))
+    changed = np.abs(plain.rgb.astype(int) - smooth.rgb).max(axis=-1)
+    label = plain.instance
+    edge = np.zeros(label.shape, bool)
+    edge[:, :, 1:] |= label[:, :, 1:] != label[:, :, :-1]
+    edge[:, 1:] |= label[:, 1:] != label[:, :-1]
+    assert changed[edge].mean() > 3 * changed[~edge].mean()
+    assert abs(plain.rgb.mean() - smooth.rgb.mean()) < 1.5
+
+
+def test_filmic_curve_deepens_shadows_and_keeps_middle_gray():
+    plain, filmic = BYTE_OF_LIGHT["plain"].astype(int), BYTE_OF_LIGHT["filmic"].astype(int)
+    at = [round(light / BRIGHTEST * TONES) for light in (0.02, 0.18, 1.0)]
+    shadow, gray, white = (filmic[at] - plain[at]).tolist()
+    assert shadow < -3 and abs(gray) <= 1 and white < 0
+    assert np.all(np.diff(filmic) >= 0) and filmic[-1] <= 255
+    (one, _), (other, _) = seen(), seen(sensor=Sensor(tone="filmic"))
+    assert not np.array_equal(one.rgb, other.rgb) and np.array_equal(one.instance, other.instance)
+
+
+def test_sensor_options_are_stored_where_they_are_used():
+    plain, film = (asdict(scene_layout()) for _ in range(2))
+    film["visual"]["cameras"][0]["sensor"] |= {"tone": "filmic"}
+    grainy = asdict(scene_layout())
+    grainy["visual"]["cameras"][0]["sensor"] |= {"grain": 0.01}
+    stored = [_without_defaults(layout)["visual"]["cameras"][0].get("sensor") for layout in (plain, film, grainy)]
+    assert stored[0] is None and stored[1]["tone"] == "filmic" and "antialiasing" not in stored[1]
+    assert not {"tone", "antialiasing"} & set(stored[2])
+
+
+def test_cameras_and_randomizer_take_sensor_options():
+    settings = CameraSettings.model_validate({"position": (1, 0, 1), "look_at": (0, 0, 0), "vertical_fov": "45 deg"})
+    assert not {"antialiasing", "tone"} & set(settings.model_dump())
+    film = settings.model_copy(update={"antialiasing": 2, "tone": "filmic"})
+    assert film.camera("front").sensor == Sensor(antialiasing=2, tone="filmic")
+    assert not {"antialiasing", "tone"} & set(SensorRandomization.model_validate({}).model_dump())

@@ -103,7 +103,7 @@ def test_a_step_that_replicator_gave_up_is_no_batch(regions: Any, isaac: IsaacSi
 def test_poses_that_isaac_sim_does_not_take_are_no_batch(regions: Any, isaac: IsaacSim):
     regions.open(warm_up=1)
     isaac.takes_poses = False
-    with pytest.raises(RuntimeError, match="did not take the poses"):
+    with pytest.raises(RuntimeError, match="did not apply the written poses"):
         regions.render(trajectory().body_positions[:2], trajectory().body_wxyz[:2])
 
 

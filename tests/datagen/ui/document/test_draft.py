@@ -88,7 +88,7 @@ def test_what_somebody_else_wrote_is_not_written_over(mine: Path):
     other.set(("family",), "mine")
     one.save()
     assert other.is_changed_on_disk
-    with pytest.raises(InputError, match="written by somebody else.*nothing was saved"):
+    with pytest.raises(InputError, match="has changed on disk.*nothing was saved"):
         other.save()
     assert mine.read_text() == one.text
     unsaved = other.text
@@ -104,7 +104,7 @@ def test_what_somebody_else_wrote_is_not_written_over(mine: Path):
 def test_another_file_is_not_written_over(mine: Path):
     (taken := mine.with_name("taken.yaml")).write_text("precious\n")
     draft = TaskDraft(str(mine))
-    with pytest.raises(InputError, match="somebody else"):
+    with pytest.raises(InputError, match="has changed on disk"):
         draft.save_as(taken)
     assert (draft.path, taken.read_text()) == (mine, "precious\n")
 
@@ -195,7 +195,7 @@ def test_a_file_that_says_nothing_yet_begins_with_the_least_that_runs(content: s
 def test_a_new_file_that_somebody_else_makes_meanwhile_is_not_written_over(tmp_path: Path):
     draft = TaskDraft(str(tmp_path / "mine.yaml"))
     (tmp_path / "mine.yaml").write_text("theirs: 1\n")
-    with pytest.raises(InputError, match="somebody else"):
+    with pytest.raises(InputError, match="has changed on disk"):
         draft.save()
     assert (tmp_path / "mine.yaml").read_text() == "theirs: 1\n"
 

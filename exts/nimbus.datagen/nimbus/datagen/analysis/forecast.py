@@ -1,4 +1,4 @@
-"""How long a run will take and how large it will be, from a few of its episodes, with an interval."""
+"""Forecast of a run's duration and size from a few of its episodes, with an interval."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 
 CONFIDENCE = 0.9
 _DRIFT = 0.08
-"""Standard deviation of a machine's speed between the probe and the run: heat, and what else it has to do. The CPU
-seconds of the very same episodes differed by a fifth within an hour on the shared machines where this was measured."""
+"""Standard deviation of a machine's relative speed between probe and run, from heat and other load. CPU times of
+identical episodes differed by a fifth within an hour on the shared machines where this was measured."""
 _SLOWER = 1.35
 """Episodes cost at most so much more CPU than in the probe's one process, where workers share caches and memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A figure, and between what it is with the probability :data:`CONFIDENCE`."""
+    """Estimate with its interval of probability :data:`CONFIDENCE`."""
 
     low: float
     expected: float
@@ -32,30 +32,30 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class RunForecast:
-    """Of a run of ``episodes`` episodes."""
+    """Forecast of a run of ``episodes`` episodes."""
 
     episodes: int
     cores: int
     cpu_seconds: Interval
-    """[s] All stages, failed attempts included; what each process does once left out."""
+    """CPU time of all stages, failed attempts included, without one-time costs of processes [s]."""
     wall_seconds: Interval
     """[s] From start to end."""
     byte_count: Interval
-    """On disk."""
+    """Size on disk [bytes]."""
     stored: Interval
     """Episodes that will be stored."""
 
 
 def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
-    """The sum of ``count`` costs of which some are known, by Student's t-interval for a new sum.
+    """Return the sum of ``count`` costs of which some are known, by Student's t-interval for a new sum.
 
-    The spread is taken to be a tenth of the mean at least: five equal costs are luck, not knowledge.
+    The spread is at least a tenth of the mean, because a few equal costs are no evidence of equality.
 
     Args:
-        costs: Of the probe's episodes.
-        count: Episodes of the run.
-        drift: Standard deviation of a factor that all costs of the run have in common.
-        confidence: That the sum lies inside.
+        costs: Costs of the probe's episodes.
+        count: Number of episodes of the run.
+        drift: Standard deviation of a factor shared by all costs of the run.
+        confidence: Probability that the sum lies inside.
     """
     from scipy.stats import norm
     from scipy.stats import t as student

@@ -1,4 +1,4 @@
-"""Which values are kept too seldom for chance: Fisher's exact test, corrected for how many were tested."""
+"""Values with a significantly low yield: Fisher's exact test, corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_los
 
 
 def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: float) -> FloatArray:
-    """Benjamini and Hochberg's (1995) q-values over the values that can be found at all.
+    """Return Benjamini and Hochberg's (1995) q-values over the testable values.
 
-    A value so rare that it could not reach the level, were every episode with it lost, is not tested (after Tarone,
-    1990): its q-value is 1, and it costs the others nothing. What is tested does not depend on which were lost.
+    A value so rare that it could not reach the level even if every episode with it were lost is not tested (after
+    Tarone, 1990): its q-value is 1, and it does not count toward the others' correction. Testability does not depend on
+    the losses.
 
     Args:
-        p_values: (V,)
+        p_values: (V,) p-values.
         attainable: (V,) smallest p-value that each could have.
-        level: Of the false discoveries that are accepted.
+        level: Accepted false discovery rate.
     """
     from scipy.stats import false_discovery_control  # as slow to import
 
@@ -45,15 +46,15 @@ def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: floa
 
 
 def find_low_yield(have: BoolArray, lost: BoolArray, *, level: float) -> tuple[list[int], FloatArray, FloatArray]:
-    """The fewest values that explain why episodes were lost.
+    """Return the smallest set of values that explains the loss of episodes.
 
-    The most significant value is taken first; the episodes that have it are then left out, and the rest is tested
-    again, so that what merely shares episodes with it is not blamed.
+    The most significant value is taken first; episodes with it are then removed and the rest is tested again, so that a
+    value that merely co-occurs with it is not blamed.
 
     Args:
-        have: (V, N) which of N tried episodes have which value. Of equal values the first one is taken.
+        have: (V, N) True for values of each of N tried episodes. Of equal values the first one is taken.
         lost: (N,) episodes that were not kept.
-        level: Of the false discoveries that are accepted.
+        level: Accepted false discovery rate.
 
     Returns:
         The values found, strongest first; p-values and q-values (V,) of the first round, those of a value found

@@ -1,7 +1,7 @@
-"""The yield ledger: what was tried and what was kept, for every value of everything that was drawn.
+"""Yield ledger: tried and kept episodes by every value of everything that was drawn.
 
-A value is flagged when it is never, or significantly seldom, among the kept. What is tested is episodes, not attempts:
-the attempts at one layout are not independent, and an episode that is kept at its third attempt is in the dataset.
+A value is flagged when it is never, or significantly rarely, among the kept. Tests count episodes, not attempts:
+attempts at one layout are not independent, and an episode that is kept at its third attempt is in the dataset.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from nimbus.datagen.analysis.significance import edges, find_low_yield
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 Values = dict[str, list[str | float]]
-"""By factor: text of a category, or a number that belongs into a bin."""
+"""Values by factor: category texts, or numbers to be binned."""
 
 CELL = 0.1
 """[m] Side of a cell of a region."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
 """Draws for an object that have a factor of their own."""
 LEVEL = 0.05
-"""Share of false ones among flags that is accepted. Counts are whole numbers, so that the test is cautious: of 600
-simulated runs with nothing wrong, 6 had a flag."""
+"""Accepted fraction of false flags. Counts are whole numbers, so the test is conservative: of 600 simulated runs
+without an effect, 6 had a flag."""
 _FEW = 6
-"""Whole numbers that take no more values than this are categories."""
+"""Number of distinct whole numbers up to which they are categories."""
 
 Part = Literal["physical", "visual", "doing"]
 
@@ -55,21 +55,21 @@ def visual_factors(attempt: Attempt) -> Values:
 
 
 def step_of(text: str) -> str:
-    """A step without the number of its object: ``pick items`` for ``pick items_0``."""
+    """Return a step without the number of its object: ``pick items`` for ``pick items_0``."""
     skill, _, target = text.partition(" ")
     stem, _, number = target.rpartition("_")
     return f"{skill} {stem if number.isdigit() and stem else target}".rstrip()
 
 
 def failed_step(attempt: Attempt) -> str:
-    """The step in which a failed attempt ended; ``success`` where its end was not as it should be."""
+    """Return the step in which a failed attempt ended; ``success`` when only the final conditions failed."""
     if attempt.phase.startswith("success"):
         return "success"
     return step_of(attempt.steps[-1]) if attempt.steps else attempt.phase.split(" ")[0] or "start"
 
 
 def cell_name(x: float, y: float) -> str:
-    """The cell of a point, by its lower corner."""
+    """Return the name of a point's cell, by its lower corner."""
     low = (math.floor(value / CELL + 1e-9) * CELL + 0.0 for value in (x, y))
     return "x {:.1f} y {:.1f}".format(*low)
 
@@ -109,9 +109,9 @@ class YieldRow:
     factor: str
     value: str
     part: Part
-    """Drawn and tested, drawn and only shown, or what the robot did (a row's episodes are then attempts)."""
+    """Drawn and tested, drawn and only shown, or an action of the robot (a row's episodes are then attempts)."""
     low: float | None = None
-    """Of a bin of numbers."""
+    """Lower bound of a numeric bin."""
     high: float | None = None
     episodes: int
     """Tried, to their end."""
@@ -124,13 +124,13 @@ class YieldRow:
 
     @property
     def share(self) -> float:
-        """Of the episodes that are kept, 0 to 1."""
+        """Fraction of the episodes that are kept, 0 to 1."""
         return self.kept / self.episodes if self.episodes else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Yields:
-    """Of a dataset."""
+    """Yields of a dataset."""
 
     episodes: int
     kept: int
@@ -139,7 +139,7 @@ class Yields:
 
     @property
     def flags(self) -> tuple[YieldRow, ...]:
-        """The flagged rows, strongest first."""
+        """Flagged rows, strongest first."""
         return tuple(sorted((row for row in self.rows if row.flag), key=lambda row: row.p_value))
 
     def of(self, *factors: str) -> tuple[YieldRow, ...]:
@@ -159,11 +159,11 @@ class _Episode:
 
 
 def find_yields(attempts: Iterable[Attempt], *, level: float = LEVEL) -> Yields:
-    """The yield of every value.
+    """Compute the yield of every value.
 
     Args:
-        attempts: Rows of the ledger; of variants, which show one plan, the first one counts.
-        level: Of false discoveries.
+        attempts: Rows of the ledger; of variants, which share one plan, the first one counts.
+        level: Accepted false discovery rate.
     """
     episodes = _episodes(attempts)
     has_tasks = len({episode.attempts[0].task for episode in episodes}) > 1
@@ -227,7 +227,7 @@ class _Bin:
     factor: str
     value: str
     have: tuple[bool, ...]
-    """Which episodes have it."""
+    """Values that the episode has."""
     low: float | None = None
     high: float | None = None
 

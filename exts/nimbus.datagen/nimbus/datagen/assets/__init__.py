@@ -1,1 +1,1 @@
-"""Import of assets: what others made becomes a prepared library, each asset judged alone."""
+"""Import of third-party assets into a prepared library, each asset checked separately."""

@@ -1,4 +1,4 @@
-"""Captions and synonyms of a library's kinds: from what was measured, or by a language model, checked against that."""
+"""Captions and synonyms of a library's kinds, from measurements or a language model, checked against measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
 """Most letters and words of a caption, and synonyms that are kept."""
 _PLAIN = re.compile(r"[a-z][a-z' -]*")
 _FLAT, _LONG = 0.35, 2.2
-"""Ratios of the shortest side to the middle one, and of the longest one to it, of what is flat, and long."""
+"""Ratios of the shortest side to the middle one of flat things, and of the longest side to it of long things."""
 _SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
 _SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
 """[m] Longest sides of which a word for the size is true."""
@@ -49,24 +49,24 @@ class Annotation:
     caption: str
     synonyms: tuple[str, ...]
     dropped: tuple[str, ...] = ()
-    """Lines on what a model wrote that was not kept."""
+    """Lines about rejected words of a model."""
 
 
 def annotate_library(
     folder: Path, model: LanguageModel | None, *, report: Callable[[Annotation, int, int], None]
 ) -> tuple[list[Annotation], str]:
-    """Write captions and synonyms into the index of a library; what a model was asked before is not asked again.
+    """Write captions and synonyms into the index of a library; earlier answers of a model are reused.
 
     Args:
         folder: The library.
-        model: Without one they follow from category, shape and color.
+        model: Language model; without one they follow from category, shape and color.
         report: Called with each kind's words, its number and the count.
 
     Returns:
-        The words, and the reason why there are no more, empty where all are there.
+        The words, and the reason if some are missing.
 
     Raises:
-        InputError: The folder is no library, or the model cannot be asked; what it answered before is kept.
+        InputError: The folder is not a library, or the model cannot be queried; earlier answers are kept.
     """
     if not (folder / INDEX_NAME).is_file():
         raise InputError(
@@ -121,7 +121,7 @@ def _ask(entry: AssetEntry, model: LanguageModel) -> Annotation:
 
 
 def _question(entry: AssetEntry) -> ModelQuestion:
-    """Write the question about a kind: nothing of it but what was measured and its category."""
+    """Write the question about a kind, from its measurements and category only."""
     sides = " x ".join(f"{100 * side:.3g}" for side in entry.size)
     noun = describe(entry).caption.split(" ")[-1] if not find_category((entry.category,)) else entry.category
     lines = (f"category: {noun}", f"size: {sides} cm", f"colors: {', '.join(entry.color_names) or 'not known'}")
@@ -130,7 +130,7 @@ def _question(entry: AssetEntry) -> ModelQuestion:
 
 
 def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
-    """Keep of a model's words what agrees with the measured fields; the measured caption stands in for a false one."""
+    """Keep the words of a model that agree with measurements; a false caption is replaced by the measured one."""
     own = describe(entry)
     if answer.fault:
         return replace(own, dropped=(answer.fault,))
@@ -149,7 +149,7 @@ def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
 
 
 def _fault(entry: AssetEntry, text: object) -> str:
-    """Find what is wrong with a noun phrase about a kind; empty where nothing is."""
+    """Return the fault of a noun phrase about a kind; empty for none."""
     if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS:
         return f"no plain words, at most {_LETTERS} letters"
     words = re.split(r"[ -]+", text.strip())

@@ -20,7 +20,7 @@ _WANTED = {
 """Endings of files that an asset may consist of; the rest of an archive stays in it."""
 _MEMBERS = 500_000
 _BYTES = 2 << 30
-"""[bytes] Unpacked; what is not wanted does not count."""
+"""Largest unpacked size, without skipped files [bytes]."""
 _RATIO, _SMALL = 100, 1 << 20
 """Times that a member of more than 1 MiB may grow; deflate reaches 1,000 with zeros only, textures and meshes 10."""
 _BLOCK = 1 << 20
@@ -32,10 +32,10 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack what may belong to assets, into a new folder.
+    """Unpack files that may belong to assets, into a new folder.
 
     Raises:
-        InputError: It is no archive, leads out of its folder, or grows beyond the limits.
+        InputError: It is not an archive, contains paths out of its folder, or exceeds the limits.
     """
     total, names = 0, set()
     try:

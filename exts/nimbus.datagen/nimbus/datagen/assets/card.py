@@ -41,7 +41,7 @@ OF_PARTS: dict[str, tuple[str, ...] | type] = {
 }
 """Decisions about a moving part, after its name and a dot."""
 _ANY_SIGN = ("lower", "upper")
-"""Those that may be below 0."""
+"""Keys whose values may be negative."""
 
 
 class OtherValue(StrictModel):
@@ -108,10 +108,10 @@ def card_text(
 
 
 def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value], Additions]:
-    """Read what a user changed: decisions that differ from the import's own, and additions.
+    """Read a user's changes: decisions that differ from the import's own, and additions.
 
     Raises:
-        InputError: The file has a mistake.
+        InputError: The file has an error.
     """
     card = load(path, AssetCard)
     given: dict[str, Value] = {}
@@ -130,7 +130,7 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
 
 
 def _wanted(path: Path, name: str, automatic: dict[str, Value]) -> tuple[str, ...] | type:
-    """Values or type of a decision; those of parts are known by what the import decided."""
+    """Return the allowed values or the type of a decision; for parts they follow from the import's decisions."""
     part, _, own = name.rpartition(".")
     if part and f"{part}.moves" in automatic and own in OF_PARTS:
         return OF_PARTS[own]

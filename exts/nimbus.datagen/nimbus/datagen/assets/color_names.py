@@ -14,7 +14,7 @@ COLORS = ("black", "white", "gray", "red", "orange", "brown", "yellow", "green",
 _PLACES = 2000
 """Places of the surface that are looked at."""
 _SHARE = 0.25
-"""Share of the surface that makes a color one of the asset's."""
+"""Fraction of the surface from which a color counts as one of the asset's."""
 _HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (260, "blue"), (305, "purple"), (345, "pink"))
 """[deg] Upper ends of hues."""
 

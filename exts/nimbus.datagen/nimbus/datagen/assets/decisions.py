@@ -22,7 +22,7 @@ _ANY = (0.03, 0.35)
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
 """Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
-"""Likewise, for all other units, where the layout, the format, or metadata that often lies states one."""
+"""Margin of doubt for all other units, where the layout, the format, or unreliable metadata states one."""
 _RANKED = 4
 """Runners-up that are kept."""
 _DENSITY = 400.0
@@ -32,7 +32,7 @@ _DENSITIES = (2.0, 25_000.0)
 _PLAUSIBLE = (60.0, 3000.0)
 """[kg/m³] Of a claimed mass, where no category is known."""
 _SLACK = 1.5
-"""By which a claimed mass may lie outside of its category's range."""
+"""Factor by which a claimed mass may lie outside its category's range."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
 """[kg]"""
 
@@ -71,10 +71,10 @@ def class_of(category: Category | None) -> Decision:
 def decide_scale(
     surface: ImportedSurface, asset: FoundAsset, category: Category | None, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose metres of one unit of the file: format, then its scale, then what such things measure.
+    """Choose metres per unit of the file from its format, its scale, and usual sizes.
 
     Raises:
-        InputError: No unit makes it a thing on a table.
+        InputError: No unit gives a plausible size.
     """
     longest = float(np.ptp(surface.corners.reshape(-1, 3), axis=0).max())
     if longest <= 0:
@@ -141,17 +141,17 @@ def _check_size(size: float, longest: float) -> None:
 def decide_mass(
     asset: FoundAsset, category: Category | None, *, volume: float, longest: float, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose the mass [kg]: given, the source's where it is plausible, the category's at this size, else by density.
+    """Choose the mass [kg]: given, the source's if plausible, the category's at this size, else by density.
 
     Args:
-        asset: With what the source claims.
+        asset: Asset with the source's claims.
         category: Its category.
-        volume: Of the solid [m³].
+        volume: Volume of the solid [m³].
         longest: Longest side [m].
         given: Values of the user.
 
     Raises:
-        InputError: Nothing weighs what is given.
+        InputError: The given mass is implausible.
     """
     if "mass" in given:
         mass, why = float(given["mass"]), "given"

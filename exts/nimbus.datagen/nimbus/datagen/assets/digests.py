@@ -67,7 +67,7 @@ def _references(root: Path, name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _beside(root: Path, folder: Path) -> tuple[str, ...]:
-    """List what a stage in a folder may compose: parsing it is left to the child process."""
+    """List files that a stage in a folder may compose; parsing is left to the child process."""
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
     return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
 

@@ -26,15 +26,15 @@ class FoundPart:
     place: tuple[float, ...] = IDENTITY
     """Upper (3, 4) of asset_T_mesh, the scale of the mesh in it."""
     texture: str = ""
-    """Path below the source, in place of what the mesh names."""
+    """Path below the source, in place of the mesh's own texture."""
     color: tuple[float, float, float] | None = None
     """sRGB from 0 to 1, where the mesh has no texture."""
     link: str = ""
     """Moving part that it belongs to; empty of the base."""
     is_touched: bool = False
-    """It is there for contact alone, and convex; the others are seen."""
+    """True for convex contact-only geometry; other geometry is visual."""
     name: str = ""
-    """As the source names it, for example ``handle``."""
+    """Name in the source, for example ``handle``."""
 
     def matrix(self) -> FloatArray:
         """Return asset_T_mesh, (4, 4)."""
@@ -69,7 +69,7 @@ class FoundJoint:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundAsset:
-    """One thing of a source."""
+    """Asset found in a source."""
 
     name: str
     """Name that its kind gets where it is free."""
@@ -96,5 +96,5 @@ class FoundAsset:
 
 
 def found_from_plain(value: Any) -> FoundAsset:
-    """Make an asset of what a child process sent."""
+    """Build an asset from a child process's message."""
     return from_plain(FoundAsset, value, strict=False)

@@ -35,7 +35,7 @@ _CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
 _SHAKE, _SWINGS = 4.0, 3.0
 """[m/s²] along each axis of the hand, of a fast arm, and swings in the shake along each axis."""
 _MOST_CREEP = 2.5e-4
-"""[m/s] Mean speed in the hand: half of what a run takes for believable."""
+"""Mean speed in the hand up to which a grasp holds [m/s], half of the limit in a run."""
 _LOST = 0.01
 """[m] Movement in the hand that counts as slipping out."""
 _HEAVIEST_FINGER = 0.015
@@ -56,17 +56,17 @@ class GraspTrials:
 
     grasps: tuple[TriedGrasp, ...]
     summary: str
-    """For people."""
+    """Summary for display."""
     not_graspable: str
     """Reason where none holds, else empty."""
 
 
 def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
-    """Try the grasps that a pick would propose, in each rest pose; the same object gives the same result.
+    """Test the grasps that a pick would propose, in each rest pose; deterministic for the object.
 
     Args:
         model: The object.
-        gripper: What closes on it.
+        gripper: The gripper.
     """
     axes = find_model_axes(model, gripper.shape)
     candidates = [(rest, grasp) for rest in model.rest_poses for grasp in _candidates(model, axes, rest)]

@@ -1,4 +1,4 @@
-"""Import of sources into a prepared library: what is missing or changed is prepared, each asset alone."""
+"""Import of sources into a prepared library; missing or changed assets are prepared, one by one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ImportedAssets:
 
     out: Path
     entries: tuple[AssetEntry, ...]
-    """Those of the sources that were given."""
+    """Entries of the given sources."""
     prepared: int
     """Prepared now; the others were there."""
     removed: int
@@ -133,7 +133,7 @@ def _check_out(out: Path) -> None:
     if out.is_dir():
         there = {path.name for path in out.iterdir()} - {LOCK_NAME, _UNPACKED, _MADE}
         if there and not there & {INDEX_NAME, _DONE}:
-            what = f"holds '{min(there)}' and no {INDEX_NAME}: it is no library of an import"
+            what = f"holds '{min(there)}' and no {INDEX_NAME}: it is not a prepared library"
             raise InputError(what, where=f"--out {out}", instead=_OTHER)
 
 
@@ -176,7 +176,7 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
 def _plan(
     sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: str, license: str
 ) -> tuple[list[_AssetTask], list[AssetEntry], dict[str, list[str]]]:
-    """Find what is to be prepared from what is there already."""
+    """Determine the assets to prepare from the existing ones."""
     known = {(entry.source, entry.path): entry for entry in before.values()}
     taken = set(before)
     tasks, kept, digests = [], [], {source.name: [] for source in sources}
@@ -277,7 +277,7 @@ def _prepare(
 
 
 def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
-    """Prepare one asset; what ends its process is its line, too."""
+    """Prepare one asset; a crash of its process also gives an entry."""
     target = out / _MADE / task.entry.kind
 
     def run(asset: FoundAsset) -> Any:
@@ -308,7 +308,7 @@ def _publish(
     *,
     is_part: bool,
 ) -> ImportedAssets:
-    """Write the index and what it was made from; kinds of these sources that are gone are removed."""
+    """Write the index and its sources; kinds that have disappeared from these sources are removed."""
     names, now = {source.name for source in sources}, {entry.kind for entry in entries}
     gone = [] if is_part else [kind for kind, old in before.items() if old.source in names and kind not in now]
     kept = [old for kind, old in before.items() if kind not in now and kind not in gone]
@@ -332,7 +332,7 @@ def _publish(
 def _write_library(
     out: Path, sources: list[_Source], entries: tuple[AssetEntry, ...], digests: dict[str, list[str]]
 ) -> None:
-    """Write ``library.yaml``: what each source is, and what was made of it."""
+    """Write ``library.yaml``: a description of each source and its import."""
     content: dict[str, Any] = {}
     with suppress(OSError, yaml.YAMLError):
         content = (yaml.safe_load((out / LIBRARY_NAME).read_text(encoding="utf-8")) or {}).get("sources", {})

@@ -1,4 +1,4 @@
-"""Recognition of what a folder holds: published data sets by their file names, XML models, and loose meshes."""
+"""Recognition of a folder's layout: published datasets by their file names, XML models, and loose meshes."""
 
 from __future__ import annotations
 

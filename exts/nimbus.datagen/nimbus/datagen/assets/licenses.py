@@ -1,4 +1,4 @@
-"""Licences of assets: found in the nearest licence file, or in what a Python wheel states about itself."""
+"""Licences of assets, from the nearest licence file or the metadata of a Python wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One asset from its files to its entry, in a child process: read, decide, repair, cut, rest, write."""
+"""Preparation of one asset in a child process: read, decide, repair, decompose, find rest poses, write."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[st
 
 
 def make_looks(surface: ImportedSurface, solid: Solid) -> FittedLook:
-    """Simplify what is seen, and bake its texture."""
+    """Simplify the visual mesh, and bake its texture."""
     return fit_look(surface, solid.points, solid.faces)
 
 
@@ -117,7 +117,7 @@ def find_mouths(rooms: dict[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def decide_symmetry(solid: Solid) -> Decision:
-    """Find out what turns leave the solid as it is."""
+    """Determine the rotations that leave the solid unchanged."""
     return Decision(value=find_symmetry(solid.points, solid.faces), why="turned onto itself")
 
 
@@ -134,5 +134,5 @@ def describe_supports(solid: Solid) -> str:
 
 
 def hull_share(solid: Solid) -> float:
-    """Share of its hull that a solid fills."""
+    """Return the fraction of its hull that a solid fills."""
     return solid.volume / ConvexHull(solid.points).volume

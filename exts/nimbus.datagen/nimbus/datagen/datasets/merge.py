@@ -55,7 +55,7 @@ def merge_parts(
     Args:
         parts: Folders of datasets; their order matters to nothing but which copy is taken.
         out: Folder of the new dataset; new or empty.
-        report: Called with how many episodes are yet to come.
+        report: Called with the number of remaining episodes.
 
     Raises:
         InputError: A folder is no dataset, was made from something else than the first, or lacks files; two parts

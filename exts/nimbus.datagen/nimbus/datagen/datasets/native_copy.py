@@ -71,12 +71,12 @@ def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
         InputError: One is missing, or of another size.
     """
     if lost := find_lost(folder, attempts):
-        what = "is missing, or not as large as the ledger says"
+        what = "is missing, or its size differs from the ledger"
         raise InputError(what, where=str(folder / lost), instead="run 'nimbus verify' for details")
 
 
 def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
-    """The first file of attempts, kept failures among them, that is not there as in the ledger; empty for none."""
+    """Return the first file of some attempts, kept failures included, that differs from the ledger; empty for none."""
     inside = DatasetPaths(folder)
     for attempt in attempts:
         sizes = attempt.files if attempt.path else {}
@@ -103,7 +103,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
         tree: The folder.
         info: Description of the dataset.
         sources: Rows to write, with their files.
-        report: Called with how many episodes are yet to come.
+        report: Called with the number of remaining episodes.
 
     Raises:
         StorageError: The disk is full.

@@ -1,4 +1,4 @@
-"""The task doctor: says before any episode what will not work, and which field to change to what.
+"""Task doctor: reports before any episode which problems a task has, and which field to change.
 
-One check a file; each is a function from a :class:`~nimbus.datagen.doctor.case.Case` to findings.
+One file per check; each is a function from a :class:`~nimbus.datagen.doctor.case.Case` to findings.
 """

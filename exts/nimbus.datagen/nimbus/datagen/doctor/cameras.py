@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
 _ENOUGH = 0.5
-"""Share of a region that a fixed camera, or all of them together, should see."""
+"""Fraction of a region that a fixed camera, or all of them together, should see."""
 _ABOVE = 0.03
 """[m] Of the points looked for above the surface."""
 _SKIN = 0.02
@@ -60,7 +60,7 @@ def check_cameras(case: Case) -> Iterator[Diagnostic]:
             yield _blind(case, name, camera, np.concatenate(list(points.values())), center)
     for region, seen in together.items():
         if len(blind) < len(fixed) and seen.mean() < _ENOUGH:
-            what = f"the cameras that stand still see {seen.mean():.0%} of region '{region}'"
+            what = f"the fixed cameras see {seen.mean():.0%} of region '{region}'"
             keys = ("cameras", next(name for name in fixed if name not in blind))
             yield make_finding(
                 "cameras", case.task, keys, what, instead=f"add look_at: {write_point(points[region].mean(axis=0))}"
@@ -93,7 +93,7 @@ def grid(case: Case, name: str) -> FloatArray:
 
 
 def still_pose(camera: Camera) -> FloatArray:
-    """``frame_T_camera`` (4, 4), OpenCV axes: in the world, or in the frame of the camera's mount."""
+    """Return ``frame_T_camera`` (4, 4), OpenCV axes: in the world, or in the frame of the camera's mount."""
     return world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]
 
 
@@ -114,7 +114,7 @@ def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
 
 
 def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
-    """Name of what stands between, the robot left out; empty for the scene itself, None for nothing."""
+    """Return the name of an obstacle in the line of sight, without the robot; empty for the scene, None for none."""
     model, data = case.simulation.model, case.simulation.data
     way = point - eye
     distance = float(np.linalg.norm(way))
@@ -171,7 +171,7 @@ def _drawn(settings: CameraRandomization, camera: Camera, index: int, *, seed: i
 
 
 def _instead(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> tuple[str, str]:
-    """The field to change, and ranges with which every drawn pose sees something."""
+    """Return the field to change, and ranges with which every drawn pose sees something."""
     turns = [value for value in _TURNS if math.radians(value) < settings.rotation]
     shifts = [value for value in _SHIFTS if value < settings.position]
     tried: list[dict[str, Any]] = [{"rotation": math.radians(turn)} for turn in turns]

@@ -1,4 +1,4 @@
-"""What checks look at: a loaded task, what it names, and layouts of it."""
+"""Input of the checks: a loaded task, its assets, and layouts of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOST_KINDS = 100
 """Kinds of a group that are looked at."""
 LAYOUTS = 8
-"""That are drawn for the checks, and attempted at most."""
+"""Number of layouts drawn for the checks, and largest number attempted."""
 
 
 def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str, certain: bool = False) -> Diagnostic:
@@ -43,10 +43,10 @@ def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str,
 
 @dataclass(frozen=True, kw_only=True)
 class CameraView:
-    """Sizes in a camera's pictures of what the steps work on, and what is out of view."""
+    """Sizes of the manipulated things in a camera's images, and things out of view."""
 
     widths: dict[str, tuple[float, float]]
-    """By group: the median and the smallest width of its objects [px]; on a hand, when they are between its fingers."""
+    """Median and smallest width of a group's objects [px]; for a wrist camera, when they are between the fingers."""
     out_of_view: tuple[str, ...]
     """Groups, fixtures, regions, handles and grippers; those of a hand's camera: the place between its fingers."""
 
@@ -61,37 +61,37 @@ class Case:
     grasps: dict[str, dict[str, int]] = field(default_factory=dict)
     """Found by the checks: grasps of each variant (``can 3``) by group."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Likewise: share of each region that a camera that stands still sees, by camera."""
+    """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
-    """Likewise: how large things are in its pictures, by camera."""
+    """Sizes of things in its images, by camera."""
 
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:
-        """The first physical layouts of a run."""
+        """First physical layouts of a run."""
         return tuple(draw_physical(self.task, self.assets, seed=self.seed, index=index) for index in range(LAYOUTS))
 
     @cached_property
     def simulation(self) -> NewtonSimulation:
-        """Of the task's scene and robot; nothing is loaded yet."""
+        """Simulation of the task's scene and robot; not loaded yet."""
         return NewtonSimulation(self.assets.stage, self.assets.robot, rate=self.task.rate)
 
     def library(self, group: str) -> ObjectLibrary:
-        """The library that a group draws from."""
+        """Return the library of a group."""
         return self.assets.libraries[self.task.objects[group].library]
 
     def kinds(self, group: str) -> tuple[str, ...]:
-        """The kinds that a group may draw; of very many some, spread over all."""
+        """Return the kinds that a group may draw; of very many, a subset spread over all."""
         kinds = self.task.objects[group].kinds
         every = self.library(group).kinds if kinds == "all" else kinds
         return every[:: -(-len(every) // _MOST_KINDS)]
 
     def scales(self, group: str) -> tuple[float, ...]:
-        """The smallest and the largest size that a group may draw."""
+        """Return the smallest and the largest scale that a group may draw."""
         scale = self.task.objects[group].scale
         return (1.0,) if scale is None else tuple(dict.fromkeys(scale))
 
     def picks(self) -> Iterator[tuple[Step, str]]:
-        """Every step that takes an object into the gripper, with the group that the object is of."""
+        """Yield every step that grasps an object, with the object's group."""
         for step, loops in walk(self.task.steps):
             if isinstance(step.statement, Skill) and step.statement.hand == "takes":
                 for group in self.groups(step.target, loops):
@@ -107,7 +107,7 @@ class Case:
         return (named[base.name],) if base.name in named else ()
 
     def fixtures(self, text: str, loops: tuple[Composite, ...]) -> tuple[str, ...]:
-        """Names of the fixtures that a reference may lead to."""
+        """Return the names of the fixtures that a reference may lead to."""
         stage = self.assets.stage.fixtures
         expression = parse_reference(text)
         if isinstance(expression, NameRef):

@@ -24,15 +24,15 @@ class Diagnosis:
     task: str
     findings: tuple[Diagnostic, ...]
     reach: dict[str, Any] = field(default_factory=dict)
-    """By region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
+    """Reach map of each region: ``origin``, ``size``, ``cell`` [m], ``reached``."""
     grasps: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
+    """Number of grasps by group and variant (``can 3``), at most :data:`~nimbus.datagen.doctor.grasps.ENOUGH` each."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By camera that stands still: share of each region that it sees."""
+    """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
-    """By camera: how large things are in its pictures, and what is out of view."""
+    """Sizes of things in its images and things out of view, by camera."""
     forecast: Forecast | None = None
-    """None where something is certain to fail."""
+    """Forecast; None where a failure is certain."""
     seconds: dict[str, float] = field(default_factory=dict)
     """[s] CPU of each check"""
 
@@ -57,7 +57,7 @@ class Diagnosis:
         return next((found for found in self.findings if found.check == "schema"), None)
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain data for JSON."""
         findings = [
             {
                 "check": found.check,

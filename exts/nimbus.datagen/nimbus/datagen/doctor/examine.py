@@ -39,11 +39,11 @@ CHECKS: dict[str, Check] = {
     "start": check_start,
     "already": check_trivial_success,
 }
-"""In the order in which they are done."""
+"""Checks in the order of execution."""
 _DRAWING = ("sizes", "start", "already")
-"""Those that draw layouts, which needs regions with room."""
+"""Checks that draw layouts, which needs regions with room."""
 _AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
-"""Those that a run can afford before it begins."""
+"""Checks that are fast enough for the start of a run."""
 
 
 def examine(
@@ -84,7 +84,7 @@ def examine(
 
 
 def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Diagnostic]:
-    """What all checks find.
+    """Return the findings of all checks.
 
     Args:
         case: The task.
@@ -105,10 +105,10 @@ def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Dia
 
 
 def refuse_hopeless(task: Task, assets: SceneAssets) -> None:
-    """What a run asks before it begins: only what is certain, and quickly found.
+    """Refuse a task that certainly fails; uses fast checks only, for the start of a run.
 
     Raises:
-        InputError: No episode of this task can succeed; the line names the field to change.
+        InputError: No episode of this task can succeed; the message names the field to change.
     """
     case = Case(task, assets)
     for check in _AT_ONCE:

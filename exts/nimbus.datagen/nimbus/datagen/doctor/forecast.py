@@ -1,4 +1,4 @@
-"""What an episode will cost and how many attempts will succeed, from a few attempts in physics."""
+"""Forecast of an episode's cost and success rate, from a few attempts in physics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
 _PRIOR = (2.7, 0.3)
-"""Attempts that succeeded and failed before anything is tried here: what tasks do on the whole."""
+"""Prior of successful and failed attempts, from tasks in general."""
 _RENDER = 2.1e-7
 """[s/px] CPU for all modalities; measured on sort_trash at 320 x 240."""
 _STORE = 6.3e-8
@@ -25,23 +25,23 @@ _STORE = 6.3e-8
 _BYTES = 1.66
 """[bytes/px] of lossless episodes."""
 _ATTEMPTS = 3
-"""At one layout, before a run gives up."""
+"""Largest number of attempts at one layout in a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """Of one episode."""
+    """Forecast for one episode."""
 
     probes: int
     """First attempts that were made, at the layouts of indices 0, 1, 2 …"""
     successes: int
     success_rate: float
-    """Of first attempts, expected; 0 to 1."""
+    """Expected fraction of successful first attempts, 0 to 1."""
     low: float
     high: float
     """Between them with 80 % probability."""
     given_up: float
-    """Share of layouts at which all attempts fail, expected."""
+    """Expected fraction of layouts at which all attempts fail."""
     cpu_seconds: float
     """[s] a stored episode"""
     byte_count: float
@@ -57,7 +57,7 @@ BUDGET, LEAST = 5.0, 3
 
 
 def expected_rate(successes: int, probes: int) -> float:
-    """Share of first attempts that will succeed, 0 to 1, from those that were tried and what tasks do on the whole."""
+    """Return the expected fraction of successful first attempts, 0 to 1, from attempts and the prior."""
     return (_PRIOR[0] + successes) / (sum(_PRIOR) + probes)
 
 

@@ -1,4 +1,4 @@
-"""Whether the steps can lead to what success asks for, as far as the file tells."""
+"""Check that the steps can lead to the success conditions, as far as visible in the file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_goals(case: Case) -> Iterator[Diagnostic]:
 
 
 def _stands_alone(case: Case, step: Step) -> bool:
-    """Not inside any:, not: and the like, where a condition need not hold."""
+    """Return True for a condition outside any:, not: and the like, which must hold by itself."""
     words = {str(key) for key in step.keys}
     return not words & {"any", "not", "all"}
 
@@ -64,7 +64,7 @@ def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def _changed(step: Step) -> Fact | None:
-    """The fact that a condition states, where that does not hold by itself at the start."""
+    """Return the fact that a condition states, if it does not hold at the start by itself."""
     facts = [fact for fact in step.statement.facts("states") if not fact.settings]
     return next((fact for fact in facts if fact.relation not in CONTRARY.values()), None)
 
@@ -95,7 +95,7 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
-    """What is beside a thing does not rest on it, nor that on it; in it, it would have to rest on something else."""
+    """Find things that must be beside each other and in or on each other."""
     beside = [entry for entry in conditions if entry[0].name == "beside"]
     lying = [(step, loops, fact) for step, loops in conditions if (fact := _changed(step)) and fact.relation in BELOW]
     for (one, loops), (other, others, fact) in product(beside, lying):
@@ -112,13 +112,13 @@ def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def _is_pair(case: Case, one: tuple[Place, Place], other: tuple[Place, Place]) -> bool:
-    """Whether two conditions are about the same two things, whichever comes first."""
+    """Return True if two conditions relate the same two things, in either order."""
     ways = (one, one[::-1])
     return any(_leads_to(case, other[0], first) and _leads_to(case, other[1], second) for first, second in ways)
 
 
 def _leads_to(case: Case, many: Place, one: Place) -> bool:
-    """Whether a reference surely means, among others, what the other one means."""
+    """Return True if a reference certainly includes the targets of another one."""
     (text, loops), (other, others) = many, one
     if text in case.task.objects and case.groups(*one) == (text,):
         return True  # all of the group
@@ -126,13 +126,13 @@ def _leads_to(case: Case, many: Place, one: Place) -> bool:
 
 
 def _variables(text: str, loops: tuple[Composite, ...]) -> dict[str, str]:
-    """The names in a reference that loops give, and over what."""
+    """Return the loop variables in a reference, with the groups that they range over."""
     names = names_in(parse_reference(text))
     return {loop.variable: loop.group for loop in loops if loop.variable in names}
 
 
 def _still_holding(case: Case, conditions: list) -> Iterator[Diagnostic]:
-    """A gripper that must be clear at the end though the last thing it took was never put down."""
+    """Find a gripper that must be clear at the end although its last object was never put down."""
     clear = next((step for step, _ in conditions if step.name == "gripper_clear"), None)
     skills = [step.statement for step, _ in walk(case.task.steps) if isinstance(step.statement, Skill)]
     if clear is None or any(skill.hand in ("puts", "") for skill in skills):
@@ -144,7 +144,7 @@ def _still_holding(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def _elsewhere(case: Case, conditions: list) -> Iterator[Diagnostic]:
-    """Something that must end in one fixture and is only ever put into others."""
+    """Find an object that must end in one fixture but is only put into others."""
     puts: dict[str, set[str]] = {}
     free: set[str] = set()
     for step, loops in walk(case.task.steps):

@@ -1,4 +1,4 @@
-"""Whether the gripper can take hold of every variant of everything that the steps pick."""
+"""Check that the gripper can grasp every variant of everything that the steps pick."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HEAVY = 3.0
 _FEW = 3
 """Refused assets that a finding names."""
 _MOST_VARIANTS = 40
-"""Of one group that are looked at, spread over its kinds."""
+"""Largest number of variants of a group that are checked, spread over its kinds."""
 ENOUGH = 5
 """Grasps of a variant; more are not counted."""
 _WALL = 0.012
@@ -106,7 +106,7 @@ def _not_graspable(case: Case, group: str) -> Iterator[Diagnostic]:
 
 
 def check_graspable(case: Case) -> Iterator[Diagnostic]:
-    """The same for a run that begins: only whether anything at all can be picked, which is quick to see."""
+    """Check quickly, for the start of a run, whether any object can be grasped at all."""
     for _, group in _once(case):
         shapes = _grippers(case)
         every = (
@@ -202,7 +202,7 @@ def _size(model: ObjectModel, shapes: list[GripperShape]) -> str:
 
 
 def check_fit(case: Case) -> Iterator[Diagnostic]:
-    """Compare the two smaller sides of objects with the room inside of what receives them."""
+    """Compare the two smaller sides of objects with the space inside their receptacles."""
     for step, loops in walk(case.task.steps):
         statement = step.statement
         if not isinstance(statement, Skill) or step.name != "place" or not getattr(statement, "into", None):

@@ -1,4 +1,4 @@
-"""What this machine has of what Nimbus can use."""
+"""Capabilities of this machine that Nimbus can use."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
 
 @dataclass(frozen=True, kw_only=True)
 class MachineItem:
-    """One thing that a machine has or lacks."""
+    """One capability that the machine has or lacks."""
 
     name: str
     state: Literal["ok", "missing", "bad"]
     """``missing`` is no fault: something that is not needed."""
     detail: str
     instead: str = ""
-    """What to do about it."""
+    """Fix for a missing capability."""
 
 
 def examine_machine(folder: Path) -> tuple[MachineItem, ...]:
@@ -94,7 +94,7 @@ def _gpu() -> MachineItem:
         lines = (line.partition(":") for line in path.read_text(errors="replace").splitlines())
         model = next((value.strip() for name, _, value in lines if name == "Model"), "NVIDIA")
         return MachineItem(name="GPU", state="ok", detail=model)
-    detail = "none found: pictures are rendered on the processor"
+    detail = "none found; images are rendered on the CPU"
     return MachineItem(
         name="GPU", state="missing", detail=detail, instead="--device cuda and Isaac Sim need an NVIDIA driver"
     )
@@ -114,7 +114,7 @@ def _isaacsim() -> MachineItem:
     except InputError as error:
         return MachineItem(name=name, state="bad", detail=error.what, instead=error.instead)
     if python is None:
-        instead = f"docs/isaacsim.md says how to get it; name its folder in {VARIABLE}"
+        instead = f"install it as in docs/isaacsim.md, and name its folder in {VARIABLE}"
         return MachineItem(name=name, state="missing", detail="not found", instead=instead)
     return MachineItem(name=name, state="ok", detail=f"Isaac Sim by {python}")
 
@@ -122,7 +122,7 @@ def _isaacsim() -> MachineItem:
 def _curobo() -> MachineItem:
     name, named = "planner curobo", os.environ.get(PYTHON, "")
     if not named and not _has("curobo"):
-        instead = f"docs/planners.md says how to get it; name its interpreter in {PYTHON}"
+        instead = f"install it as in docs/planners.md, and name its interpreter in {PYTHON}"
         return MachineItem(name=name, state="missing", detail="not installed in this Python", instead=instead)
     try:
         check_curobo()  # in a process of that interpreter

@@ -1,4 +1,4 @@
-"""Whether the robot reaches where objects start and where they are put."""
+"""Check that the robot reaches the initial and final positions of objects."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _CELL = 0.05
 """[m] Of the reach maps."""
 _ENOUGH = 0.7
-"""Share of a region's cells that should be within reach."""
+"""Fraction of a region's cells that should be within reach."""
 _ABOVE = 0.08
-"""[m] Over the rim of what something is put into."""
+"""Height above the rim of a receptacle [m]."""
 _TURNS = np.radians([0, 90, 45, -45])
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _PLACES = ("into", "on", "beside")

@@ -1,4 +1,4 @@
-"""What there is to know about a robot before it works: limits, hand, reach, collisions with itself, a picture."""
+"""Report about a robot before it is used: limits, hand, reach, self-collisions, a picture."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_robot(name_or_path: str, *, picture: Path | None = None) -> RobotRepor
 
 
 def _massless(simulation: NewtonSimulation, robot: Robot) -> Iterator[str]:
-    """A note for each link that has a shape and no mass."""
+    """Yield a note for each link that has a shape and no mass."""
     for link in assemble(robot.pieces, robot=robot.name).findall("link"):
         inertial, name = link.find("inertial/mass"), link.get("name", "")
         shown = link.find("visual") is not None or link.find("collision") is not None

@@ -55,7 +55,7 @@ class RobotReport:
     """[kg]"""
     arms: tuple[ArmReport, ...]
     notes: tuple[str, ...]
-    """Links that have shapes and no mass, and what the simulator made of them."""
+    """Links with shapes and no mass, and their handling by the simulator."""
 
 
 _REPORT = TypeAdapter(RobotReport)

@@ -1,4 +1,4 @@
-"""How large things are in pictures, from the poses in drawn layouts: nothing is rendered."""
+"""Sizes of things in images, from the poses in drawn layouts, without rendering."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ image encoder, which halve a picture four times, 16 pixels are one cell."""
 _MOST = 4096
 """[px] Largest picture."""
 _IN_VIEW = 0.5
-"""Share of a thing's points that must be in the picture."""
+"""Fraction of a thing's points that must be in the image."""
 _TURN_OVER = np.diag([1.0, -1.0, -1.0])
 """World axes in a tool that points straight down."""
 
 
 def check_sizes(case: Case) -> Iterator[Diagnostic]:
-    """Project what the steps work on into every camera.
+    """Project the manipulated things into every camera.
 
-    A camera that stands still shows objects where they start. One on a hand sees them when the hand comes to them, not
-    from home: it is judged by objects between the fingers. A camera on another link is not judged.
+    A fixed camera sees objects at their initial positions. A wrist camera is evaluated with objects between the fingers
+    rather than from home. A camera on another link is not evaluated.
     """
     groups, others = _named(case)
     case.simulation.load(PhysicalLayout(objects=()))
@@ -82,7 +82,7 @@ def _named(case: Case) -> tuple[dict[str, bool], dict[str, list[FloatArray]]]:
 
 
 def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
-    """Points (n, 3) around an object where it starts, and of its handles and what can be pressed (m, 3) [m]."""
+    """Return points (n, 3) around an object at its start, and of its handles and buttons (m, 3) [m]."""
     model = case.library(item.group).model(item.kind, item.variant)
     around, handles = [outline_points(model.vertices.astype(np.float32))], [np.zeros((0, 3))]
     for part in model.parts:

@@ -1,4 +1,4 @@
-"""Whether the robot stands free when an episode starts, and objects stay where they are put."""
+"""Check that the robot is free of collisions when an episode starts, and that objects stay in place."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _touching(case: Case, group: str, contact: str) -> Diagnostic:
 
 
 def _place(task: Task, group: str) -> tuple[str, ...]:
-    """The field that says where a group starts."""
+    """Return the field that sets the start of a group."""
     region = task.objects[group].region
     return ("regions", region) if region in task.regions else ("objects", group, "region")
 

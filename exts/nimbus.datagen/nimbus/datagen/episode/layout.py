@@ -1,4 +1,4 @@
-"""One seeded variation of a task: what is drawn before anything moves or is seen."""
+"""Layout: one seeded variation of a task, drawn before anything moves or is rendered."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EpisodeKey:
     """Set of episodes that it belongs to: those of runs, or those that policies are evaluated on."""
 
     def __post_init__(self) -> None:
-        """Refuse, in a file of a dataset too, what would lead files named by it elsewhere."""
+        """Refuse values that would lead file names outside their folder, also from a dataset's files."""
         if not _TASK.fullmatch(self.task):
             raise ValueError(f"task {self.task!a} is no name")
         if not _TASK.fullmatch(self.split):
@@ -48,17 +48,17 @@ class EpisodeKey:
 
     @property
     def plan_id(self) -> str:
-        """Id of the episode whose plan this one shows: the first variant of the same index, unless said otherwise."""
+        """Return the id of the episode whose plan is rendered: by default the first variant of the same index."""
         return self.plan or replace(self, variant=0).id
 
     def generator(self, *address: int | str) -> np.random.Generator:
-        """A generator for one draw site of the episode."""
+        """Return a generator for one draw of the episode."""
         return episode_generator(self.seed, self.split, self.index, *address)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedObject:
-    """One movable object at the start of an episode, in the world frame."""
+    """Movable object at the start of an episode, in the world frame."""
 
     name: str
     """Unique in the episode, for example ``items_0``."""
@@ -71,7 +71,7 @@ class PlacedObject:
     position: Vector
     wxyz: Quaternion
     rest_pose: str
-    """How it rests: ``upright``, ``lying`` or another name of the object's rest poses."""
+    """Rest pose: ``upright``, ``lying`` or another name of the object's rest poses."""
     scale: float = 1.0
     mass: float
     """[kg]"""
@@ -86,26 +86,26 @@ class PlacedObject:
 
 
 def part_label(item: str, part: str) -> str:
-    """What a part of an object is called: its body, its joint and what is seen of it."""
+    """Return the label of an object's part, shared by its body, joint and mesh."""
     return f"{item}.{part}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobotSetup:
-    """How this episode's robot differs from what its file says: as installed, worn and wired."""
+    """Deviations of this episode's robot from its file: installation, wear and wiring."""
 
     offset: Vector = (0.0, 0.0, 0.0)
-    """Of its base, world frame [m]."""
+    """Offset of its base, world frame [m]."""
     yaw: float = 0.0
-    """Of its base, about the vertical through it [rad]."""
+    """Rotation of its base about the vertical through it [rad]."""
     start: dict[str, float] = field(default_factory=dict)
     """Away from the home posture at the start, by joint [rad]."""
     stiffness: float = 1.0
-    """Factor of the arms' position gains; what the controller takes them for stays."""
+    """Factor on the arms' position gains, unknown to the controller."""
     damping: float = 1.0
-    """Factor of the arms' velocity gains, likewise."""
+    """Factor on the arms' velocity gains, unknown to the controller."""
     delay: float = 0.0
-    """From a command until the motors hear of it [s]."""
+    """Delay from a command to its effect [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,20 +115,20 @@ class Disturbance:
     body: str
     """Name of an object, or of the link of a hand."""
     time: float
-    """From the first recorded row until it begins [s]."""
+    """Start, from the first recorded row [s]."""
     duration: float
     """[s]"""
     force: Vector
-    """On the center of mass, world frame [N]."""
+    """Force on the center of mass, world frame [N]."""
     is_slippery: bool = False
-    """Nothing has a grip on the body meanwhile: it slips out of a hand."""
+    """True if the body has no friction meanwhile, so that it slips out of a hand."""
     unnoticed: float = 0.0
-    """From its end until the demonstrator looks again [s]."""
+    """Time from its end until the demonstrator observes again [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhysicalLayout:
-    """What decides the motion. Equal physical layouts give equal plans."""
+    """Values that decide the motion. Equal physical layouts give equal plans."""
 
     objects: tuple[PlacedObject, ...]
     robot: RobotSetup = RobotSetup()
@@ -149,36 +149,43 @@ class Lamp:
 
 @dataclass(frozen=True, kw_only=True)
 class Light:
-    """One directional light and the sky and ground that fill its shadows; colours are linear RGB."""
+    """One directional light, with the sky and ground that fill its shadows; colors are linear RGB."""
 
     direction: Vector
     """The way the light travels, unit length, world frame."""
     color: Vector
-    """Colour times intensity."""
+    """Color times intensity."""
     sky: Vector
     ground: Vector
     lamps: tuple[Lamp, ...] = ()
     """Further lights."""
 
 
+Tone = Literal["plain", "filmic"]
+"""Curve from light to colors: straight with a soft shoulder, or that of film."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sensor:
-    """What a camera adds to what is seen; every field at 0 adds nothing."""
+    """Sensor effects of a camera; with every field at 0 the image is ideal."""
 
     exposure: float = 0.0
     """Stops: twice as bright for each."""
     blur: float = 0.0
     """Standard deviation of a Gaussian [px]."""
     grain: float = 0.0
-    """Standard deviation of the noise in colours, a share of the full scale."""
+    """Standard deviation of the noise in colors, as a fraction of the full scale."""
     depth_noise: float = 0.0
     """Standard deviation of the depth at 1 m [m]; it grows with the square of the depth, as that of stereo does."""
     depth_holes: float = 0.0
-    """Share of the pixels without a depth, in blobs."""
+    """Fraction of the pixels without a depth, in blobs."""
     seed: int = 0
-    """Of the noise in colours."""
+    """Seed of the noise in colors."""
     depth_seed: int = 0
-    """Of the noise in depth."""
+    """Seed of the noise in depth."""
+    antialiasing: int = 1
+    """Samples of color along each side of a pixel; depth and labels are of its middle whatever this is."""
+    tone: Tone = "plain"
 
 
 Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility"]
@@ -209,7 +216,7 @@ class Camera:
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceLook:
-    """How something looks: an albedo tint over its texture, or a procedural texture of its own."""
+    """Look of a surface: an albedo tint over its texture, or a procedural texture."""
 
     color: Vector = (1.0, 1.0, 1.0)
     """sRGB multiplier, 0 to 1."""
@@ -219,15 +226,15 @@ class SurfaceLook:
     picture: str = ""
     """Path of an image that is used instead of a procedural texture."""
     picture_hash: str = ""
-    """Of its content."""
+    """Hash of its content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dome:
-    """A picture of the sky all around, in place of a sky of one colour."""
+    """Environment map in place of a plain sky."""
 
     texture: str
-    """Its file: latitude over longitude, linear light."""
+    """Its file: equirectangular, linear light."""
     content: str
     """Hash of it."""
     intensity: float
@@ -241,20 +248,20 @@ class Dome:
 
 @dataclass(frozen=True, kw_only=True)
 class VisualLayout:
-    """What decides the pixels and nothing else."""
+    """Values that decide the pixels and nothing else."""
 
     light: Light
     cameras: tuple[Camera, ...]
     surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
-    """By name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
+    """Looks by name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
     instruction: str = ""
     latency: float = 0.0
-    """How old what all cameras show is [s]."""
+    """Age of the camera images [s]."""
     table_rise: float = 0.0
-    """How much higher the table stands in the room [m]; the world's origin stays on its top."""
+    """Rise of the table in the room [m]; the world's origin stays on its top."""
     drawn: dict[str, Any] = field(default_factory=dict)
     dome: Dome | None = None
-    """What the light's sky and ground are the mean colours of, where there is one."""
+    """Environment map whose mean colors are the light's sky and ground, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)

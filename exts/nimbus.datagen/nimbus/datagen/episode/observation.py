@@ -31,18 +31,18 @@ class CameraFrames:
     boxes_2d: NDArray[np.float32]
     """(K, N, 4) tight visible box [px]: x_min, y_min, x_max, y_max (exclusive); NaN where not seen"""
     visibility: NDArray[np.float32]
-    """(K, N) visible pixels over the area of the projected convex outline, clipped to the image, 0 to 1; NaN for what
-    has no outline: the robot and what stands still"""
+    """(K, N) visible pixels over the area of the projected convex outline, clipped to the image, 0 to 1; NaN for things
+    without an outline: the robot and static parts."""
     intrinsics: NDArray[np.float64]
     """(3, 3) pinhole matrix [px]"""
     world_T_camera: NDArray[np.float64]
     """(K, 4, 4), OpenCV axes (+Z forward, +Y down)"""
     flow: NDArray[np.float16] | None = None
-    """(K, H, W, 2) [px] right and down, to where what is seen is in the next step; NaN where nothing was hit and in an
-    episode's last step. None where it was not asked for."""
+    """(K, H, W, 2) [px] right and down, to a point's pixel in the next step; NaN where nothing was hit and in an
+    episode's last step. None if not requested."""
 
     def only(self, modalities: Sequence[Modality]) -> CameraFrames:
-        """Select what a camera stores: the arrays of other modalities lose their rows."""
+        """Select a camera's stored modalities; the arrays of others lose their rows."""
         arrays = {ARRAYS[modality] for modality in MODALITIES if modality not in modalities}
         return replace(self, **{name: getattr(self, name)[:0] for name in arrays})
 
@@ -74,7 +74,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What the indices in an episode's masks mean, and the boxes of what can be seen."""
+    """Meaning of the indices in an episode's masks, and boxes of the visible things."""
 
     instance_names: tuple[str, ...]
     """Index 0 is ``background``."""

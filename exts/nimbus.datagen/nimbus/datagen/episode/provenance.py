@@ -1,4 +1,4 @@
-"""Where an episode comes from: the provenance stored with it."""
+"""Provenance of an episode, stored with it."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def installed_versions() -> dict[str, str]:
 
 
 def decisive_versions() -> dict[str, str]:
-    """Versions of what decides an episode's content; empty where not installed."""
+    """Return the versions of packages that decide an episode's content; empty if not installed."""
     return {"nimbus-datagen": nimbus_version()} | {name: _version(name) for name in _DECISIVE}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Enough to say how an episode was made, without the run that made it."""
+    """Origin of an episode, sufficient to describe how it was made without the run."""
 
     task_text: str
     task_hash: str
     assets: dict[str, str] = field(default_factory=dict)
     """Content hash of each robot, stage and object asset used, by name."""
     settings: dict[str, str] = field(default_factory=dict)
-    """Simulator, planner, device and what else was chosen on the command line."""
+    """Simulator, planner, device and other command-line choices."""
     versions: dict[str, str] = field(default_factory=installed_versions)
     ancestors: dict[str, str] = field(default_factory=dict)
     """Ancestors by name: ``role``, ``round``, hash of the ``policy``, ``demonstration``, ``proposal``, and

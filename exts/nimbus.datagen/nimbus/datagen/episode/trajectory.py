@@ -1,4 +1,4 @@
-"""One executed attempt: what the robot did, what moved, and how it ended."""
+"""Trajectory of one executed attempt: the robot's motion, all moving bodies, and the outcome."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Reason(StrEnum):
     NO_ROOM = "no_room"
     """There is no free spot where something should be put."""
     OFF_TARGET = "off_target"
-    """What was moved did not come to where it should."""
+    """A moved object did not arrive at its target."""
     TOPPLED = "toppled"
-    """What should stand fell over, or did not come to lie as it should."""
+    """An object fell over, or does not lie as required."""
     SPILLED = "spilled"
-    """What was poured or swept did not come to where it should."""
+    """Poured or swept objects did not arrive at their target."""
     NOT_INSERTED = "not_inserted"
     NOT_HANGING = "not_hanging"
     NOT_WIPED = "not_wiped"
     NOT_ON = "not_on"
-    """Something does not rest on what it should."""
+    """An object does not rest on its required support."""
     NOT_OPEN = "not_open"
     NOT_CLOSED = "not_closed"
     NOT_ALIGNED = "not_aligned"
@@ -53,7 +53,7 @@ class Reason(StrEnum):
     UNWANTED = "unwanted"
     """A condition holds that must not."""
     GIVEN_UP = "given_up"
-    """The steps say that the attempt ends."""
+    """The steps end the attempt."""
     GRIPPER_NOT_CLEAR = "gripper_not_clear"
     UNBELIEVABLE_CONTACT = "unbelievable_contact"
     """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
@@ -128,7 +128,7 @@ class StartState:
     """Full physics state at step 0: enough to run the actions again, with nothing else."""
 
     joint_positions: FloatArray
-    """All generalized positions of the simulator, its own order."""
+    """All generalized positions of the simulator, in its own order."""
     joint_velocities: FloatArray
 
 
@@ -152,7 +152,7 @@ class Trajectory:
     actions: FloatArray
     """(T, A) commanded joint positions [rad or m]; the last entry is the gripper's, one finger's travel."""
     executed_actions: FloatArray | None = None
-    """(T, A) what the robot was really fed [rad or m]: ``actions`` with execution noise; None where that was off."""
+    """(T, A) executed positions [rad or m]: ``actions`` with execution noise; None without noise."""
     body_names: tuple[str, ...]
     body_positions: FloatArray
     """(T, B, 3) [m], world frame"""
@@ -166,8 +166,8 @@ class Trajectory:
     contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     plan_statistics: dict[str, FloatArray] = field(default_factory=dict)
-    """One row an executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
-    ``recheck_depth`` [m]: how deep it collides in the simulator's own geometry, 0 when it does not."""
+    """One row per executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
+    ``recheck_depth`` [m]: collision depth in the simulator's own geometry, 0 for none."""
 
     @property
     def step_count(self) -> int:

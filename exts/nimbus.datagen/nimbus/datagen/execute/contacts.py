@@ -1,4 +1,4 @@
-"""How believable the contacts are: what a held object sinks in, what presses into the table, what creeps."""
+"""Contact quality metrics: penetration of held objects and of the table, and creep in the hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import World
 
 WORLD = "world"
-"""Stands for all that never moves: table, floor, walls."""
+"""Name for everything fixed: table, floor, walls."""
 _TOUCHING = 0.0005
 """[m] Two surfaces so near touch each other."""
 UPWARD = 0.5
@@ -25,11 +25,11 @@ UPWARD = 0.5
 
 _STILL, _GRIPPER, _TARGET = 1, 2, 4
 _PRESSED = _GRIPPER | _TARGET
-"""Bits of the two geoms of a contact between the gripper and what it works on."""
+"""Bits of both geoms in a contact between the gripper and its target."""
 
 
 class ContactMeter:
-    """Reads contact measures of a simulation; ``held`` says which object the gripper holds."""
+    """Measures contacts of a simulation; ``held`` is the object in the gripper."""
 
     def __init__(self, simulation: NewtonSimulation, robot: Robot) -> None:
         self._simulation, self._model, self._data = simulation, simulation.model, simulation.data
@@ -38,20 +38,20 @@ class ContactMeter:
         self._target: str | None = None
         still, gripper = (self._model.body_weldid == 0), self._gripper
         self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
-        """(G,) bits of each geom: whether it is fixed to the world, of the gripper, of what the gripper works on"""
+        """(G,) bits of each geom: fixed to the world, part of the gripper, part of the gripper's target."""
         self._tool = self._model.body(robot.tool.link).id
         dof_of = dict(zip(simulation.joint_names, simulation.dof_index, strict=True))
         self._finger_dofs = np.array([dof_of[name] for name in robot.gripper.joints])
         self.closing_on: str | None = None
-        """The object between the fingers, from when they begin to close on it."""
+        """Object between the fingers, from the beginning of their closing."""
         self.held: str | None = None
         self.carried = False
-        """The held object is in the air and at rest in the hand: from now on it should not move in it."""
+        """True once the held object is lifted and at rest in the hand, from where it should no longer move in it."""
         self._carried_at: np.ndarray | None = None
         self._held_depth = self._table_depth = 0.0
 
     def observe(self) -> None:
-        """Take note of the depths of this instant; the next reading tells the largest since the one before."""
+        """Record the depths at this instant; the next reading returns the largest since the previous one."""
         contact = self._data.contact
         distance = contact.dist
         if not (distance < 0.0).any():
@@ -66,14 +66,14 @@ class ContactMeter:
             self._held_depth = max(self._held_depth, -float(distance[pressed].min(initial=0.0)))
 
     def _mark(self, target: str | None) -> None:
-        """Mark the geoms of the object that the gripper works on, and no others."""
+        """Mark the geoms of the gripper's target, and no others."""
         self._target = target
         self._marks &= ~np.uint8(_TARGET)
         if target is not None:
             self._marks[self._model.geom_bodyid == self._model.body(target).id] |= _TARGET
 
     def read(self) -> dict[str, float]:
-        """Measures since the last reading; zero where there was no such contact."""
+        """Return measures since the previous reading; zero without such a contact."""
         self.observe()
         held_depth, table_depth = self._held_depth, self._table_depth
         self._held_depth = self._table_depth = 0.0
@@ -85,7 +85,7 @@ class ContactMeter:
         }
 
     def _slip(self) -> float:
-        """How far the held object has moved in the hand since the carry began [m]."""
+        """Return the displacement of the held object in the hand since the transport began [m]."""
         if self.held is None or not self.carried:
             self._carried_at = None
             return 0.0
@@ -96,7 +96,7 @@ class ContactMeter:
         return float(np.linalg.norm(place - self._carried_at))
 
     def touched_by_gripper(self) -> set[str]:
-        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
         bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
         touching = bodies[self._gripper[bodies].any(axis=1)]
@@ -105,7 +105,7 @@ class ContactMeter:
         return {name for name in names if self._model.body_rootid[self._model.body(name).id] != root}
 
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
-        """Whether an object touches every one of some robot links."""
+        """Return True if an object touches every one of some robot links."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
         bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
         target = self._model.body(name).id
@@ -115,12 +115,12 @@ class ContactMeter:
 
 @dataclass(frozen=True)
 class Contact:
-    """One contact of a thing with another."""
+    """Contact of a thing with another."""
 
     other: str
-    """Name of the object, fixture or robot link; ``world`` for what never moves."""
+    """Name of the object, fixture or robot link; ``world`` for fixed bodies."""
     upward: float
-    """Vertical part of the unit normal that points to the thing: 1 where it lies on the other."""
+    """Vertical component of the unit normal toward the thing: 1 where it lies on the other."""
 
 
 def find_contacts(world: World, name: str) -> list[Contact]:
@@ -149,7 +149,7 @@ def find_all_contacts(world: World) -> dict[str, list[Contact]]:
 
 
 def thing_of(body: str) -> str:
-    """The object, fixture or link that a body belongs to."""
+    """Return the object, fixture or link that a body belongs to."""
     return body.split(".")[0]
 
 
@@ -159,7 +159,7 @@ def find_supports(world: World, name: str) -> set[str]:
 
 
 def measure_gap(world: World, name: str, other: str, *, most: float) -> float:
-    """Distance between the surfaces of two things [m], 0 where they touch; ``most`` when it is larger."""
+    """Measure the distance between the surfaces of two things [m]: 0 for contact, at most ``most``."""
     model, data = world.simulation.model, world.simulation.data
     one_geoms, other_geoms = _geoms(model, name), _geoms(model, other)
     points = np.zeros(6)

@@ -1,4 +1,4 @@
-"""Does a task's steps in a workcell, and judges its conditions."""
+"""Interpreter of a task: runs its steps in a workcell and evaluates its conditions."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Statement)
 
 _FINAL = (Reason.PLAN_REJECTED, Reason.UNSTABLE)
-"""Failures that no recovery hides: a mistake of the planner or of physics."""
+"""Failures that no recovery may hide, because the planner or physics is at fault."""
 
 
 def resolve_point(cell: World, names: Mapping[str, Any], thing: Expression, feature: str) -> FloatArray:
-    """A point (3,) of a thing in the world frame [m].
+    """Return a point (3,) of a thing in the world frame [m].
 
     Args:
-        cell: The scene as it is now.
-        names: What the names of the task stand for.
-        thing: Leads to an object, a fixture or a region; ``tool`` is the robot's.
+        cell: The current scene.
+        names: Meaning of the task's names.
+        thing: Reference to an object, a fixture or a region; ``tool`` is the robot's.
         feature: ``center``, ``top``, or the name of a keypoint, frame or cavity of the object.
 
     Raises:
@@ -68,18 +68,18 @@ def resolve_point(cell: World, names: Mapping[str, Any], thing: Expression, feat
 
 
 class TaskJudge:
-    """Judges a task's conditions in a world, whatever moves the robot there; steps it cannot do.
+    """Evaluates a task's conditions in a world, whatever moves the robot; it cannot run steps.
 
     Args:
-        world: The scene as it is now.
-        scope: What the names of the task stand for.
+        world: The current scene.
+        scope: Meaning of the task's names.
     """
 
     def __init__(self, world: World, scope: Scope) -> None:
         self.world, self.scope = world, scope
 
     def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
-        """The first condition that does not hold, with what it is about in ``phase``; None when all hold."""
+        """Return the first condition that does not hold, with its subject in ``phase``; None when all hold."""
         for condition in conditions:
             if not isinstance(condition, Step):
                 failure, said = condition.failure(self, scope), ""
@@ -92,10 +92,10 @@ class TaskJudge:
         return None
 
     def resolved(self, statement: S, scope: Scope) -> S:
-        """The statement with names of things in place of references, and with points where they are now.
+        """Resolve a statement's references to names of things, and its points to current coordinates.
 
         Raises:
-            InputError: A reference leads to nothing.
+            InputError: A reference cannot be resolved.
         """
         found: dict[str, Any] = {}
         for field, mark in statement.references().items():
@@ -109,29 +109,29 @@ class TaskJudge:
 
 
 class TaskPerformer(TaskJudge):
-    """One attempt at a task's steps.
+    """Runs one attempt at a task's steps.
 
     Args:
-        cell: The scene, seen by the arm that does the steps.
-        scope: What the names of the task stand for.
+        cell: The scene, in the view of the arm that runs the steps.
+        scope: Meaning of the task's names.
     """
 
     done: frozenset[str] = frozenset()
-    """Things of which the steps are left out."""
+    """Things whose steps are skipped."""
 
     def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
         super().__init__(cell, scope)
         self.cell = cell
 
     def of_arm(self, arm: str) -> TaskPerformer:
-        """The same, seen by another arm."""
+        """Return this performer in the view of another arm."""
         return TaskPerformer(self.cell.arms[arm], self.scope)
 
     def do(self, steps: Steps, scope: Scope) -> None:
-        """Do steps one after another.
+        """Run steps in sequence.
 
         Raises:
-            SkillFailure: One cannot be done.
+            SkillFailure: A step fails.
         """
         for step in steps:
             if isinstance(step, Step):
@@ -143,7 +143,7 @@ class TaskPerformer(TaskJudge):
                 step.perform(self, scope)
 
     def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
-        """Do steps, and return the failure that a recovery may follow."""
+        """Run steps, and return a failure that can be recovered from."""
         try:
             self.do(steps, scope)
         except GivenUp:
@@ -155,36 +155,36 @@ class TaskPerformer(TaskJudge):
         return None
 
     def regain(self) -> None:
-        """Make the arm ready to go on from where a failure left it."""
+        """Make the arm ready to continue from the state that a failure left."""
         self.cell.regain()
 
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
-        """Let several arms do their steps at the same time.
+        """Run the steps of several arms at the same time.
 
         Raises:
-            SkillFailure: Of the first arm that fails; the others end there.
+            SkillFailure: The first arm's failure; the other arms are stopped.
         """
         self.cell.together({arm: partial(self.of_arm(arm).do, body, scope) for arm, body in bodies.items()})
 
 
 def performer(task: Task, cell: SimulatedWorkcell, layout: PhysicalLayout) -> TaskPerformer:
-    """A performer of a task's steps and conditions.
+    """Build a performer of a task's steps and conditions.
 
     Args:
         task: The task.
-        cell: Loaded with the layout.
-        layout: The physical layout: it says what was drawn.
+        cell: Workcell loaded with the layout.
+        layout: The physical layout with its drawn values.
     """
     return TaskPerformer(cell, task_scope(task, cell, layout))
 
 
 def task_scope(task: Task, world: World, layout: PhysicalLayout) -> Scope:
-    """Scope of a task's steps and conditions in a layout.
+    """Build the scope of a task's steps and conditions in a layout.
 
     Args:
         task: The task.
-        world: Loaded with the layout.
-        layout: The physical layout, with the choices that were drawn.
+        world: World loaded with the layout.
+        layout: The physical layout with its drawn choices.
     """
     names = build_environment(objects=layout.objects, fixtures=world.stage.fixtures.values(), regions=task.regions)
     return Scope(names, layout.drawn.get("choices", {}))
@@ -196,12 +196,12 @@ def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:
     found = evaluate(value, scope.names)
     members = found.members if isinstance(found, GroupRef) else (single(found),)
     if any(isinstance(member, str) for member in members):
-        raise InputError(f"'{value}' is a text: it names no thing in the scene", instead=suggest(value, scope.names))
+        raise InputError(f"'{value}' does not name a thing in the scene", instead=suggest(value, scope.names))
     return tuple(member.name for member in members)
 
 
 def _target(statement: Statement) -> str:
-    """What a resolved statement is about, where that is one thing."""
+    """Return the single thing that a resolved statement is about; empty for none or several."""
     value = getattr(statement, statement.main) if statement.main else ""
     alone = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     return alone if isinstance(alone, str) else ""

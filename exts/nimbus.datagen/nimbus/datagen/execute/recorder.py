@@ -1,4 +1,4 @@
-"""Records an attempt at the record rate, row by row, and makes it a trajectory."""
+"""Recorder of an attempt, row by row at the record rate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Rows of state and action, with the skill step and phase that each belongs to.
+    """Rows of state and action, each with its skill step and phase.
 
-    Contact measures are those of the hand with the largest; creep is judged for each hand by itself.
+    Contact measures are those of the hand with the largest values; creep is evaluated for each hand separately.
     """
 
     def __init__(self, simulation: NewtonSimulation, meters: Sequence[ContactMeter]) -> None:
@@ -35,20 +35,20 @@ class Recorder:
 
     @property
     def step_count(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return len(self._labels)
 
     def record(
         self, action: FloatArray, *, skill: str, target: str, phase: str, executed: FloatArray | None = None
     ) -> None:
-        """Take down the present state and the action that is commanded from it.
+        """Record the current state and the action commanded from it.
 
         Args:
             action: (A,) commanded joint positions [rad or m].
-            executed: (A,) what the robot is fed instead [rad or m], where there is execution noise.
+            executed: (A,) positions that the robot executes instead, under execution noise [rad or m].
             skill: Name of the skill of this step.
-            target: Name of the object that the skill works on.
-            phase: Part of the skill.
+            target: Name of the object that the skill manipulates.
+            phase: Phase of the skill.
         """
         simulation, rows = self._simulation, self._rows
         rows["joint_positions"].append(simulation.joint_positions())
@@ -83,28 +83,28 @@ class Recorder:
             self._spans.append(RelationSpan(start=start, stop=stop, relation=name, object=one, target=other))
 
     def path(self, body: str) -> list[FloatArray]:
-        """``world_T_body`` (4, 4) of a body in each row so far."""
+        """Return ``world_T_body`` (4, 4) of a body in each row so far."""
         place = self._simulation.body_names.index(body)
         rows = zip(self._rows["body_positions"], self._rows["body_wxyz"], strict=True)
         return [make_transform(positions[place], wxyz[place]) for positions, wxyz in rows]
 
     def largest(self, measure: str) -> float:
-        """Largest value so far of a contact measure."""
+        """Return the largest value of a contact measure so far."""
         rows = zip(self._rows[f"contacts/{measure}"], self._calm_rows(), strict=True)
         return float(max((value for value, is_calm in rows if is_calm), default=0.0))
 
     def largest_creep(self) -> float:
-        """Largest mean speed of a carried object in the hand, over the carries so far [m/s]."""
+        """Return the largest mean speed of a carried object in the hand, over the transports so far [m/s]."""
         slips = (np.array(self._rows[f"slip/{arm}"]) * self._calm_rows() for arm in range(len(self._meters)))
         return max(largest_creep(slip, rate=self._simulation.rate) for slip in slips)
 
     def _calm_rows(self) -> NDArray[np.bool_]:
-        """(T,) False for the rows of a disturbance, and the one behind them: a row measures since the one before."""
+        """Return (T,) False for rows of a disturbance and the next one, which measures since its predecessor."""
         disturbed = np.array([skill == DISTURBED for skill, _, _ in self._labels], dtype=bool)
         return ~disturbed & ~np.append(False, disturbed[:-1])[: len(disturbed)]
 
     def trajectory(self, outcome: Outcome, plan_statistics: list[dict[str, float]]) -> Trajectory:
-        """Everything recorded, with how it ended."""
+        """Build the trajectory of all rows, with its outcome."""
         simulation, count = self._simulation, self.step_count
         rows = {name: np.array(values) for name, values in self._rows.items()}
         names = sorted({name for plan in plan_statistics for name in plan})
@@ -134,11 +134,11 @@ class Recorder:
 
 
 def largest_creep(held_slip: FloatArray, *, rate: float) -> float:
-    """Largest over the carries of what an object moved in the hand, divided by how long it was carried [m/s].
+    """Return the largest ratio of an object's displacement in the hand to the duration of its transport [m/s].
 
     Args:
-        held_slip: (T,) how far the held object has moved in the hand since its carry began [m], 0 between carries.
-        rate: [Hz]
+        held_slip: (T,) displacement of the held object in the hand since its transport began [m], 0 between transports.
+        rate: Rate of rows [Hz].
     """
     carried = np.flatnonzero(held_slip > 0)
     carries = np.split(carried, np.flatnonzero(np.diff(carried) > 1) + 1) if len(carried) else []
@@ -146,7 +146,7 @@ def largest_creep(held_slip: FloatArray, *, rate: float) -> float:
 
 
 def _segments(labels: list[tuple[str, str, str]]) -> tuple[SkillSegment, ...]:
-    """Runs of equal labels."""
+    """Group runs of equal labels."""
     segments: list[SkillSegment] = []
     start = 0
     for index in range(1, len(labels) + 1):

@@ -1,7 +1,7 @@
-"""Scene graph: relations between the things of a scene, computed from physics as it is now.
+"""Scene graph: relations between the things of a scene, computed from the current state of physics.
 
-Conditions and the checker of proposals read these functions; each threshold stands here once. Sides are as the robot
-sees them, which looks along x; front is nearer to it.
+Conditions and the checker of proposals use these functions; each threshold is defined here only. Sides are those seen
+by a robot that looks along x; front is nearer to it.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import World
 
 BESIDE, NEAR = 0.08, 0.05
-"""[m] Largest distance between the surfaces of things that are beside each other, and near each other."""
+"""Largest distances between the surfaces of things that are beside each other, and near each other [m]."""
 OPEN, SHUT, PRESSED = 0.8, 0.05, 0.9
-"""Shares of a joint's range from which a part is open or turned, up to which it is closed, and from which pressed."""
+"""Fractions of a joint's range: open or turned from the first, closed up to the second, pressed from the third."""
 LEAN = math.radians(15)
-"""[rad] An upright, inverted or lying thing is off by at most so much."""
+"""Largest tilt of an upright, inverted or lying thing [rad]."""
 MOVED, TURNED = 0.02, 0.2
-"""[m, rad] What has moved and turned by at most so much is untouched."""
+"""Largest displacement [m] and rotation [rad] of an untouched thing."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
-"""x, y of each side in the robot's frame."""
+"""Direction x, y of each side in the robot's frame."""
 
 
 @dataclass(frozen=True, order=True)
 class Relation:
-    """One edge of the graph."""
+    """Edge of the graph."""
 
     relation: str
     object: str
     target: str = ""
-    """Empty for a state of one thing; ``world`` for table and floor."""
+    """Second thing; empty for a state of one thing, ``world`` for table and floor."""
 
 
 def contains(world: World, container: str, name: str, *, cavity: str | None = None) -> bool:
-    """Check whether an object's centre of mass lies within a container's walls and below its rim.
+    """Return True if an object's center of mass lies within a container's walls and below its rim.
 
     Args:
         world: The scene.
         container: A fixture, or an object with cavities.
         name: The object.
-        cavity: Only this cavity, or those of this part; any when not given.
+        cavity: Cavity, or part with cavities, to consider; all when None.
     """
     center = world.pose(name) @ np.append(world.model(name).center_of_mass, 1.0)
     places = (((np.linalg.inv(frame) @ center)[:3], low, high) for frame, low, high in _rooms(world, container, cavity))
@@ -57,7 +57,7 @@ def contains(world: World, container: str, name: str, *, cavity: str | None = No
 
 
 def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """The rooms inside a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
+    """Yield the cavities of a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
     if container not in world.objects:
         low, high = world.fixture(container).bounds
         yield world.pose(container), np.array(low), np.array(high)
@@ -71,7 +71,7 @@ def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[F
 
 
 def is_on_side(world: World, name: str, other: str, relation: str) -> bool:
-    """Check whether a thing's middle is within 45 degrees of a side of another one's, such as ``left_of``."""
+    """Return True if a thing's center is within 45 degrees of a side of another's, such as ``left_of``."""
     one, two = (np.add(*world.bounds(thing)) / 2 for thing in (name, other))
     return _is_way_to_side(world, one - two, relation)
 
@@ -83,19 +83,19 @@ def _is_way_to_side(world: World, way: FloatArray, relation: str) -> bool:
 
 
 def measure_lean(world: World, name: str) -> float:
-    """Angle [rad] between an object's own vertical axis and the world's: 0 upright, pi inverted."""
+    """Return the angle [rad] between an object's own vertical axis and the world's: 0 upright, pi inverted."""
     return math.acos(max(-1.0, min(1.0, float(world.pose(name)[2, 2]))))
 
 
 def measure_motion(world: World, name: str) -> tuple[FloatArray, float]:
-    """The way (3,) [m] that a thing has come since the start, in the world frame, and the angle of its turn [rad]."""
+    """Return a thing's displacement (3,) [m] since the start, in the world frame, and its rotation angle [rad]."""
     start, now = world.start_poses[name], world.pose(name)
     turn = start[:3, :3].T @ now[:3, :3]
     return now[:3, 3] - start[:3, 3], float(np.arccos(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
 
 
 def is_gripped(world: World, name: str, arm: str | None = None) -> bool:
-    """Check whether all fingers of an arm, any when not given, touch an object."""
+    """Return True if all fingers of an arm, or of any arm when None, touch an object."""
     return any(one.is_gripping(name) for label, one in world.arms.items() if arm in (None, label))
 
 
@@ -129,10 +129,10 @@ class _SceneSnapshot:
 
 
 def describe_scene(world: World) -> tuple[Relation, ...]:
-    """All relations of a scene, sorted.
+    """Return all relations of a scene, sorted.
 
-    ``in`` is without ``on`` of the same two; ``stacked`` is ``on`` a thing that can be moved itself; what is in, on or
-    below another thing is neither beside nor near it. A thing with several moving parts has its states by part:
+    ``in`` excludes ``on`` of the same pair; ``stacked`` is ``on`` a thing that is itself movable; a thing in, on or
+    below another one is neither beside nor near it. A thing with several moving parts has its states by part:
     ``cabinet.drawer_0``.
     """
     view, found = _SceneSnapshot.of(world), set[Relation]()

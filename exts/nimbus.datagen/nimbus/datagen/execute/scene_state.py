@@ -1,4 +1,4 @@
-"""What is in the scene and where it is: what a skill and a condition can look at without moving anything."""
+"""State of the scene as skills and conditions can observe it without moving anything."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 _SKIN = 0.002
-"""[m] What is so near to a cavity is inside it."""
+"""Tolerance within which a point counts as inside a cavity [m]."""
 
 
 class SimulatedScene:
-    """The things of one physical layout, as physics has them now.
+    """Things of one physical layout in their current state of physics.
 
     Args:
-        simulation: Loaded with the layout.
+        simulation: Simulation loaded with the layout.
         layout: The physical layout.
         regions: The task's regions by name.
     """
@@ -46,11 +46,11 @@ class SimulatedScene:
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
 
     def pose(self, name: str) -> FloatArray:
-        """``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
+        """Return ``world_T_body`` (4, 4) of an object, a fixture or a robot link."""
         return self.simulation.body_pose(name)
 
     def is_at_rest(self, name: str) -> bool:
-        """Slower than 2 cm/s and 0.5 rad/s."""
+        """Return True if a thing is slower than 2 cm/s and 0.5 rad/s."""
         linear, angular = self.simulation.body_speed(name)
         return linear < 0.02 and angular < 0.5
 
@@ -62,16 +62,16 @@ class SimulatedScene:
         return self._models[name]
 
     def fixture(self, name: str) -> Fixture:
-        """A fixture of the scene."""
+        """Return a fixture of the scene."""
         return self.stage.fixtures[name]
 
     def lowest_point(self, name: str) -> float:
-        """Height of an object's lowest point: of what it lies on, when it lies [m]."""
+        """Return the height of an object's lowest point, which is that of its support when it rests [m]."""
         pose = self.pose(name)
         return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
 
     def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper corner (3,) of an object or a fixture where it is, along the axes of the world [m]."""
+        """Return the lower and upper corner (3,) of an object or a fixture along the world axes [m]."""
         pose = self.pose(name)
         if name in self.objects:
             points = self.model(name).vertices
@@ -81,39 +81,39 @@ class SimulatedScene:
         return points.min(axis=0), points.max(axis=0)
 
     def has_fallen(self, name: str) -> bool:
-        """Whether an object is clearly below what it lay on at the start."""
+        """Return True if an object is clearly below its initial support."""
         return self.lowest_point(name) < self._start_heights[name] - 0.1
 
     def part(self, name: str, part: str = "") -> JointedPart:
-        """A moving part of an object: its first one, when none is named."""
+        """Return a moving part of an object, the first one by default."""
         return JointedPart(self, name, part)
 
     def joint_fraction(self, name: str, joint: str = "") -> float:
-        """Where a part is in its range: 0 closed or at rest, 1 as far as it goes."""
+        """Return a part's fraction of its range: 0 closed or at rest, 1 fully open."""
         return self.part(name, joint).fraction
 
     def largest_fraction(self, name: str, joint: str = "") -> float:
-        """The furthest that a part has been in its range so far, at any instant."""
+        """Return the largest fraction that a part has reached so far, at any instant."""
         return self._furthest.fraction(self.part(name, joint).label)
 
     def joint_position(self, name: str, joint: str = "") -> float:
-        """Of a part's joint [rad or m]."""
+        """Return the position of a part's joint [rad or m]."""
         return self.part(name, joint).position
 
     def part_pose(self, name: str, part: str = "") -> FloatArray:
-        """``world_T_part`` (4, 4)."""
+        """Return ``world_T_part`` (4, 4)."""
         return self.part(name, part).pose
 
     def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Find the room inside an object, see :func:`~nimbus.datagen.execute.articulation.cavity`.
+        """Return the cavity of an object, see :func:`~nimbus.datagen.execute.articulation.cavity`.
 
         Returns:
-            Frame (4, 4) of the room in the world, and its lower and upper corner (2, 3) in that frame [m].
+            Frame (4, 4) of the cavity in the world, and its lower and upper corner (2, 3) in that frame [m].
         """
         return cavity(self, name)
 
     def contents(self, name: str) -> list[str]:
-        """Names of the objects whose middles are inside an open object."""
+        """Return the names of the objects whose centers are inside an open object."""
         cavities = self.model(name).cavities.values()
         if not cavities:
             return []
@@ -127,6 +127,6 @@ class SimulatedScene:
         ]
 
     def position_address(self, name: str) -> int:
-        """Where a free body's position begins in the simulator's position vector."""
+        """Return the index of a free body's position in the simulator's position vector."""
         model = self.simulation.model
         return int(model.jnt_qposadr[model.body_jntadr[model.body(name).id]])

@@ -1,4 +1,4 @@
-"""The robot in its scene, as a skill sees it: look where things are, plan a motion, run it in physics."""
+"""Robot in its scene as a skill sees it: observe, plan a motion, execute it in physics."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
 
 _TRACKING_LIMIT = 0.03
-"""[rad] More than this behind its command, and the arm pushes against something."""
+"""Tracking error above which the arm pushes against something [rad]."""
 
 _FAR_BELOW = 10.0
-"""[m] Where the planning scene has what it is to ignore."""
+"""Depth to which the planning scene moves ignored bodies [m]."""
 
 
 class SimulatedWorkcell(SimulatedWorld):
     """One attempt at one physical layout, in which skills move one arm; each arm of the robot has its own view.
 
-    The views share the attempt and what is in the scene; ``planner``, ``scene`` and plans are each arm's own.
+    The views share the attempt and the scene; ``planner``, ``scene`` and plans belong to each arm.
 
     Args:
-        simulation: Loaded with the layout.
+        simulation: Simulation loaded with the layout.
         planner: The motion planner, or one for each arm by name.
         layout: The physical layout.
         streams: Random streams of this attempt by address.
         regions: The task's regions by name.
-        execution_noise: Standard deviation of the noise on what an empty arm executes on its way to a thing [rad].
+        execution_noise: Standard deviation of the noise on the motion of an empty arm toward a thing [rad].
     """
 
     def __init__(
@@ -79,30 +79,30 @@ class SimulatedWorkcell(SimulatedWorld):
             self.arms[name] = view
 
     def _become(self, name: str, planner: MotionPlanner) -> None:
-        """Make this the view of one arm."""
+        """Turn this object into the view of one arm."""
         self._view_arm(name)
         self.planner = planner
         self.scene = planning_scene(self.simulation, name)
         self._gripper = GripperControl(self)
         self._noise_now: FloatArray | None = None
-        """(J,) added to what the next period executes [rad]."""
+        """(J,) noise added to the next period's execution [rad]."""
         self._plan_count = 0
         self.most_plans = 0
-        """Plans after which the attempt is given up; 0: it never is."""
+        """Number of plans after which the attempt is given up; 0 for no limit."""
         self._notes: dict[str, float] = {}
         self.upcoming: FloatArray = np.zeros((0, len(self.arm_joints)))
-        """What is left of the plan that it follows."""
+        """Remaining rows of the plan in execution."""
         self._together: ArmScheduler | None = None
 
     # The record
 
     def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
-        """Ways to grasp an object where it is now, best first.
+        """Return grasps of an object in its current pose, best first.
 
         Args:
             name: The object.
-            limit: Ways to return at most.
-            canonical: The nearest to the canonical grasp come first; else those that hold it most firmly.
+            limit: Largest number of grasps.
+            canonical: Put those nearest to the canonical grasp first; otherwise the firmest.
         """
         closing = self.scene.tool_pose(np.asarray(self.robot.arm.home))[:2, 1] if canonical else None
         ranked = rank_grasps(
@@ -117,13 +117,13 @@ class SimulatedWorkcell(SimulatedWorld):
 
     @contextmanager
     def step(self, skill: str, target: str) -> Iterator[None]:
-        """Inside, everything that is recorded belongs to one skill step."""
+        """Attribute all rows recorded in the block to one skill step."""
         self._labels.begin_step(self.name, skill, target)
-        yield  # after a failure the phase stays: it tells the place of the failure
+        yield  # after a failure the phase stays, and locates it
         self._labels.end_step(*(self.arms if self._together is None else (self.name,)))
 
     def begin(self, phase: str) -> None:
-        """Name the part of the skill that follows."""
+        """Begin a phase of the skill."""
         self._labels.begin_phase(self.name, phase)
 
     def finish(self, outcome: Outcome) -> Trajectory:
@@ -134,7 +134,7 @@ class SimulatedWorkcell(SimulatedWorld):
     # Motion
 
     def rng(self) -> np.random.Generator:
-        """A fresh stream for each plan of the attempt."""
+        """Return a fresh stream for each plan of the attempt."""
         self._plan_count += 1
         if 0 < self.most_plans < self._plan_count:
             raise GivenUp(Reason.NO_PATH, f"given up after {self.most_plans} plans")
@@ -143,26 +143,26 @@ class SimulatedWorkcell(SimulatedWorld):
         return self.streams("plan", self.name, self._plan_count)
 
     def limit_plans(self, count: int) -> None:
-        """Give the attempt up after so many further plans of an arm."""
+        """Limit the number of further plans of an arm; the attempt is given up beyond it."""
         for arm in self.arms.values():
             arm.most_plans = arm._plan_count + count
 
     def break_off(self) -> None:
-        """Forget what all arms were about: their steps, and what is left of their motions."""
+        """Discard the current steps and remaining motions of all arms."""
         self._labels.end_step(*self.arms)
         for arm in self.arms.values():
             arm.upcoming = arm.upcoming[:0]
 
     def look(self) -> PlanningScene:
-        """The planning scene with everything where it is now."""
+        """Return the planning scene in its current state."""
         tick()
         qpos = self.simulation.data.qpos.copy()
         handled = {self.held, *self._labels.targets}
         for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
-            # What is inside goes along: it is in nobody's way.
+            # Its contents are ignored with it, because they move along.
             qpos[self.position_address(name) + 2] -= _FAR_BELOW
         self.scene.set_world(qpos)
-        # A part that is held stays in its joint: it does not move with the hand as it likes.
+        # A part that is held stays in its joint: it is not rigidly attached to the tool.
         carried = self.held if self.held in self.objects else None
         self.scene.hold(carried, self.tool_T_held() if carried else None)
         return self.scene
@@ -184,15 +184,15 @@ class SimulatedWorkcell(SimulatedWorld):
         return self.follow(self.planner.plan_joints(self.look(), self.arm_command, posture, rng=self.rng()))
 
     def follow(self, plan: MotionPlan, *, opening: float | None = None, touching: Iterable[str] = ()) -> MotionPlan:
-        """Check a plan once more in the simulator's own geometry, and run it in physics.
+        """Check a plan again in the simulator's own geometry, and execute it in physics.
 
         Args:
             plan: The motion.
-            opening: Bring the gripper to this position [m, rad] in the second half of the motion.
+            opening: Gripper position reached in the second half of the motion [m or rad].
             touching: Objects that the motion may touch.
 
         Raises:
-            SkillFailure: It is no success, or the arm did not follow.
+            SkillFailure: The plan failed, is in collision, or the arm did not follow.
         """
         self.plan_statistics.append(dict(plan.statistics) | self._notes)
         self._notes = {}
@@ -217,7 +217,7 @@ class SimulatedWorkcell(SimulatedWorld):
         return plan
 
     def _draw_noise(self, postures: FloatArray, *, still_gripper: bool) -> FloatArray | None:
-        """(N, J) noise on the execution of a motion, None for one without: it is on before the grasp only."""
+        """Draw (N, J) noise for the execution of a motion; None after the grasp, where there is no noise."""
         is_noisy = self._noise and self._together is None and still_gripper and len(postures)
         if (
             not is_noisy
@@ -233,11 +233,11 @@ class SimulatedWorkcell(SimulatedWorld):
         )
 
     def note(self, **measures: float) -> None:
-        """Measures that belong to the next motion, beside the statistics of its plan."""
+        """Add measures to the statistics of the next motion's plan."""
         self._notes = dict(measures)
 
     def follow_all(self, *plans: MotionPlan) -> MotionPlan:
-        """Run plans, each of which starts where the one before ends, as one flowing motion.
+        """Execute consecutive plans as one continuous motion.
 
         Raises:
             SkillFailure: The arm did not follow.
@@ -245,7 +245,7 @@ class SimulatedWorkcell(SimulatedWorld):
         return self.follow(self.planner.join(self.look(), plans))
 
     def command(self, posture: ArrayLike | None = None, *, opening: float | None = None) -> None:
-        """Advance one record period with a new command, or hold what was commanded.
+        """Advance one record period with a new command, or with the previous one.
 
         Args:
             posture: (J,) joint positions of the arm [rad or m].
@@ -261,24 +261,24 @@ class SimulatedWorkcell(SimulatedWorld):
             self._together.pause(self.name)
 
     def repeat(self, action: ArrayLike, *, executed: ArrayLike | None = None, checked: bool = True) -> None:
-        """Advance one record period with what was once recorded.
+        """Advance one record period with a recorded action.
 
         Args:
-            action: (A,) postures and grippers of all arms, one after the other [rad or m].
-            executed: (A,) what the robot is fed instead [rad or m].
-            checked: An arm that does not follow, or drops what it holds, is a failure: not so for what a policy does.
+            action: (A,) postures and grippers of all arms in a row [rad or m].
+            executed: (A,) positions that the robot executes instead [rad or m].
+            checked: Treat lag or a dropped object as a failure; False for actions of a policy.
 
         Raises:
-            SkillFailure: An arm did not follow, or dropped what it held.
+            SkillFailure: An arm did not follow, or dropped its object.
         """
         self._action[:] = action
         self._run_period(None if executed is None else np.asarray(executed, dtype=float), checked=checked)
 
     def stop(self, periods: int) -> None:
-        """Bring all arms to rest where they are, whatever they push against.
+        """Bring all arms to rest at their current positions, even under contact.
 
         Args:
-            periods: Record periods that it may take.
+            periods: Largest number of record periods.
         """
         for _ in range(periods):
             for arm in self.arms.values():
@@ -286,7 +286,7 @@ class SimulatedWorkcell(SimulatedWorld):
             self._run_period(self._action if self._noise else None, checked=False)
 
     def _advance(self) -> None:
-        """One record period with what all arms command."""
+        """Run one record period with the commands of all arms."""
         executed = self._action.copy() if self._noise else None
         if executed is not None and self._noise_now is not None:
             executed[self._arm_entries] += self._noise_now
@@ -297,7 +297,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self.disturbance.end_row(row)
 
     def _run_period(self, executed: FloatArray | None, *, checked: bool = True) -> None:
-        """One record period with what all arms command, or with what (A,) is fed to them instead [rad or m]."""
+        """Run one record period with the commands of all arms, or with other positions (A,) [rad or m]."""
         skill, target, phase = self.disturbance.label(self._recorder.step_count) or self._labels.joined()
         if self._recorder.is_boundary(skill, target):
             self._note_relations()
@@ -315,7 +315,7 @@ class SimulatedWorkcell(SimulatedWorld):
             self._recorder.note_relations((edge.relation, edge.object, edge.target) for edge in edges)
 
     def lag(self) -> float:
-        """Distance of the arm from its command, of its furthest joint [rad]."""
+        """Return the largest deviation of a joint from its command [rad]."""
         actual = self.simulation.joint_positions()[self.arm_joints]
         return float(np.abs(actual - self.simulation.reference[self.arm_joints]).max())
 
@@ -333,13 +333,13 @@ class SimulatedWorkcell(SimulatedWorld):
     # Gripper
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
-        """Open the fingers by some room [m] each, or all the way, and let go of what is held."""
+        """Open the fingers by ``room`` [m] each, or fully, and release the held object."""
         self._gripper.open(room=room, steps=steps)
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
-        """Close the fingers on an object; True when both hold it.
+        """Close the fingers on an object; True when all hold it.
 
-        On slanted sides they push the hand away: the arm's command is afterwards the posture in which it really is.
+        Slanted sides push the hand away, so that the arm's command afterwards is its actual posture.
         """
         return self._gripper.close_on(name, steps=steps, patience=patience)
 
@@ -348,40 +348,40 @@ class SimulatedWorkcell(SimulatedWorld):
         self.meter.closing_on = name
 
     def carry(self) -> None:
-        """From now on the held object should stay where it is in the hand."""
+        """Require from now on that the held object does not move in the hand."""
         self._gripper.carry()
 
     def end_transport(self) -> None:
-        """End transport: from now on something may push the held object in the hand."""
+        """End the transport: from now on the held object may be pushed in the hand."""
         self.meter.carried = False
 
     def regain(self) -> None:
-        """After a failure: the posture of the arm becomes its command, and what has slipped away is not held."""
+        """Make the arm's posture its command after a failure, and release objects that slipped away."""
         self.accept_posture()
         self._gripper.check_grip()
 
     def accept_posture(self) -> None:
-        """Command the arm to stay in the posture in which it is."""
+        """Command the arm to stay in its current posture."""
         self._command[:-1] = self.simulation.joint_positions()[self.arm_joints]
 
     # Several arms
 
     @property
     def others_work(self) -> bool:
-        """Whether another arm does something at the same time."""
+        """Return True if another arm is active at the same time."""
         return self._together is not None and self._together.others_work(self.name)
 
     def together(self, works: Mapping[str, Callable[[], None]]) -> None:
         """Run a function for each of several arms at the same time.
 
-        Each moves only its own arm. They have their turns in the order given, once a record period, so that the result
-        depends on nothing else; an arm whose plan would come near another's waits until that has moved on.
+        Each moves only its own arm. They take turns in the given order, once a record period, so that the result is
+        deterministic; an arm whose plan would come near another's waits until that has moved on.
 
         Args:
-            works: By name of the arm.
+            works: Functions by name of the arm.
 
         Raises:
-            SkillFailure: Of the first function that fails; the others end there.
+            SkillFailure: The first function's failure; the other functions are stopped.
         """
         together = ArmScheduler(works, self._advance)
         for name in works:

@@ -18,14 +18,15 @@ _FOR_FILES_ALONE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
 
 @contextmanager
 def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
-    """Yield the name of a new, empty file, which takes the place of ``path`` at the end, or is removed after an error.
+    """Yield the path of a new, empty file, which replaces ``path`` at the end, or is removed after an error.
 
-    The name cannot be foreseen, and the file is made by this call: no link that lies in the folder is followed.
+    The name is unpredictable and the file is created by this call, so that no existing link in the folder is followed.
 
     Args:
-        path: The file; a reader sees the old or the new one. A link is replaced itself.
-        durable: Sync the content first: after a power failure, too, the old or the new one is there.
-        shared: Several processes may write the file at the same time. Otherwise what killed processes left is removed.
+        path: The file; a reader sees the old or the new content. A link is itself replaced.
+        durable: Sync the content first, so that the old or the new content also survives a power failure.
+        shared: Several processes may write the file at the same time. Otherwise leftovers of killed processes are
+            removed.
     """
     if not shared:
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):

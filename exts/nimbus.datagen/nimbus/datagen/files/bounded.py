@@ -1,8 +1,8 @@
-"""Files that others may have written: regular, no larger than is sensible, and of the declared type.
+"""Safe reading of files written by others: regular, bounded in size, and of the declared type.
 
-What reads a dataset reads it through here: :func:`check_regular` before a library opens a file by its path,
-:func:`read_text` for what is read whole, :func:`read_typed` for JSON. The number types are limits for dataclasses that
-such files are parsed into; msgspec checks them.
+All readers of datasets use it: :func:`check_regular` before a library opens a file by its path, :func:`read_text` for
+whole texts, :func:`read_typed` for JSON. The number types limit the fields of dataclasses that such files are parsed
+into; msgspec checks them.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
 
 
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
-    """Refuse what is no regular file, before a library opens it and waits for a pipe or reads a device.
+    """Refuse anything but a regular file, before a library would block on a pipe or read a device.
 
     Returns:
         Its size [bytes].
 
     Raises:
-        InputError: It is missing, something else, or larger than the limit [bytes].
+        InputError: It is missing, not a regular file, or larger than the limit [bytes].
     """
     try:
         state = path.stat()
@@ -68,7 +68,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
         follow: It may be a link.
 
     Raises:
-        InputError: It cannot be read, is no regular file, or is larger than the limit.
+        InputError: It cannot be read, is not a regular file, or is larger than the limit.
     """
     # A pipe is opened at once, and refused: without O_NONBLOCK, opening one waits for its writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
@@ -85,7 +85,7 @@ def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> st
     """Read a regular file of UTF-8 text whole.
 
     Raises:
-        InputError: It cannot be read, is no regular file, no text, or larger than the limit [bytes].
+        InputError: It cannot be read, is not a regular file, no text, or larger than the limit [bytes].
     """
     try:
         return read_bytes(path, limit=limit, follow=follow).decode()
@@ -140,7 +140,7 @@ def as_typed(kind: type[T], value: object, *, where: str) -> T:
 
 def _checked(path: Path, state: os.stat_result, limit: int) -> int:
     if not S_ISREG(state.st_mode):
-        raise InputError("is no regular file", where=str(path), instead=RESTORE)
+        raise InputError("is not a regular file", where=str(path), instead=RESTORE)
     if state.st_size > limit:
         raise InputError(f"{state.st_size} bytes, at most {limit} are read", where=str(path), instead=RESTORE)
     if state.st_size >= _LEAST_HOLES and state.st_blocks * 512 * _HOLES < state.st_size:

@@ -1,4 +1,4 @@
-"""Where generated assets are kept between runs."""
+"""Cache of generated assets between runs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _LEAST = 1 << 20
 
 
 def cache_folder(name: str) -> Path:
-    """A writable folder for generated files of one sort, made when it is not there.
+    """Return a writable folder for one sort of generated files, created if missing.
 
     It lies under ``NIMBUS_CACHE``, or under the user's cache folder.
 
     Args:
-        name: What is kept, for example ``objects``.
+        name: Sort of files, for example ``objects``.
 
     Raises:
-        InputError: The folder cannot be made or written, or other users can write there.
+        InputError: The folder cannot be created or written, or other users can write there.
     """
     root = os.environ.get("NIMBUS_CACHE")
     if not root:
@@ -70,10 +70,10 @@ def _unwritable(folder: Path, why: str) -> InputError:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say in one line that there is no room for what is written inside, whatever library trips over that.
+    """Turn any library's error about a full disk into one line.
 
     Args:
-        folder: Of the cache.
+        folder: Folder of the cache.
 
     Raises:
         StorageError: Its disk is full.

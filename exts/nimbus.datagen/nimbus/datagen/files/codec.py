@@ -123,9 +123,9 @@ def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[s
 
 
 def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given: Mapping[str, object]) -> T:
-    """Put together what :func:`flatten` took apart: each field must be there, and no other.
+    """Restore a value from the output of :func:`flatten`; fields must match exactly.
 
-    An integer in a field for a float stays one, as stored text tells them apart.
+    An integer in a float field stays an integer, because stored text distinguishes them.
 
     Args:
         kind: The dataclass.

@@ -1,8 +1,8 @@
-"""Functions run in a child process with limits: parsers of files that may lead them into a crash, or into endless work.
+"""Functions run in a child process with limits, for parsers of files that may cause a crash or endless work.
 
-A server process is started with the first call and ends with this one. It imports what a function needs, and forks a
-child for each call: that costs some ms, and what the child does to itself is lost with it. Time is that of the
-processor, and only refuses; it decides no content.
+A server process starts with the first call and ends with this process. It imports the function's modules, and forks a
+child for each call, which costs a few ms and isolates the child's state. Limits are CPU time, and only reject a file;
+they decide no content.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LimitedPool:
             self._free.put(server)
 
     def close(self) -> None:
-        """End the servers, with what they run."""
+        """End the servers and their children."""
         for server in self._servers:
             server.end()
 
@@ -114,7 +114,7 @@ class _Server:
 
     @property
     def is_alive(self) -> bool:
-        """It can be asked, and is this process's own."""
+        """Return True if the server accepts calls and belongs to this process."""
         return self.owner == os.getpid() and self._process.poll() is None
 
     def end(self) -> None:

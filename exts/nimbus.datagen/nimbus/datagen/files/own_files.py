@@ -1,7 +1,7 @@
-"""Files and folders of our own inside a folder that another user may have made: what is changed there, changes here.
+"""Changes of files in folders that other users may have created.
 
-A dataset may come from another user: its entries may be links to files of this one, and its ledger names paths.
-Nothing else in the project creates, moves or removes files in a dataset; :mod:`.atomic` replaces them.
+A dataset may come from another user: its entries may be links to files of this one, and its ledger names paths. All of
+the project's creation, moves and removal of files in a dataset go through here; :mod:`.atomic` replaces them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_own(path: Path) -> None:
         InputError: It is a symbolic link.
     """
     if path.is_symlink():
-        raise InputError("this is a link; what is written there would go elsewhere", where=str(path), instead=_MOVE)
+        raise InputError("this is a link, and writing to it would change another file", where=str(path), instead=_MOVE)
 
 
 def make_subfolder(folder: Path) -> None:
@@ -97,7 +97,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def remove_file(path: Path | str) -> None:
-    """Remove a file, or a link and not what it leads to; nothing happens where there is none."""
+    """Remove a file or a link, never a link's target; do nothing when there is none."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 

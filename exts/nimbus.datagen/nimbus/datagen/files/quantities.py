@@ -18,14 +18,14 @@ _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Marks a float as a quantity: what it is called, an example, and its units' factors to SI."""
+    """Marker of a float as a quantity, with its name, an example, and the factors of its units to SI."""
 
     meaning: str
     example: str
     units: tuple[tuple[str, float], ...]
 
     def parse(self, value: Any) -> Any:
-        """The SI value of a text with a unit; numbers stay as they are."""
+        """Convert a text with a unit to SI; numbers are unchanged."""
         if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
             value = float(match[1]) * factor if (factor := dict(self.units).get(match[2])) else value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -35,25 +35,25 @@ class Quantity:
         raise PydanticCustomError("quantity", "expected {expected_quantity}", {"expected_quantity": expected})
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A finite float, after the unit is taken off."""
+        """Return the schema of a finite float, after conversion of the unit."""
         number = handler(source)  # with the field's bounds, where pydantic has applied them first
         strictly = {"strict": True, "allow_inf_nan": False} if number["type"] == "float" else {}
         return core_schema.no_info_before_validator_function(self.parse, cast(CoreSchema, {**number, **strictly}))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """A number, or text that ends in one of the units."""
+        """Return the schema of a number, or of text with one of the units."""
         number = {_BOUNDS.get(keyword, keyword): rule for keyword, rule in handler(schema).items()}
         return {"anyOf": [number, {"type": "string", "pattern": self.pattern}]}
 
     @property
     def pattern(self) -> str:
-        """What text with one of its units looks like."""
+        """Regular expression of a text with one of its units."""
         units = "|".join(re.escape(unit) for unit, _ in self.units)
         return rf"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({units})\s*$"
 
     @property
     def unit(self) -> str:
-        """Of a bare number; empty where it has none."""
+        """Unit of a bare number; empty without one."""
         name, factor = self.units[0]
         return name if factor == 1.0 else ""
 
@@ -106,12 +106,12 @@ Range = Annotated[tuple[T, T], _Interval()]
 
 
 def in_unit_of(text: str, bound: float, *, most: bool) -> str:
-    """A bound in SI units, said in the unit of a text such as ``179 deg``; empty where the text has none.
+    """Format an SI bound in the unit of a text such as ``179 deg``; empty without a unit.
 
     Args:
-        text: As it was written.
+        text: Text as written.
         bound: The bound [SI].
-        most: Round down, as for the largest value allowed; else up.
+        most: Round down, as for an upper bound; else up.
     """
     match = _TEXT.fullmatch(text)
     if match is None or match[2] not in _UNITS:
@@ -122,5 +122,5 @@ def in_unit_of(text: str, bound: float, *, most: bool) -> str:
 
 
 def quantity_of(schema: dict[str, Any]) -> Quantity | None:
-    """The quantity whose text a JSON Schema describes, if it does."""
+    """Return the quantity whose text a JSON Schema describes, or None."""
     return _BY_PATTERN.get(schema.get("pattern", ""))

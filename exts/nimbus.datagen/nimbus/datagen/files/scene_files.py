@@ -9,45 +9,45 @@ from nimbus.datagen.errors import InputError, suggest
 
 
 def scene_folder(room: str) -> Path:
-    """A folder of ``scenes/``, for example ``tasks``."""
+    """Return a folder of ``scenes/``, for example ``tasks``."""
     rooms = (Path(path) / "scenes" / room for path in nimbus.__path__)
     return next(folder for folder in rooms if folder.is_dir())
 
 
 def scene_names(room: str, *, suffix: str = ".yaml") -> list[str]:
-    """Names of the files in a folder of ``scenes/``, sorted."""
+    """Return the names of the files in a folder of ``scenes/``, sorted."""
     return sorted(path.stem for path in scene_folder(room).glob(f"*{suffix}"))
 
 
 def is_path(name_or_path: str | Path) -> bool:
-    """Whether it looks like a path, not like a name: it has a folder, a suffix, or a slash at its end."""
+    """Return True for a path rather than a name: it has a folder, a suffix, or a trailing slash."""
     path = Path(name_or_path)
     return bool(path.suffix) or len(path.parts) > 1 or str(name_or_path).endswith("/")
 
 
 def resolve_from(folder: Path, name_or_path: str) -> str:
-    """What a file in ``folder`` means: relative paths begin there; names stay as they are."""
+    """Resolve a path in a file in ``folder``: relative paths begin there; names are unchanged."""
     slash = "/" if name_or_path.endswith("/") else ""
     return f"{folder / name_or_path}{slash}" if is_path(name_or_path) else name_or_path
 
 
 def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:
-    """The file of that name in ``scenes/<room>``, or the path itself where it looks like one.
+    """Return the file of a name in ``scenes/<room>``, or a path as it is.
 
     Args:
         room: Folder of ``scenes/``.
         name_or_path: A name, or a path (it has a folder or a suffix).
-        kind: How errors call it, for example ``task``.
-        suffix: Of the files in that folder.
-        where: Where the name was given, for the error.
+        kind: Term in errors, for example ``task``.
+        suffix: Suffix of the files in that folder.
+        where: Location of the name, for the error.
 
     Raises:
-        InputError: No such file; the message lists the known names.
+        InputError: There is no such file; the message lists the known names.
     """
     path = Path(name_or_path)
     if is_path(name_or_path):
         if what := _why_not(path):
-            raise InputError(what, where=f"{where}: {path}" if where else str(path))
+            raise InputError(what, where=f"{where}: {path}" if where else str(path), instead="correct the path")
         return path
     found = scene_folder(room) / f"{name_or_path}{suffix}"
     if not name_or_path or _why_not(found):
@@ -61,7 +61,7 @@ def _why_not(path: Path) -> str:
     try:
         if path.is_file():
             return ""
-        what = "is no regular file" if path.exists() else "no such file"
+        what = "is not a regular file" if path.exists() else "no such file"
         return "is a folder, a file is needed" if path.is_dir() else what
     except OSError as error:
         return (error.strerror or str(error)).lower()

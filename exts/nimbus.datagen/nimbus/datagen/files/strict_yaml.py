@@ -1,4 +1,4 @@
-"""Files people write: YAML read strictly, with every mistake said in one line that gives its place.
+"""Strict YAML for files written by users; every error is one line with its location.
 
 The data follow YAML 1.2: only ``true`` and ``false`` are booleans (``on``, ``yes`` and ``12:30`` are text), ``1e-3`` is
 a number. Lists become tuples, so that models can be strict and frozen.
@@ -24,7 +24,7 @@ from nimbus.datagen.files.validation_errors import FieldError, field_errors
 
 Model = TypeVar("Model", bound=BaseModel)
 Keys = tuple[str | int, ...]
-"""Where a value is: keys and list indices from the top of the file."""
+"""Location of a value: keys and list indices from the top of the file."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 """An identifier in a file."""
@@ -38,7 +38,7 @@ _SHORT = 10_000
 
 
 class StrictModel(BaseModel):
-    """Base of what files are validated against: frozen, no unknown keys, no silent conversion. Lists are tuples."""
+    """Base of file models: frozen, no unknown keys, no silent conversion; lists are tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -73,18 +73,18 @@ class Document:
     keys: dict[Keys, Position] = field(repr=False)
 
     def position(self, keys: Keys) -> Position:
-        """Where a value stands; for one that is not in the file, where the nearest value around it stands."""
+        """Return the position of a value; for a missing one, that of the nearest enclosing value."""
         while keys and keys not in self.values:
             keys = keys[:-1]
         return self.values.get(keys, Position(1, 1))
 
     def where(self, keys: Keys, *, at_key: bool = False) -> str:
-        """The place of the value (or of the key) at ``keys``: ``file:line:column: field``."""
+        """Return the location of the value (or of the key) at ``keys``: ``file:line:column: field``."""
         place = (self.keys.get(keys) if at_key else None) or self.position(keys)
         return f"{self.name}:{place.line}:{place.column}" + (f": {dotted(keys)}" if keys else "")
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
-        """An error about the value (or the key) at ``keys``, ready to raise."""
+        """Return an error about the value (or the key) at ``keys``, ready to raise."""
         return InputError(what, where=self.where(keys, at_key=at_key), instead=instead)
 
     def validate(self, model: type[Model], *, data: Any = None, at: Keys = (), context: Any = None) -> Model:
@@ -92,12 +92,12 @@ class Document:
 
         Args:
             model: The pydantic model.
-            data: What to validate instead of the document's own data, for example a short form written out.
-            at: Where ``data`` stands in the document.
+            data: Data to validate instead of the document's own, for example an expanded short form.
+            at: Location of ``data`` in the document.
             context: Passed to the model's validators.
 
         Raises:
-            InputError: The first mistake in the file, in one line.
+            InputError: The first error in the file, in one line.
         """
         data = self.data if data is None else data
         try:
@@ -117,7 +117,7 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader whose plain scalars mean what YAML 1.2 says."""
+    """Loader whose plain scalars follow YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 
@@ -156,14 +156,19 @@ class _Builder:
         self.values: dict[Keys, Position] = {}
         self.keys: dict[Keys, Position] = {}
 
-    def error(self, node: yaml.Node, keys: Keys, what: str) -> InputError:
+    def error(self, node: yaml.Node, keys: Keys, what: str, *, instead: str) -> InputError:
         document = Document(self.name, "", None, {(): _position(node.start_mark)}, {})
-        return InputError(what, where=document.where(keys))
+        return InputError(what, where=document.where(keys), instead=instead)
 
     def build(self, node: yaml.Node, keys: Keys = ()) -> Any:
         self.count += 1
         if self.count > _NODE_LIMIT or len(keys) > _DEPTH_LIMIT:
-            raise self.error(node, (), "the file is too large or nested too deeply (aliases count each time)")
+            raise self.error(
+                node,
+                (),
+                "the file is too large or nested too deeply (aliases count each time)",
+                instead="split it, or use fewer aliases",
+            )
         self.values[keys] = _position(node.start_mark)
         if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
             return self._mapping(node, keys)
@@ -175,17 +180,26 @@ class _Builder:
         data: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise self.error(key_node, keys, "a key must be a name")
+                raise self.error(key_node, keys, "a key must be a name", instead="write a name before the colon")
             key = key_node.value
             if key_node.tag.endswith(":merge") or key == "<<":
-                raise self.error(key_node, keys, "'<<' merges nothing here; write its keys out")
+                raise self.error(key_node, keys, "'<<' merges nothing here", instead="write its keys out")
             if len(key) > _KEY_LIMIT:
-                raise self.error(key_node, keys, f"a key of {len(key)} letters is no name: '{key[:40]}…'")
+                raise self.error(
+                    key_node, keys, f"a key of {len(key)} letters is not a name: '{key[:40]}…'", instead="shorten it"
+                )
             if not all(map(_is_text, key)):
-                raise self.error(key_node, keys, f"a key holds a control character: {ascii(key[:40])}")
+                raise self.error(
+                    key_node, keys, f"a key holds a control character: {ascii(key[:40])}", instead="remove it"
+                )
             if key in data:
                 line = self.keys[*keys, key].line
-                raise self.error(key_node, (*keys, key), f"key '{key}' is given twice, first in line {line}")
+                raise self.error(
+                    key_node,
+                    (*keys, key),
+                    f"key '{key}' is given twice, first in line {line}",
+                    instead="remove one of them",
+                )
             self.keys[*keys, key] = _position(key_node.start_mark)
             data[key] = self.build(value_node, (*keys, key))
         return data
@@ -193,20 +207,25 @@ class _Builder:
     def _scalar(self, node: yaml.Node, keys: Keys) -> Any:
         tag = node.tag.removeprefix("tag:yaml.org,2002:")
         if tag not in _SCALARS or not isinstance(node, yaml.ScalarNode):
-            raise self.error(node, keys, f"tag '{node.tag}' is not allowed; write plain values")
+            raise self.error(node, keys, f"tag '{node.tag}' is not allowed", instead="write plain values")
         if wrong := next((letter for letter in node.value if not _is_text(letter)), ""):
-            raise self.error(node, keys, f"holds the control character {ascii(wrong)}, no text")
+            raise self.error(node, keys, f"holds the control character {ascii(wrong)}", instead="remove it")
         if tag == "int" and len(node.value) > _DIGIT_LIMIT:
             what = f"a whole number of {len(node.value)} digits is too long: '{node.value[:20]}…'"
-            raise self.error(node, keys, what)
+            raise self.error(node, keys, what, instead="write a smaller number")
         try:
             return _SCALARS[tag](node.value)
         except ValueError:
-            raise self.error(node, keys, f"not a valid {tag}: '{node.value[:40]}'") from None
+            raise self.error(
+                node,
+                keys,
+                f"not a valid {tag}: '{node.value[:40]}'",
+                instead="correct it, or put it in quotes as a text",
+            ) from None
 
 
 def _is_text(letter: str) -> bool:
-    """Whether it is no control character (line breaks and tabs aside) and no half of a surrogate pair."""
+    """Return True unless it is a control character (line breaks and tabs aside) or half of a surrogate pair."""
     return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
 
@@ -215,7 +234,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 _compose_once = lru_cache(maxsize=128)(_compose)
-"""The same; a form asks for the same text and the same values again at every key that is pressed."""
+"""Cached form, because a form parses the same text and values at every key press."""
 
 
 def parse(text: str, name: str) -> Document:
@@ -236,11 +255,17 @@ def parse(text: str, name: str) -> Document:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         column = error.position - text.rfind("\n", 0, error.position)
-        raise InputError("malformed YAML: a character that YAML forbids", where=f"{name}:{line}:{column}") from None
+        raise InputError(
+            "malformed YAML: a character that YAML forbids",
+            where=f"{name}:{line}:{column}",
+            instead="remove this character",
+        ) from None
     except RecursionError:
-        raise InputError("malformed YAML: nested too deeply", where=f"{name}:1:1") from None
+        raise InputError(
+            "malformed YAML: nested too deeply", where=f"{name}:1:1", instead="write fewer nested brackets or lists"
+        ) from None
     if node is None:
-        raise InputError("the file is empty", where=f"{name}:1:1")
+        raise InputError("the file is empty", where=f"{name}:1:1", instead="write the file, or restore it")
     data = builder.build(node)
     return Document(name, text, data, builder.values, builder.keys)
 
@@ -249,17 +274,23 @@ def read(path: Path | str) -> Document:
     """Read and parse a YAML file.
 
     Raises:
-        InputError: No such file, not a text, or what ``parse`` refuses.
+        InputError: The file is missing, not a text, or refused by ``parse``.
     """
     path = Path(path)
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path.stat().st_size > _BYTE_LIMIT:
-            raise InputError("larger than 1 MiB: this is no file written by hand", where=str(path))
+            raise InputError(
+                "larger than 1 MiB, which is too long for a hand-written file",
+                where=str(path),
+                instead="give the right file",
+            )
         text = read_bytes(path, limit=_BYTE_LIMIT).decode("utf-8-sig")
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+        ) from None
     except UnicodeDecodeError as error:
         what = f"not a UTF-8 text: byte {error.start}"
         raise InputError(what, where=str(path), instead="save it as UTF-8") from None

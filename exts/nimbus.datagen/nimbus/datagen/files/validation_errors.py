@@ -1,4 +1,4 @@
-"""pydantic's errors, said the way a person would: one short sentence about one field."""
+"""Translation of pydantic's errors into one short sentence about one field."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ _EXPECTED = {
     "none_required": "nothing",
     "union_tag_not_found": "a mapping that says {discriminator}",
 }
-"""What was expected, by pydantic's error type; filled from the error's context."""
+"""Expected value by pydantic's error type, filled in from the error's context."""
 
 _BOUNDS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
-"""Where the context of such an error has the bound."""
+"""Key of the bound in the context of such an error."""
 
 
 @dataclass(frozen=True)
 class FieldError:
-    """One mistake: where it is, what is wrong, what to write instead."""
+    """One error: location, problem, fix."""
 
     keys: Keys
     what: str
@@ -70,16 +70,16 @@ class _Found:
     branch: str | int
     error: Any
     written: Any
-    """What stands in the data at ``keys``, before a unit was taken off."""
+    """Value in the data at ``keys``, before conversion of a unit."""
 
 
 def field_errors(error: ValidationError, model: type[BaseModel], data: Any) -> list[FieldError]:
-    """Every mistake of a failed validation; the branches of a union are one mistake.
+    """Return every error of a failed validation; the branches of a union give one error.
 
     Args:
-        error: What pydantic raised.
-        model: What was validated against, for the names it knows.
-        data: What was validated; parts of a location that it does not have are pydantic's own tags.
+        error: Error raised by pydantic.
+        model: Model of the validation, for its names.
+        data: Validated data; parts of a location that it lacks are pydantic's own tags.
     """
     names = _Names(model, data)
     alone: list[FieldError] = []
@@ -128,7 +128,7 @@ def _child(data: Any, key: str | int) -> Any:
 
 
 def _complain_union(branches: list[_Found], names: _Names) -> FieldError:
-    """The branch that got furthest tells; types that were all refused at the same place are joined by ``or``."""
+    """Report the branch that got furthest; types refused at the same location are joined by ``or``."""
     depth = max(len(found.keys) for found in branches)
     deepest = [found for found in branches if len(found.keys) == depth]
     # A message of a validator's own, past the type checks, says more than a refused type.
@@ -168,7 +168,7 @@ def _complain(found: _Found, names: _Names) -> FieldError:
 
 
 def _out_of_bounds(found: _Found, names: _Names) -> FieldError | None:
-    """Of a bare number that is a quantity: the bound with its unit, and the unit that was meant where one would do."""
+    """Describe a bound of a bare number that is a quantity, in its unit, and suggest the unit that fits."""
     item, written = found.error, found.written
     bound = _BOUNDS.get(item["type"])
     quantity = names.quantity(found.keys) if bound and isinstance(written, (int, float)) else None
@@ -208,7 +208,7 @@ def _choices(item: Any) -> list[str]:
 
 
 def _hint(item: Any, choices: Iterable[str]) -> str:
-    """A near choice, when the value is a misspelling; the choices themselves stand in the sentence."""
+    """Suggest a similar choice for a misspelling; the sentence itself lists the choices."""
     value, choices = item["input"], list(choices)
     hint = suggest(value, choices) if isinstance(value, str) and choices else ""
     return hint.split("?")[0] + "?" if "?" in hint else ""
@@ -227,28 +227,28 @@ def _show(value: Any) -> str:
 
 
 class _Names:
-    """What a model's JSON Schema knows at a place in the data."""
+    """Names in a model's JSON Schema by location in the data."""
 
     def __init__(self, model: type[BaseModel], data: Any) -> None:
         self.schema, self.data = model.model_json_schema(), data
 
     def at(self, keys: Keys) -> list[str]:
-        """Names of the fields that the mapping at ``keys`` may have."""
+        """Return the names of the fields allowed in the mapping at ``keys``."""
         return sorted({name for schema in self._schemas(keys) for name in schema.get("properties", {})})
 
     def description(self, keys: Keys) -> str:
-        """What the field at ``keys`` means, first line."""
+        """Return the first line of the description of the field at ``keys``."""
         for schema in self._schemas(keys[:-1]):
             if field := schema.get("properties", {}).get(keys[-1]):
                 return field.get("description", "").split("\n")[0].rstrip(".")
         return ""
 
     def entries(self, keys: Keys) -> int:
-        """How many the list at ``keys`` must have; 0 where that differs."""
+        """Return the required length of the list at ``keys``; 0 for a variable one."""
         return max((len(schema.get("prefixItems", ())) for schema in self._schemas(keys)), default=0)
 
     def quantity(self, keys: Keys) -> Quantity | None:
-        """What the number at ``keys`` measures, where units may be written."""
+        """Return the quantity of the number at ``keys``, where units may be written."""
         return next(filter(None, map(quantity_of, self._schemas(keys))), None)
 
     def _schemas(self, keys: Keys) -> list[dict[str, Any]]:
@@ -260,7 +260,7 @@ class _Names:
         return schemas
 
     def _branches(self, schema: dict[str, Any], data: Any) -> list[dict[str, Any]]:
-        """The schemas without references and unions that may hold for the data."""
+        """Return the schemas that may apply to the data, with references and unions resolved."""
         if reference := schema.get("$ref"):
             return self._branches(self.schema["$defs"][reference.rsplit("/", 1)[1]], data)
         if (tagged := schema.get("discriminator")) and isinstance(data, dict):

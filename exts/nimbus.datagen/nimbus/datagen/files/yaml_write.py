@@ -10,7 +10,7 @@ from nimbus.datagen.files.strict_yaml import parse
 
 
 def write_flow(value: Any) -> str:
-    """A value in one line: ``{on: table, size: [0.4, 0.5]}``."""
+    """Return a value in one line: ``{on: table, size: [0.4, 0.5]}``."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_text(str(name))}: {write_flow(entry)}" for name, entry in value.items()) + "}"
     if isinstance(value, (list, tuple)):
@@ -21,7 +21,7 @@ def write_flow(value: Any) -> str:
 
 
 def write_block(mapping: dict[str, Any], indent: str) -> str:
-    """A mapping with one line for each entry, after its key."""
+    """Return a mapping with one line per entry, after its key."""
     lines = (f"{indent}{_text(str(name))}: {write_flow(entry)}" for name, entry in mapping.items())
     return "\n" + "\n".join(lines)
 

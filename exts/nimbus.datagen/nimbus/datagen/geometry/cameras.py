@@ -47,7 +47,7 @@ def camera_poses(
 
 
 def world_T_camera(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
-    """(K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
+    """Return (K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
     matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
     return matrices @ GL_T_CV
@@ -84,18 +84,18 @@ def projected_width(camera: Camera, pose: FloatArray, points: FloatArray) -> flo
 def image_planes(
     rectangles: FloatArray, positions: FloatArray, rotations: FloatArray, *, focal: float, width: int, height: int
 ) -> FloatArray:
-    """What rectangles need of a camera ray.
+    """Return the terms of camera rays and rectangles.
 
-    Three linear functions (K, G, 3, 3) of a place (x, y, 1) in the image [px]: one over the depth of the rectangle
-    there, and the shares of its two edges, each over the depth.
+    Three linear functions (K, G, 3, 3) of a position (x, y, 1) in the image [px]: one over the depth of the rectangle
+    there, and the coordinates along its two edges, each over the depth.
 
     Args:
         rectangles: (K, G, 4, 3) first corner, unit normal, edges over the squares of their lengths; world frame.
-        positions: (K, 3) of the camera.
+        positions: (K, 3) positions of the camera.
         rotations: (K, 3, 3) ``world_R_camera``, OpenGL axes.
-        focal: [px]
-        width: Of the image [px].
-        height: Of the image [px].
+        focal: Focal length [px].
+        width: Width of the image [px].
+        height: Height of the image [px].
     """
     camera_R_pixel = np.array([[1, 0, -0.5 * width], [0, -1, 0.5 * height], [0, 0, -focal]]) / focal
     seen = rectangles[:, :, 1:] @ (rotations @ camera_R_pixel)[:, None]
@@ -106,14 +106,14 @@ def image_planes(
 
 
 def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
-    """What rectangles need of a shadow ray.
+    """Return the terms of shadow rays and rectangles.
 
-    Three linear functions (K, G, 3, 4) of a point (x, y, z, 1): the distance from it to the rectangle along the light,
-    and the shares of its two edges there.
+    Three linear functions (K, G, 3, 4) of a point (x, y, z, 1): its distance to the rectangle along the light, and the
+    coordinates along its two edges there.
 
     Args:
         rectangles: As for :func:`image_planes`.
-        towards: (3,) the light.
+        towards: (3,) direction to the light.
     """
     normal, edges = rectangles[:, :, 1:2], rectangles[:, :, 2:]
     facing = normal @ towards

@@ -35,14 +35,14 @@ def draw(
     """Draw a mesh in parallel projection.
 
     Args:
-        mesh: What to draw.
-        axes: (3, 3) rows: right, up and towards the eye.
-        center: (3,) of the picture, along the axes [m].
-        span: Width of the picture [m].
+        mesh: Mesh to draw.
+        axes: (3, 3) rows: right, up and toward the eye.
+        center: (3,) center of the image, along the axes [m].
+        span: Width of the image [m].
         size: Width and height [px].
 
     Returns:
-        (size, size, 3) sRGB on paper, and (size, size) True where the mesh is seen.
+        (size, size, 3) sRGB on paper, and (size, size) True for pixels of the mesh.
     """
     points = (mesh.vertices @ axes.T - center) * (size / span)
     points[:, :2] += size / 2
@@ -58,14 +58,14 @@ def draw(
 
 
 def view_axes(turn: float, rise: float) -> FloatArray:
-    """(3, 3) rows: right, up and towards the eye, which is turned from the front to the right and raised [rad]."""
+    """Return (3, 3) rows: right, up and toward the eye, rotated from the front to the right and raised [rad]."""
     toward = np.array([np.sin(turn) * np.cos(rise), -np.cos(turn) * np.cos(rise), np.sin(rise)])
     right = np.array([np.cos(turn), np.sin(turn), 0.0])
     return np.array([right, np.cross(toward, right), toward])
 
 
 def sample_texture(texture: ImageArray, uv: FloatArray) -> FloatArray:
-    """(k, 3) sRGB of a texture that repeats, interpolated between its texels, at (k, 2) places, v up."""
+    """Sample a repeating texture bilinearly at (k, 2) points, v up; returns (k, 3) sRGB."""
     height, width = texture.shape[:2]
     x, y = uv[:, 0] % 1.0 * width - 0.5, (1.0 - uv[:, 1] % 1.0) * height - 0.5
     left, top = np.floor(x).astype(int), np.floor(y).astype(int)

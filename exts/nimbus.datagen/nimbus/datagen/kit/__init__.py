@@ -1,4 +1,4 @@
-"""What Kit loads: the extension and its window. The only code that imports Kit's modules when it is imported."""
+"""Extension for Kit and its window; the only code that imports Kit's modules at import."""
 
 from nimbus.datagen.kit.extension import NimbusExtension
 

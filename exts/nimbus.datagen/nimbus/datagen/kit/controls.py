@@ -20,7 +20,7 @@ Act = Callable[[str, Any], None]
 
 
 class Controls:
-    """Draws a section; what it holds must be kept as long as the section is seen.
+    """Draws a section; the object must be kept as long as the section is visible.
 
     Args:
         act: Called with a control's id and its new value.
@@ -31,7 +31,7 @@ class Controls:
         self._held: list[Any] = []
 
     def forget(self) -> None:
-        """Hear of nothing any more."""
+        """Stop processing events."""
         self._held.clear()
 
     def draw(self, controls: Sequence[ControlData]) -> None:
@@ -148,7 +148,7 @@ class Controls:
         ui.Label(control["label"], word_wrap=True, identifier=control["id"])
 
     def _take(self, control: ControlData, field: Any, value: Any, read: Callable[[Any], Any]) -> None:
-        """Show a value, and tell of another one when the field is left."""
+        """Show a value, and report another one when the field loses focus."""
         model = field.model
         model.set_value(value)
 

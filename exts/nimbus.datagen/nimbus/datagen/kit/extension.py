@@ -31,7 +31,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
     MENU_GROUP = "Tools/Replicator"
 
     def on_startup(self, ext_id: str) -> None:
-        """Add the menu entry; nothing is started and no stage is touched before somebody asks.
+        """Add the menu entry; nothing else is started before its first use.
 
         Args:
             ext_id: The extension's name and version.

@@ -94,9 +94,10 @@ class StageMarkers:
         self._place(curves, camera["id"], camera["position"], camera["wxyz"])
 
     def _place(self, shape: Any, name: str, position: Any, wxyz: Any) -> None:
-        """Put a shape somewhere, and look after it where it has an id.
+        """Pose a shape, and watch it if it has an id.
 
-        The shape itself, with no frame above it: what is clicked in the viewport is what the gizmo moves.
+        The shape itself is posed rather than a parent, because the gizmo moves the prim that is clicked in the
+        viewport.
         """
         from pxr import Gf, UsdGeom
 

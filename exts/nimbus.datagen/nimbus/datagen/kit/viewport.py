@@ -26,11 +26,11 @@ class KitViewport:
         self._markers = StageMarkers()
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
-        """Open a stage in place of the one that is open, in the background, and play its animation.
+        """Open a stage in place of the current one, in the background, and play its animation.
 
         Raises:
-            InputError: The open stage is the user's and has changes that would be lost; the second time it goes all
-                the same, as Isaac Sim counts what it does to a new stage itself.
+            InputError: The open stage has unsaved changes; a second call discards them, because Isaac Sim itself also
+                changes a new stage.
         """
         context = omni.usd.get_context()
         there, is_edited = context.get_stage_url(), context.has_pending_edit()
@@ -63,7 +63,7 @@ class KitViewport:
         webbrowser.open(path.absolute().as_uri())
 
     def close(self) -> None:
-        """Give up what is still being opened, and remove the markers."""
+        """Cancel a pending stage, and remove the markers."""
         self._cancel()
         self.draw_markers({"regions": [], "cameras": [], "spots": []})
 

@@ -1,4 +1,4 @@
-"""A language model that is asked for JSON objects.
+"""Client of a language model that answers with JSON objects.
 
 What its server does not know is left out of the requests, what fails is repeated, and every reply is kept.
 """
@@ -37,7 +37,7 @@ class BudgetSpent(InputError):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of what one question, and all of them, may cost."""
+    """Limits of the cost of one question and of all."""
 
     tries: int = 8
     """Requests for one question, those for another format or parameter among them."""
@@ -60,7 +60,7 @@ class LanguageModel:
     records: RecordFolder
     """Questions and replies; a kept question is not asked again."""
     address: Address | None = None
-    """None where all replies are kept."""
+    """Address of the server; None where all replies are recorded."""
     name: str = ""
     """Empty: the only one that the server has."""
     limits: Limits = field(default_factory=Limits)
@@ -151,10 +151,10 @@ class LanguageModel:
         return {"model": self.name, "messages": messages, "stream": False} | optional
 
     def _adapt(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> str:
-        """Leave out what a server refused: the parameter that it names, or the format of replies.
+        """Drop the parameter or the reply format that a server refused.
 
         Raises:
-            InputError: There is nothing left to leave out.
+            InputError: Nothing is left to drop.
         """
         said = sent.text[:4000]
         said += " max_tokens" if "max_completion_tokens" in said else ""  # named as what to write instead
@@ -167,7 +167,7 @@ class LanguageModel:
         return f"status {sent.status}"
 
     def _reply(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> Reply | None:
-        """The message in a reply; None where it is no chat completion."""
+        """Return the message in a reply; None if it is not a chat completion."""
         try:
             data = parse_json(address.hide_key(sent.text))
         except ValueError:

@@ -1,4 +1,4 @@
-"""One request over HTTP and its reply, bounded in bytes and seconds; the key comes from the environment alone."""
+"""HTTP request and reply with limits of bytes and seconds; the key comes from the environment only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class HttpReply:
 
     status: int
     headers: dict[str, str]
-    """By name in lower case."""
+    """Headers by lower-case name."""
     text: str
 
 
@@ -48,21 +48,21 @@ class Address:
         """Check an address, and take the key from the environment.
 
         Raises:
-            InputError: It is no address of a server, holds a secret, or would carry the key in clear text.
+            InputError: It is not the address of a server, holds a secret, or would carry the key in clear text.
         """
         try:
             parts = urlsplit(url)
             is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
-            raise InputError(f"'{url[:80]}' is no address of a server", where=where, instead=_EXAMPLE) from None
+            raise InputError(f"'{url[:80]}' is not the address of a server", where=where, instead=_EXAMPLE) from None
         if not is_whole or not url.isascii() or not url.isprintable() or " " in url:
-            raise InputError(f"'{url[:80]}' is no address of a server", where=where, instead=_EXAMPLE)
+            raise InputError(f"'{url[:80]}' is not the address of a server", where=where, instead=_EXAMPLE)
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
             what = "the address holds a user, a query or a fragment"
             raise InputError(what, where=where, instead=f"give the key as {KEY} in the environment")
         key = os.environ.get(KEY, "").strip()
         if key and (not key.isascii() or not key.isprintable()):
-            raise InputError("the key is no plain ASCII text", where=KEY, instead="set it again")
+            raise InputError("the key is not plain ASCII text", where=KEY, instead="set it again")
         if key and parts.scheme == "http" and not _is_loopback(parts):
             what = f"the key would travel unencrypted to '{parts.hostname}'"
             raise InputError(what, where=where, instead=f"write https://…, or unset {KEY}")

@@ -58,10 +58,10 @@ class RecordFolder:
             raise InputError("no folder of replies", where=str(folder), instead="give the folder of an earlier run")
 
     def find(self, question: ModelQuestion, model: str = "") -> Reply | None:
-        """The reply to a question; None where the model was not asked it.
+        """Return the recorded reply to a question; None if the model was not asked.
 
         Raises:
-            InputError: The record cannot be read; or there is none, and there must be.
+            InputError: The record cannot be read, or a required one is missing.
         """
         path = self._path(question)
         if path.is_file():

@@ -19,7 +19,7 @@ _LATER = "run again then: kept replies are not asked for again"
 
 
 def refusal(sent: HttpReply, address: Address) -> InputError:
-    """One line for a reply after which there is no use in another try."""
+    """Return a one-line error for a reply that makes another try useless."""
     text = address.hide_key(" ".join(_message(sent.text).split()))[:200]
     instead = _REMEDIES.get(sent.status, "see the server's own log")
     if 300 <= sent.status < 400:

@@ -1,4 +1,4 @@
-"""The JSON object in what a model wrote: behind its thoughts, in a fence, in prose, or in an object of one key."""
+"""Extraction of the JSON object from a model's text: after its thoughts, in a fence, in prose, or nested in one key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Answer:
 
     value: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
-    """One line; empty where there is an object."""
+    """Fault in one line; empty for a valid object."""
 
 
 def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection[str]) -> Answer:
@@ -71,7 +71,7 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
 
 
 def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:
-    """The first JSON object in a text, the text behind it, and the reason where there is none."""
+    """Return the first JSON object in a text, the text after it, and the fault if there is none."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_refuse)
     begin, fault = -1, "the reply holds no JSON object"
     for _ in range(_STARTS):

@@ -39,7 +39,7 @@ def fingerprint_inputs(
     pipeline: Pipeline | None = None,
     components: Iterable[tuple[str, str]] = (),
 ) -> dict[str, str]:
-    """Everything that decides an episode's content beside its key, by name: a hash, a setting or a version.
+    """Return the inputs that decide an episode's content beside its key, by name: hashes, settings and versions.
 
     A built-in component enters by its version number, a plug-in by its version number and the hash of its file.
 
@@ -79,7 +79,7 @@ def _identity(kind: str, name: str) -> str:
 
 @cache
 def _content(path: str) -> bytes:
-    """Read a file once: what this process has imported stays as it is."""
+    """Read a file once, because this process keeps the code that it has imported."""
     return Path(path).read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""The Load stage: opens what a task names, checks that it fits together, and says where the robot can work."""
+"""Load stage: opens a task's assets, checks their compatibility, and computes the reach map."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
 
     Args:
         task: The task.
-        assets: What :func:`load_assets` gave for it, when that was called already.
-        run_settings: What was chosen on the command line, for the provenance.
-        ancestors: What the episodes descend from, likewise.
+        assets: Result of an earlier :func:`load_assets` for it.
+        run_settings: Command-line choices, for the provenance.
+        ancestors: Ancestors of the episodes, for the provenance.
     """
 
     @classmethod
@@ -58,7 +58,7 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         self._ancestors = dict(ancestors or {})
 
     def process(self, item: Request) -> Iterator[Scene[SceneAssets]]:
-        """One scene for one request."""
+        """Yield one scene for one request."""
         if self._assets is None:
             self._assets = load_assets(self._task)
         assets = self._assets

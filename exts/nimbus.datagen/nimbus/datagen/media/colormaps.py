@@ -50,11 +50,11 @@ def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
 
 
 def mask_overlay(mask: NDArray[np.uint8], rgb: ImageArray) -> ImageArray:
-    """Color each instance of a mask over a grey picture.
+    """Color each instance of a mask over a gray image.
 
     Args:
         mask: (H, W) numbers of instances.
-        rgb: (H, W, 3) the picture.
+        rgb: (H, W, 3) the image.
     """
     grey = np.repeat(rgb.mean(axis=-1, keepdims=True), 3, axis=-1)
     return np.where(mask[..., None] > 0, 0.3 * grey + 0.7 * _INSTANCES[mask], 0.5 * grey + 60).astype(np.uint8)

@@ -66,7 +66,7 @@ def _proper(faces: IndexArray) -> NDArray[np.bool_]:
 
 
 def _edges(faces: IndexArray) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Each edge once (e, 2), the row of its first side among (face, side), and how many faces have it."""
+    """Return unique edges (e, 2), the row of each one's first side among (face, side), and its number of faces."""
     sides = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2).astype(np.int64)
     count = int(faces.max(initial=0)) + 1
     names = sides.min(axis=1) * count + sides.max(axis=1)
@@ -103,7 +103,7 @@ def _add_planes(quadrics: FloatArray, points: FloatArray, members: NDArray[np.in
 
 
 def _best_places(quadrics: FloatArray, middles: FloatArray) -> FloatArray:
-    """Where the error is least; near the middle where that is not certain."""
+    """Return the positions of least error; near the midpoints where these are ill-defined."""
     matrix, vector = quadrics[:, :3, :3], quadrics[:, :3, 3]
     weight = 1e-3 * np.trace(matrix, axis1=1, axis2=2)[:, None] + 1e-12
     held = matrix + weight[..., None] * np.eye(3)
@@ -116,7 +116,7 @@ def _errors(quadrics: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def _cheapest_around(edges: NDArray[np.int64], costs: FloatArray, faces: IndexArray, count: int) -> NDArray[np.bool_]:
-    """Which edges cost less than every other one at a face that touches them; those share no face."""
+    """Select edges cheaper than every other one at their adjacent faces; selected edges share no face."""
     rank = np.empty(len(edges), dtype=np.int64)
     rank[np.argsort(costs, kind="stable")] = np.arange(len(edges))
     lowest = np.full(count, _FREE)
@@ -127,7 +127,7 @@ def _cheapest_around(edges: NDArray[np.int64], costs: FloatArray, faces: IndexAr
 
 
 def _turned(points: FloatArray, faces: IndexArray, edges: NDArray[np.int64], places: FloatArray) -> NDArray[np.bool_]:
-    """Which edges would turn a face too far, or join what is joined already."""
+    """Select edges whose collapse would rotate a face too far, or join parts that already touch."""
     owner = np.full(len(points), -1)
     owner[edges] = np.arange(len(edges))[:, None]
     moved = points.copy()

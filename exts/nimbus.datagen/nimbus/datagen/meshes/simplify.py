@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Meshes of fewer triangles that nobody can tell from the first ones."""
+"""Mesh decimation below visible tolerance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ wp.set_module_options({"enable_backward": False})
 
 
 _TOLERANCE, _SHARE = 2.5e-4, 1 / 200
-"""[m] Largest distance between both surfaces, and at most this share of a mesh's length."""
+"""Largest distance between both surfaces [m], and its bound as a fraction of a mesh's length."""
 _FEWEST = 200
 """Smaller meshes are left as they are."""
 _INSET = 0.1
-"""Normals are taken this share of the way from a corner to the middle of its face: on its side of an edge."""
+"""Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
 """[m]"""
 _VERSION = b"5"
@@ -38,7 +38,7 @@ def _nearest(
     face: wp.array(dtype=wp.int32),
     shares: wp.array(dtype=wp.vec2),
 ):
-    """The nearest place of a mesh to each point."""
+    """Return the nearest point of a mesh to each point."""
     index = wp.tid()
     query = wp.mesh_query_point_no_sign(mesh, points[index], _REACH)
     distance[index] = _REACH
@@ -50,7 +50,7 @@ def _nearest(
 
 
 class _Surface:
-    """A mesh that answers what of it is nearest to points."""
+    """Mesh with nearest-point queries."""
 
     def __init__(self, vertices: Float32Array, faces: NDArray[np.int32]) -> None:
         self.vertices, self.faces = vertices, faces
@@ -68,9 +68,9 @@ class _Surface:
 
 
 def simplify(triangles: Triangles) -> Triangles:
-    """The same surface with as few triangles as a tolerance of 0.25 mm leaves; kept between runs.
+    """Reduce the triangles of a surface within a tolerance of 0.25 mm; results are kept between runs.
 
-    Normals are those of the first surface at the nearest places.
+    Normals are those of the original surface at the nearest points.
     """
     places, faces = triangles.corners
     if len(faces) < _FEWEST:

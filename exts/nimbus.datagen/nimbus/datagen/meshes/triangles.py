@@ -1,4 +1,4 @@
-"""Triangles with normals, texture coordinates and colours: what parts are merged from."""
+"""Triangles with normals, texture coordinates and colors, from which parts are merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import newton
 
 _CELL = 5
-"""[px] Side of a palette cell; bilinear sampling at its middle sees no neighbour."""
+"""Side of a palette cell [px]; bilinear sampling at its center reaches no neighbor."""
 
 _WHITEST = 0.92
 """sRGB; nothing gives back all the light, and white paint keeps its shading."""
@@ -72,7 +72,7 @@ class Triangles:
 
     @classmethod
     def concatenate(cls, pieces: list[Triangles]) -> Triangles:
-        """All pieces as one."""
+        """Concatenate pieces."""
         starts = np.cumsum([0] + [len(piece.vertices) for piece in pieces])
         faces = [piece.faces + start for piece, start in zip(pieces, starts, strict=False)]
         return cls(
@@ -84,12 +84,12 @@ class Triangles:
         )
 
     def painted(self, color: Any) -> Triangles:
-        """All of it in one colour, sRGB 0 to 1."""
+        """Return all triangles in one color, sRGB 0 to 1."""
         rgb = np.minimum(np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32), _WHITEST)
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
     def as_rectangles(self) -> Triangles | None:
-        """The same with faces in pairs (a, b, c), (a, c, d) of rectangles; None when they are not."""
+        """Return the faces in pairs (a, b, c), (a, c, d) of rectangles; None if they are not rectangles."""
         if len(self.faces) % 2:
             return None
         faces, found = self.faces.copy(), np.zeros(len(self.faces) // 2, dtype=bool)
@@ -113,7 +113,7 @@ class Triangles:
         )
 
     def with_palette(self) -> tuple[Triangles, NDArray[np.uint8]]:
-        """The same with an image (H, W, 3) that has one cell for each colour."""
+        """Return the triangles with an image (H, W, 3) of one cell per color."""
         palette, cell = np.unique(np.round(self.colors * 255).astype(np.uint8), axis=0, return_inverse=True)
         image = np.repeat(palette[None], _CELL, axis=1).repeat(_CELL, axis=0)
         u = (cell.ravel() + 0.5) / len(palette)

@@ -27,12 +27,12 @@ _SEED = 0
 
 
 def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> ObjectModel:
-    """One variant, the same on every call.
+    """Build one variant, the same on every call.
 
     Args:
         library: The library's name.
         name: The kind's name.
-        kind: What the file says about it.
+        kind: The kind's entry in the file.
         variant: Number of the variant, from 0.
     """
     address = (library, name, variant)
@@ -89,7 +89,7 @@ def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], cente
 
 
 def _frames(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """The shape's frames, and those that the file places on the bounds."""
+    """Return the shape's frames, and those that the file places on the bounds."""
     origin, extent = bounds.mean(axis=0), np.ptp(bounds, axis=0)
     frames = {}
     for name, frame in shape.frames.items():
@@ -111,7 +111,7 @@ def _texture_size(name: str, variant: int) -> tuple[int, int]:
 
 
 def _keypoints(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """Points on the axis of the bounds by their share of the height, and the shape's own."""
+    """Return points on the axis of the bounds by their fraction of the height, and the shape's own."""
     origin, height = bounds.mean(axis=0), float(bounds[1, 2] - bounds[0, 2])
     shares = {"top": 1.0, "middle": 0.5, "base": 0.0, **kind.keypoints}
     points = {name: np.array([0.0, 0.0, (share - 0.5) * height]) for name, share in shares.items()}

@@ -1,4 +1,4 @@
-"""Categories of everyday things, with what they measure and weigh: ``scenes/categories.yaml``."""
+"""Categories of everyday things with their sizes and masses: ``scenes/categories.yaml``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Measure = Annotated[float, Field(gt=0)]
 
 
 class Category(StrictModel):
-    """One category."""
+    """Category of things."""
 
     object_class: Name = Field(alias="class")
     long: tuple[Measure, Measure] = Field(description="longest side [cm]")

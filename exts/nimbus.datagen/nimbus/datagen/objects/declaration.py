@@ -1,4 +1,4 @@
-"""What an object library file says."""
+"""Schema of an object library file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AnyShape = Annotated[
 
 
 BY_COLOR = "color"
-"""As the class of a kind: the name of its colour."""
+"""Class value that stands for the name of a kind's color."""
 Direction = tuple[float, float, float]
 
 
@@ -51,7 +51,7 @@ class Frame(StrictModel):
 
 
 class ObjectKind(StrictModel):
-    """One kind of object; every range is drawn once a variant."""
+    """One kind of object; every range is drawn once per variant."""
 
     object_class: Name = Field(alias="class")
     category: str = Field(min_length=1, description="what people call it")
@@ -78,7 +78,7 @@ class ObjectKind(StrictModel):
     anchored: bool = Field(False, description="fixed where it stands, as what is heavy or screwed down")
 
     def in_color(self, name: str) -> ObjectKind:
-        """The same kind in one of its colours only."""
+        """Return the kind in only one of its colors."""
         only, said = {name: self.colors[name]}, self.object_class
         changes = {
             "colors": only,
@@ -106,7 +106,7 @@ class LibraryFile(StrictModel):
         return self
 
     def expanded(self) -> dict[str, ObjectKind]:
-        """The kinds, each that comes in several colours as one kind a colour."""
+        """Return the kinds, with one kind per color where a kind has several."""
         kinds: dict[str, ObjectKind] = {}
         for name, kind in self.kinds.items():
             named = {f"{color}_{name}": kind.in_color(color) for color in kind.colors}

@@ -20,14 +20,14 @@ _opened: dict[str, Path] = {}
 
 
 def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-    """The library of that name in ``scenes/objects``, of that file or folder; its name opens it from then on.
+    """Open the library of a name in ``scenes/objects``, a file or a folder; its name opens it from then on.
 
     Args:
-        name_or_path: A name, the path of a file, or that of a folder of meshes, with a slash at its end.
-        where: Where the name was given, for the error.
+        name_or_path: A name, the path of a file, or that of a folder of meshes with a trailing slash.
+        where: Location of the name, for the error.
 
     Raises:
-        InputError: No such library, or a mistake in its file.
+        InputError: There is no such library, or an error in its file.
     """
     path = _opened.get(str(name_or_path))
     if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():

@@ -28,11 +28,11 @@ _SCALED_KEPT = 64
 
 
 def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
-    """A model with every length times a factor, at the same density: mass grows with its cube.
+    """Scale every length of a model at constant density; the mass grows with the cube.
 
     Args:
-        model: Without moving parts.
-        factor: Above 0.
+        model: Model without moving parts.
+        factor: Factor above 0.
 
     Raises:
         InputError: It has moving parts.
@@ -73,26 +73,26 @@ def _moved(frame: FloatArray, factor: float) -> FloatArray:
 
 
 class Kind(Protocol):
-    """What every library says about a kind."""
+    """Properties of a kind in every library."""
 
     @property
     def object_class(self) -> str:
-        """Which bin it belongs in, and the like."""
+        """Class, for example the bin that it belongs in."""
         ...
 
     @property
     def category(self) -> str:
-        """What people call it."""
+        """Common name."""
         ...
 
     @property
     def variants(self) -> int:
-        """How many there are."""
+        """Number of variants."""
         ...
 
     @property
     def colors(self) -> Mapping[str, str]:
-        """Its colour by name, where it has one."""
+        """Its color by name, if it has one."""
         ...
 
 
@@ -121,10 +121,10 @@ class ObjectLibrary:
         return self._classes
 
     def kind(self, name: str) -> Kind:
-        """What the file says about a kind.
+        """Return a kind's record.
 
         Raises:
-            InputError: No such kind.
+            InputError: There is no such kind.
         """
         try:
             return self._kinds[name]
@@ -133,19 +133,19 @@ class ObjectLibrary:
             raise InputError(f"unknown kind '{name}'", where=where, instead=suggest(name, self.kinds)) from None
 
     def variant_count(self, kind: str) -> int:
-        """How many variants a kind has."""
+        """Return the number of variants of a kind."""
         return self.kind(kind).variants
 
     def model(self, kind: str, variant: int, scale: float = 1.0) -> ObjectModel:
-        """One variant; shared within the process, so never changed.
+        """Return one variant; it is shared within the process and must not be changed.
 
         Args:
-            kind: Its name.
-            variant: Its number.
-            scale: Every length times this.
+            kind: Name of the kind.
+            variant: Number of the variant.
+            scale: Factor on every length.
 
         Raises:
-            InputError: No such kind or variant.
+            InputError: There is no such kind or variant.
         """
         count = self.variant_count(kind)
         if not 0 <= variant < count:
@@ -154,7 +154,7 @@ class ObjectLibrary:
         return self._model(kind, variant) if scale == 1.0 else self._scaled(kind, variant, scale)
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
-        """The variant as a USD file, generated on first use."""
+        """Return the path of the variant as a USD file, generated on first use."""
         folder = cache_folder("objects") / f"{self.name}-{self.content_hash}"
         path = folder / (f"{kind}-{variant:03d}.usda" if scale == 1.0 else f"{kind}-{variant:03d}-{scale!r}.usda")
         if not path.is_file():

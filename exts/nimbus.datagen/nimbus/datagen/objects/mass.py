@@ -1,4 +1,4 @@
-"""Mass, centre of mass and inertia of triangle meshes, as a solid or as a thin shell."""
+"""Mass, center of mass and inertia of triangle meshes, as a solid or as a thin shell."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 def mass_properties(
     vertices: FloatArray, faces: IndexArray, *, mass: float, in_surface: bool, density: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Centre of mass (3,) and inertia (3, 3) about it.
+    """Return the center of mass (3,) and the inertia (3, 3) about it.
 
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3); closed unless ``in_surface``.
-        mass: [kg]
-        in_surface: The mass lies in the surface, as in a bottle or a can, and not in the volume.
-        density: (m,) of what each face bounds, relative; even when left out.
+        mass: [kg].
+        in_surface: True for mass in the surface, as of a bottle or a can, instead of the volume.
+        density: (m,) relative density of the volume that each face bounds; uniform by default.
     """
     corners = vertices[faces]
     total = corners.sum(axis=1)

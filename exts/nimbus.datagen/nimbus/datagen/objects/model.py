@@ -1,4 +1,4 @@
-"""What is known about one object: its looks, its contact geometry and its physics."""
+"""Model of one object: its looks, its contact geometry and its physics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
 
 @dataclass(frozen=True, kw_only=True)
 class RestPose:
-    """One way to lie still on a horizontal surface; any yaw about the vertical may follow."""
+    """Pose of rest on a horizontal surface, up to a yaw about the vertical."""
 
     name: str
     """``upright``, ``lying``, ``on_side``, ``inverted``."""
@@ -22,12 +22,12 @@ class RestPose:
     height: float
     """Height of the object's origin above the surface [m]."""
     tilt_margin: float
-    """How far it may be tilted before it tips over, least direction [rad]."""
+    """Smallest tilt at which it tips over, over all directions [rad]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joint:
-    """How a part moves on its object; 0 is where the part is modelled, for example closed."""
+    """Joint of a part; 0 is the modeled position, for example closed."""
 
     kind: Literal["hinge", "slide"]
     axis: FloatArray
@@ -41,14 +41,14 @@ class Joint:
     friction: float
     """Torque or force that keeps it where it is [N m or N]."""
     stiffness: float = 0.0
-    """Of a spring that brings it back to 0 [N m/rad or N/m]."""
+    """Stiffness of a spring that returns it to 0 [N m/rad or N/m]."""
     speed: float = 0.0
     """A belt: the part stays where it is, and its surface moves along the axis at this speed [m/s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handle:
-    """Something straight that two fingers can close on; vectors are unit, in the part's frame."""
+    """Straight feature that two fingers can grasp; vectors are unit, in the part's frame."""
 
     position: FloatArray
     """(3,) middle of it [m]"""
@@ -59,11 +59,11 @@ class Handle:
     width: float
     """Distance of the pads when they hold it [m]"""
     length: float
-    """Where along its axis it can be held [m]"""
+    """Range along its axis in which it can be held [m]."""
     turns: tuple[float, float]
-    """How far about its axis the hand may be turned from the straight approach [rad]."""
+    """Range of rotation of the hand about its axis, from the straight approach [rad]."""
     round: bool
-    """It may turn between the fingers."""
+    """True if it may rotate between the fingers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class MovingPart:
     joint: Joint
     handles: tuple[Handle, ...] = ()
     pressings: tuple[Pressing, ...] = ()
-    """Where it can be pushed towards joint position 0, or pressed."""
+    """Points at which it can be pushed toward joint position 0, or pressed."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) part_T_frame by name, as of an object"""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class TriedGrasp:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectModel:
-    """One variant of one kind, in its own frame: origin at the centre of its bounds, z along its upright axis."""
+    """One variant of one kind, in its own frame: origin at the center of its bounds, z along its upright axis."""
 
     library: str
     kind: str
@@ -139,7 +139,7 @@ class ObjectModel:
     center_of_mass: FloatArray
     """(3,) [m]"""
     inertia: FloatArray
-    """(3, 3) about the centre of mass [kg m²]."""
+    """(3, 3) about the center of mass [kg m²]."""
     friction: float
     """Coulomb coefficient of sliding."""
     symmetry: str
@@ -153,35 +153,35 @@ class ObjectModel:
     rolling: bool
     """Rolls when pushed while it lies."""
     color: str = ""
-    """Name of its colour, such as ``red``, where kinds differ by colour."""
+    """Name of its color, such as ``red``, where kinds differ by color."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of what is open."""
+    """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of an opening."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
     open_inside: bool = False
-    """Its hollows are as open in contact as they look: a finger may reach in."""
+    """True if its cavities are open in contact as well, so that a finger may reach in."""
     ball: float = 0.0
     """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
     parts: tuple[MovingPart, ...] = ()
-    """What moves on it; shape, inertia and pieces above are of the rest, ``mass`` is of all."""
+    """Its moving parts; shape, inertia and pieces above are of the base, ``mass`` is of everything."""
     anchored: bool = False
     """Fixed where it stands."""
     tried_grasps: tuple[TriedGrasp, ...] = ()
-    """Those of the import of an object."""
+    """Grasps tested when the object was imported."""
     not_graspable: str = ""
     """Reason why no grasp of it held when it was imported, else empty."""
 
     @property
     def texture(self) -> ImageArray:
-        """(H, W, 3) sRGB, painted anew or the asset's own: not to be written into."""
+        """Texture (H, W, 3) sRGB, painted on demand or the asset's own; read-only."""
         return self.painter()
 
     def part(self, name: str) -> MovingPart:
-        """The part of that name."""
+        """Return the part of a name."""
         return next(part for part in self.parts if part.name == name)
 
     def rest_pose(self, name: str) -> RestPose | None:
-        """The rest pose of that name, if the object has it."""
+        """Return the rest pose of a name, or None."""
         return next((pose for pose in self.rest_poses if pose.name == name), None)
 
 
@@ -193,5 +193,5 @@ def features(model: ObjectModel) -> dict[str, FloatArray]:
 
 
 def known_features(points: Mapping[str, Any]) -> list[str]:
-    """Names of points that may follow the dot."""
+    """Return the names of points that may follow the dot."""
     return sorted({"center", "top", *points})

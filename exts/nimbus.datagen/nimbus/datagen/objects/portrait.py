@@ -17,7 +17,7 @@ from nimbus.datagen.objects.model import ObjectModel
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 """Direction to the eye: from the front towards the right, and upwards [rad]."""
 _OPEN = 0.3
-"""Of the way of each part."""
+"""Fraction of the range to which each part is open."""
 _DOT = 2.5
 """[px] Radius of a mark."""
 _SAMPLES = 2
@@ -34,16 +34,16 @@ def portrait(
     opening: float = _OPEN,
     marks: Sequence[tuple[FloatArray, tuple[int, int, int]]] = (),
 ) -> ImageArray:
-    """(pixels, pixels, 3) of an object, front to the lower left, in parallel projection.
+    """Render an object, (pixels, pixels, 3), front to the lower left, in parallel projection.
 
     Args:
-        model: What to draw.
+        model: Object to render.
         pixels: Width and height.
-        span: Width of the picture [m]; the object fills it when left out.
-        turn: Direction to the eye, from the front towards the right [rad].
-        rise: The same upwards [rad].
-        opening: Share of its way that each part is open.
-        marks: Places (3,) in its frame [m] that get a dot, with its color (sRGB).
+        span: Width of the image [m]; by default the object fills it.
+        turn: Direction to the eye, from the front to the right [rad].
+        rise: Direction to the eye, upward [rad].
+        opening: Fraction of its range to which each part is open.
+        marks: Points (3,) in its frame [m] that get a dot, with its color (sRGB).
     """
     mesh, axes = _whole(model, opening), view_axes(turn, rise)
     points = mesh.vertices @ axes.T
@@ -65,7 +65,7 @@ def _front(model: ObjectModel) -> FloatArray:
 
 
 def _whole(model: ObjectModel, opening: float) -> PaintedMesh:
-    """The object; of what has parts, with these open by a share and its front to the eye."""
+    """Return the object, with its parts open by a fraction and its front to the eye."""
     pieces = [(model.vertices, model.normals, model.uvs, model.faces)]
     for part in model.parts:
         low, high = part.joint.range

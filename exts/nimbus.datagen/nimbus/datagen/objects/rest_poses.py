@@ -1,4 +1,4 @@
-"""How an object lies still: the faces of its hull under its centre of mass."""
+"""Rest poses of an object: the faces of its hull below its center of mass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Face = tuple[FloatArray, float, float]
 def rest_poses(
     points: FloatArray, center_of_mass: FloatArray, *, names: Sequence[str], lies_on: str
 ) -> tuple[RestPose, ...]:
-    """Stable poses, upright first; one is always named ``lying``.
+    """Return stable poses, upright first; one is always named ``lying``.
 
     Args:
         points: (n, 3) of the contact geometry, object frame [m].
@@ -58,12 +58,12 @@ def rest_poses(
 
 
 def _best(faces: list[Face]) -> Face:
-    """The face that takes the largest tilt; of equal ones the first."""
+    """Return the face with the largest tilt margin; the first of equal ones."""
     return max(faces, key=lambda face: round(face[1], 6))
 
 
 def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
-    """The faces of the hull that have the centre of mass above them."""
+    """Return the faces of the hull below the center of mass."""
     hull = qhull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []
@@ -81,12 +81,12 @@ def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Fa
 
 
 def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(F,) whether the centre, at 0, is above a box around each face: else it is not above the face, as most are not.
+    """Return (F,) True if the center, at 0, is above the bounding box of a face, a cheap necessary test.
 
     Args:
         corners: (V, 3) [m].
-        normals: (F, 3) of the faces.
-        touching: (V, F) which corners are theirs.
+        normals: (F, 3) normals of the faces.
+        touching: (V, F) True for corners of a face.
     """
     found = np.ones(len(normals), bool)
     for axis in np.eye(3):
@@ -97,7 +97,7 @@ def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np
 
 
 def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> float:
-    """Distance [m] of the centre's foot from the border of a convex face, negative outside."""
+    """Return the distance [m] of the center's projection from the border of a convex face, negative outside."""
     from scipy.spatial import QhullError
 
     x, y, z = normal
@@ -113,7 +113,7 @@ def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> floa
 
 
 def turn_down(normal: FloatArray) -> Quaternion:
-    """The least rotation that turns a direction of the object to point down."""
+    """Return the smallest rotation that turns a direction of the object to point down."""
     down = np.array([0.0, 0.0, -1.0])
     axis, cosine = np.cross(normal, down), float(normal @ down)
     length = np.linalg.norm(axis)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def write_usd(model: ObjectModel, path: Path) -> None:
-    """Write ``path`` and its PNG whole or not at all; another process may be writing the same.
+    """Write ``path`` and its PNG atomically; another process may write the same file.
 
     The root prim is a rigid body with its mass, the visual mesh, invisible collision pieces, and ``nimbus:`` metadata.
-    Of what has moving parts the root is an articulation: ``base`` and the parts are the rigid bodies below it.
+    With moving parts the root is an articulation; ``base`` and the parts are the rigid bodies below it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
@@ -67,7 +67,7 @@ def _text(model: ObjectModel, texture: str) -> str:
 
 
 def add_looks(stage: Usd.Stage, path: str, texture: str) -> Any:
-    """A material below a prim that shows a texture."""
+    """Add a textured material below a prim."""
     from pxr import Sdf, UsdShade
 
     material = UsdShade.Material.Define(stage, f"{path}/looks/surface")
@@ -92,7 +92,7 @@ def add_looks(stage: Usd.Stage, path: str, texture: str) -> Any:
 
 
 def add_visual(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, looks: Any) -> None:
-    """The mesh below a prim that is seen."""
+    """Add the visual mesh below a prim."""
     from pxr import Sdf, UsdGeom, UsdShade, Vt
 
     mesh = _mesh(stage, f"{path}/visual", thing.vertices, thing.faces)
@@ -117,7 +117,7 @@ def add_body(prim: Any, thing: ObjectModel | MovingPart, mass: float) -> None:
 
 
 def add_touch(stage: Usd.Stage, path: str, friction: float) -> Any:
-    """A material below a prim for contact."""
+    """Add a contact material below a prim."""
     from pxr import UsdPhysics, UsdShade
 
     material = UsdShade.Material.Define(stage, f"{path}/looks/contact")
@@ -129,7 +129,7 @@ def add_touch(stage: Usd.Stage, path: str, friction: float) -> Any:
 
 
 def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, touch: Any, *, ball: float = 0.0) -> None:
-    """The shapes below a prim that are touched."""
+    """Add the collision shapes below a prim."""
     from pxr import UsdGeom, UsdPhysics
 
     if ball:
@@ -145,7 +145,7 @@ def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, to
 
 
 def _touches(shape: Any, material: Any) -> None:
-    """Make it contact geometry that nobody sees."""
+    """Turn a shape into invisible contact geometry."""
     from pxr import UsdGeom, UsdPhysics, UsdShade
 
     shape.CreatePurposeAttr(UsdGeom.Tokens.guide)

@@ -1,4 +1,4 @@
-"""The arm alone: its joints and its tool, without shapes and without the rest of the scene."""
+"""Kinematics of the arm alone: its joints and its tool, without shapes and without the scene."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ if TYPE_CHECKING:
 
 
 class ArmKinematics:
-    """Inverse kinematics of one pose by Gauss-Newton steps: mink builds each step's quadratic program, daqp solves it.
+    """Inverse kinematics of one pose by Gauss-Newton steps; mink builds each step's quadratic program, daqp solves it.
 
     Args:
-        model: What :func:`arm_model` gives.
+        model: Model made by :func:`arm_model`.
         limit_margin: Distance that solutions keep from the joint limits [rad].
     """
 
     position_tolerance = 1e-4
-    """[m]"""
+    """Largest position error of a solution [m]."""
     rotation_tolerance = 1e-3
-    """[rad]"""
+    """Largest rotation error of a solution [rad]."""
     rotation_slack = 0.15
-    """[rad] An arm with fewer than six joints may miss a pose by so much: it reaches the point, and turns as it can."""
+    """Largest rotation error for an arm with fewer than six joints [rad]: it reaches the point and rotates as far as it
+    can."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
         import mink  # with SciPy; the names of skills are checked without them
 
         self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
-        """(J, 2) what solutions stay in [rad or m]"""
+        """(J, 2) limits of solutions [rad or m]."""
         self._configuration = mink.Configuration(model)
         self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
         self._places_first = model.nq < 6
         self._point = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.0)
         self._turn = mink.FrameTask("tool", "body", position_cost=0.0, orientation_cost=1.0, lm_damping=1e-3)
-        # The solver keeps bounds to 1e-6: ask for a hair more.
+        # The solver keeps bounds to 1e-6 only, so request slightly more.
         self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)
 
     def solve(
         self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int = 25, max_step: float = 0.6
     ) -> FloatArray | None:
-        """Joint positions with the tool at that pose, from a nearby posture, or ``None`` when it does not converge.
+        """Return joint positions (J,) with the tool at a pose, near a start posture; None without convergence.
 
         Args:
             world_T_tool: (4, 4) target.
-            seed_q: (J,) where to start.
-            iterations: Limit of Gauss-Newton steps.
+            seed_q: (J,) start posture.
+            iterations: Largest number of Gauss-Newton steps.
             max_step: Largest move of a joint in one step [rad].
         """
         import mink
@@ -75,7 +76,7 @@ class ArmKinematics:
     def _solve_point(
         self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float
     ) -> FloatArray | None:
-        """The same with the point before the orientation, for arms that cannot reach every pose."""
+        """Solve for the position before the orientation, for arms that cannot reach every pose."""
         import mink
 
         configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
@@ -97,7 +98,7 @@ class ArmKinematics:
         return None
 
     def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
-        """A step within the limits that serves tasks, those of ``first`` exactly; None when there is none."""
+        """Return a step within the limits toward the tasks, meeting those of ``first`` exactly; None without one."""
         import mink
 
         try:
@@ -115,10 +116,10 @@ class ArmKinematics:
 def arm_model(
     model: mujoco.MjModel, *, arm_joints: Sequence[str], tool_body: str, body_T_tool: FloatArray
 ) -> mujoco.MjModel:
-    """Copy the chain of bodies from the world to the tool; joints that are not the arm's stay as in ``qpos0``.
+    """Copy the chain of bodies from the world to the tool; joints outside the arm are fixed at ``qpos0``.
 
     Args:
-        model: The whole robot, or more.
+        model: Model of the robot, possibly with more bodies.
         arm_joints: Names of the arm's joints, base first.
         tool_body: Name of the body that carries the tool.
         body_T_tool: (4, 4) pose of the tool in that body's frame [m].
@@ -145,7 +146,7 @@ def arm_model(
 
 
 _INERTIA = {"mass": 1.0, "inertia": (0.01, 0.01, 0.01), "explicitinertial": True}
-"""A moving body must have some; kinematics never looks at it."""
+"""Placeholder inertia, which MuJoCo requires of a moving body and kinematics does not use."""
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A polygon of postures with its corners rounded: smooth, and nowhere far from the polygon that was checked."""
+"""Polygonal joint path with rounded corners: smooth, and close to the polygon that was checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.path import IsFree
 
 NEGLIGIBLE = 2e-3
-"""A corner cut by less than this [rad] needs no check of its own."""
+"""Corner cut below which no further collision check is needed [rad]."""
 
 
 class BlendedPath:
@@ -21,8 +21,8 @@ class BlendedPath:
     goes from one edge's direction to the other's by a smooth step, so that the second derivative is continuous.
 
     Args:
-        waypoints: (P, J) corners, no two equal neighbours.
-        radii: (P,) how much of both edges each corner's arc takes [rad]; 0 at both ends.
+        waypoints: (P, J) corners, adjacent ones distinct.
+        radii: (P,) length of both edges that each corner's arc replaces [rad]; 0 at both ends.
     """
 
     def __init__(self, waypoints: FloatArray, radii: FloatArray) -> None:
@@ -39,7 +39,7 @@ class BlendedPath:
 
     @property
     def breaks(self) -> FloatArray:
-        """Where lines and arcs meet, ends included."""
+        """Lengths at which lines and arcs meet, ends included [rad]."""
         inner = np.concatenate([self.corners - self._radii, self.corners + self._radii])
         return np.unique(np.clip(inner, 0.0, self.length))
 
@@ -59,7 +59,7 @@ class BlendedPath:
         return direction.copy() if order == 1 else np.zeros_like(direction)
 
     def _arc(self, s: FloatArray, before: NDArray[np.int64], order: int) -> FloatArray:
-        """The corner after edge ``before``."""
+        """Evaluate the corner after edge ``before``."""
         corner, width = before + 1, 2 * self._radii[before + 1][:, None]
         into, turn = self._directions[before], self._directions[before + 1] - self._directions[before]
         t = (s - self.corners[corner])[:, None] / width + 0.5
@@ -69,7 +69,7 @@ class BlendedPath:
 
 
 def blend_corners(waypoints: FloatArray, is_free: IsFree, *, radii: Sequence[float] = (0.25, 0.1, 0.03)) -> BlendedPath:
-    """Round every corner by the largest radius [rad] that keeps it free; the last one is taken unchecked."""
+    """Round every corner by the largest radius [rad] that keeps it free; the smallest radius is taken unchecked."""
     waypoints = waypoints[np.concatenate([[True], np.abs(np.diff(waypoints, axis=0)).max(axis=1) > 1e-6])]
     edges = np.diff(waypoints, axis=0)
     lengths = np.linalg.norm(edges, axis=1)

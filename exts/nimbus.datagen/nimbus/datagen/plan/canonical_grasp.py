@@ -1,4 +1,4 @@
-"""Canonical grasps: straight down on an object's middle, the closing axis near that of the arm's home posture."""
+"""Canonical grasps: straight down on an object's center, the closing axis near that of the arm's home posture."""
 
 from __future__ import annotations
 
@@ -11,67 +11,67 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape
 
 _GRID = np.radians(15.0)
-"""[rad] Between headings that are looked at; those in which an object is narrowest are found between them."""
+"""Grid of headings [rad]; those in which an object is narrowest are found between its points."""
 _BETWEEN, _NEAR_HOME = (0.2, 0.4, 0.6, 0.8), np.radians(30.0)
-"""Shares of the way from home's heading to one in which an object is narrowest, and the longest such way [rad]: where
-both are about as good, the choice goes from one to the other in small steps."""
+"""Fractions of the way from home's heading to a narrowest heading, and the longest such way [rad]. Where both are about
+equally good, they let the choice change in small steps."""
 _NARROWEST = 3
-"""Headings of that kind that are looked at."""
+"""Largest number of narrowest headings."""
 _HALVINGS = 12
-"""Steps of the search for a heading in which an object is narrowest, which end below 0.1 degrees."""
+"""Steps of the golden-section search for a narrowest heading, which end below 0.1 degrees."""
 _HEIGHTS = 0.006 * np.array([0, 1, -1, 2, -2, 3, 4, 5])
-"""[m] Heights of a closing axis, from the one wanted."""
+"""Offsets of a closing axis from the wanted height [m]."""
 _SIDEWAYS = (0.0, 0.008, -0.008, 0.016, -0.016, 0.024, -0.024, 0.036, -0.036)
-"""[m] Ways of the hand across its closing axis, where no axis goes through the middle."""
+"""Offsets of the hand across its closing axis, where no axis passes through the center [m]."""
 _UNDER_PALM = 0.001
-"""[m] Room left between an object and the palm."""
+"""Clearance between an object and the palm [m]."""
 _BESIDE = 0.48
-"""Rays beside an axis go through the pads so far from its middle, as a share of the pad's width."""
+"""Offset of the rays beside an axis, as a fraction of the pad's width."""
 _SAME = 0.015
-"""[m] A surface that is so near to the contact in the pad's middle is touched by the same pad."""
+"""Distance within which a surface is touched by the same pad as the contact at its center [m]."""
 _BLUNT = 1e-9
-"""[m²] A triangle of which a ray sees less is seen from its edge."""
+"""Projected area of a triangle below which a ray sees it edge-on [m²]."""
 
 _HEADING = 1.0
-"""Price of a radian between the closing axis and that of the home posture; all others are seen against it."""
+"""Cost per radian between the closing axis and that of the home posture; it is the unit of all costs below."""
 _WIDER, _HARDLY_WIDER = 300.0, 0.001
-"""[1/m, m] Price of an axis that is wider than the narrowest one there, and the width below which it is a part of that.
-A face axis of a box keeps its place against a heading nearer to home (a pad of 17 mm on it is 17 mm wider for each
-radian), of two the clearly narrower wins, and the facets of a round mesh do not matter."""
+"""Cost of excess width over the narrowest axis [1/m], and the width [m] below which it grows from zero. With these
+values, a face axis of a box wins over a heading nearer to home (a pad of 17 mm on it is 17 mm wider per radian), the
+clearly narrower of two wins, and the facets of a round mesh do not matter."""
 _TILT = 2.5
-"""Price of a radian between the approach and straight down."""
+"""Cost per radian between the approach and straight down."""
 _OFF_MIDDLE = 20.0
-"""[1/m] Price of a way aside from the middle."""
+"""Cost of a horizontal offset from the center [1/m]."""
 _OFF_HEIGHT = 25.0
-"""[1/m] Price of a height other than that of the middle, or the lowest that the palm leaves."""
+"""Cost of an offset from the height of the center, or from the lowest height that the palm allows [1/m]."""
 _BADLY_ALIGNED, _BADLY_SUPPORTED, _TIGHT, _OTHER_SIDE = 0.3, 0.3, 0.1, 0.05
-"""Prices of surfaces that face the pads badly, cover little of them, leave little room, and of the wall away from the
-home posture's closing axis."""
+"""Costs of surfaces that face the pads badly, cover little of them, or leave little clearance, and of the wall away
+from the home posture's closing axis."""
 _WELL_SUPPORTED = 0.4
-"""Share of a pad that is enough; a larger one is no better."""
+"""Covered fraction of a pad above which more is no better."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CentralAxes:
-    """Closing axes through the middle of an object where it lies, and for all axes how far they are from canonical."""
+    """Closing axes through the center of an object in its pose, and the excess width of all axes."""
 
     axes: GraspAxes
-    """The sampled ones, and behind them those through the middle"""
+    """Sampled axes, followed by those through the center."""
     excess: FloatArray
-    """(N,) how much wider each is than the narrowest heading there [m]"""
+    """(N,) width beyond that of the narrowest heading at the same position [m]."""
 
 
 def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, table_height: float) -> CentralAxes:
-    """Add axes on which a hand can come straight down on the middle of an object.
+    """Add axes for a hand that comes straight down on the center of an object.
 
     Args:
-        axes: Sampled on it.
+        axes: Axes sampled on the object.
         world: (4, 4) ``world_T_object``.
-        heading: Of the closing axis of the home posture [rad].
-        table_height: Height of what it lies on [m].
+        heading: Heading of the home posture's closing axis [rad].
+        table_height: Height of the support [m].
     """
     cuts = _Cuts(axes, world, wanted_height(axes, world, table_height) + _HEIGHTS)
-    # The grid turns with the object: what is found on it and between depends on the object's shape alone.
+    # The grid rotates with the object, so that the results depend on the object's shape alone.
     level = world[:2, int(np.argmin(np.abs(world[2, :3])))]
     headings = np.arctan2(level[1], level[0]) + _GRID * np.arange(round(np.pi / _GRID))
     found: list[tuple[float, _Contacts]] = []
@@ -103,7 +103,7 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
             widths=np.append(axes.widths, [contacts.width for _, contacts in found]),
             alignments=np.append(axes.alignments, axes.alignment_of(alignments)),
         ),
-        # Of a sampled axis only its own rays are known: what a pad is wider on a surface that leans so much is added.
+        # A sampled axis has its own rays only: add the width by which a pad exceeds a surface that is tilted as much.
         excess=np.append(
             np.maximum(axes.widths - min(least.values(), default=np.inf), 0.0)
             + half_pad * np.sqrt(1.0 - axes.alignments),
@@ -113,7 +113,7 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
 
 
 def wanted_height(axes: GraspAxes, world: FloatArray, table_height: float) -> float:
-    """Height of the pads' middle [m]: the object's middle, or the lowest that the palm and the table leave."""
+    """Return the height of the pad centers [m]: the object's center, or the lowest that palm and table allow."""
     heights = axes.vertices @ world[2, :3] + world[2, 3]
     middle = float(world[2, :3] @ axes.center + world[2, 3])
     lowest = table_height + 0.5 * axes.gripper.pad_height + _UNDER_PALM
@@ -131,17 +131,17 @@ def distance_from_canonical(
     heading: float,
     table_height: float,
 ) -> FloatArray:
-    """Measure how far hands are from canonical, (C,); support is left out.
+    """Return the distance (C,) of hands from the canonical grasp, without the cost of support.
 
     Args:
         central: Axes of the object.
         world: (4, 4) ``world_T_object``.
-        frames: (C, 3, 3) of the hands.
-        origins: (C, 3) of the hands [m].
+        frames: (C, 3, 3) frames of the hands.
+        origins: (C, 3) origins of the hands [m].
         which: (C,) axis of each.
-        tilt: (C,) [rad]
-        heading: Of the closing axis of the home posture [rad].
-        table_height: Height of what the object lies on [m].
+        tilt: (C,) tilt of each [rad].
+        heading: Heading of the home posture's closing axis [rad].
+        table_height: Height of the object's support [m].
     """
     axes, home = central.axes, np.array([np.cos(heading), np.sin(heading)])
     closing = frames[:, :2, 1] / np.maximum(np.linalg.norm(frames[:, :2, 1], axis=1, keepdims=True), 1e-9)
@@ -163,12 +163,12 @@ def distance_from_canonical(
 
 
 def price_of_support(support: FloatArray) -> FloatArray:
-    """Further distance from canonical of hands whose pads are covered to some share, (C,)."""
+    """Return the additional distance (C,) from the canonical grasp by the covered fraction of the pads."""
     return _BADLY_SUPPORTED * (1.0 - np.minimum(support / _WELL_SUPPORTED, 1.0))
 
 
 def turn_home(frames: FloatArray, heading: float) -> FloatArray:
-    """Frames (C, 3, 3) of a symmetric gripper, turned by half a turn where that brings y nearer to a heading [rad]."""
+    """Rotate frames (C, 3, 3) of a symmetric gripper by half a turn where that brings y nearer to a heading [rad]."""
     away = frames[:, :2, 1] @ np.array([np.cos(heading), np.sin(heading)]) < 0.0
     return np.where(away[:, None, None], frames * np.array([-1.0, -1.0, 1.0]), frames)
 
@@ -176,29 +176,29 @@ def turn_home(frames: FloatArray, heading: float) -> FloatArray:
 @dataclass(frozen=True, kw_only=True)
 class _Contacts:
     middle: FloatArray
-    """(3,) in the world [m]"""
+    """(3,) center in the world [m]."""
     height: float
-    """Asked for [m]"""
+    """Requested height [m]."""
     width: float
-    """Along the axis [m]"""
+    """Width along the axis [m]."""
     padded: float
-    """The same of all that the pads touch over most of their width [m]"""
+    """Width of everything that the pads touch over most of their own width [m]."""
     alignment: float
-    """Cosine of the larger angle between the axis and a normal"""
+    """Cosine of the larger angle between the axis and a normal."""
 
     def is_graspable(self, axes: GraspAxes) -> bool:
-        """Fits between the pads and faces them."""
+        """Return True if the pair fits between the pads and faces them."""
         fits = axes.min_width <= self.width and self.padded <= axes.gripper.max_width
         return fits and self.alignment >= np.cos(axes.friction_angle)
 
 
 class _Cuts:
-    """Level lines through an object where it lies.
+    """Horizontal lines through an object in its pose.
 
     Args:
-        axes: Of the object.
+        axes: Axes of the object.
         world: (4, 4) ``world_T_object``.
-        heights: Of the lines, the most wanted first [m].
+        heights: Heights of the lines in order of preference [m].
     """
 
     def __init__(self, axes: GraspAxes, world: FloatArray, heights: FloatArray) -> None:
@@ -212,12 +212,12 @@ class _Cuts:
         self._beside = _BESIDE * axes.gripper.pad_width
 
     def width(self, heading: float, sideways: float) -> float:
-        """Measure what pads touch at the height that is most wanted [m], infinite where they touch nothing."""
+        """Return the width between pads at the preferred height [m]; infinite without contact."""
         found = self._cut(self._first, self._heights[:1], heading, sideways)
         return min((contacts.padded for contacts in found), default=np.inf)
 
     def contacts(self, heading: float, sideways: float) -> Iterator[_Contacts]:
-        """Pairs of contacts of a hand with this heading [rad], so far from the middle [m], at all heights."""
+        """Yield pairs of contacts of a hand with a heading [rad] and an offset from the center [m], at all heights."""
         return self._cut(self._corners, self._heights, heading, sideways)
 
     def _cut(self, corners: FloatArray, heights: FloatArray, heading: float, sideways: float) -> Iterator[_Contacts]:
@@ -247,13 +247,13 @@ class _Cuts:
 
 
 def _hits(x: FloatArray, y: FloatArray, z: FloatArray, lines: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Intersect lines along y with triangles: (K, m) y [m], nan where they do not; y of the unit normals (m,).
+    """Intersect lines along y with triangles: (K, m) y [m], NaN for misses; y of the unit normals (m,).
 
     Args:
-        x: (m, 3) of the corners.
-        y: (m, 3)
-        z: (m, 3)
-        lines: (K, 2) x and z.
+        x: (m, 3) x of the corners [m].
+        y: (m, 3) y of the corners [m].
+        z: (m, 3) z of the corners [m].
+        lines: (K, 2) x and z [m].
     """
     one = np.stack([x[:, 1] - x[:, 0], y[:, 1] - y[:, 0], z[:, 1] - z[:, 0]])
     two = np.stack([x[:, 2] - x[:, 0], y[:, 2] - y[:, 0], z[:, 2] - z[:, 0]])
@@ -270,7 +270,7 @@ def _hits(x: FloatArray, y: FloatArray, z: FloatArray, lines: FloatArray) -> tup
 
 
 def _pairs(places: FloatArray, gripper: GripperShape | None) -> Iterator[tuple[int, int]]:
-    """First and last of sorted hits between two pads: around all, or around a wall with room for a finger inside."""
+    """Yield first and last of sorted hits between two pads: around everything, or a wall with finger room inside."""
     if len(places) < 2:
         return
     inner = np.flatnonzero(np.diff(places) > 1e-5)
@@ -284,13 +284,13 @@ def _pairs(places: FloatArray, gripper: GripperShape | None) -> Iterator[tuple[i
 
 
 def _outermost(beside: FloatArray, contact: float, sign: float) -> float:
-    """The contact, or what the same pad touches further out beside it [m]."""
+    """Return the contact, or the outermost surface beside it that the same pad touches [m]."""
     near = sign * beside[np.abs(beside - contact) < _SAME]
     return sign * max(sign * contact, float(near.max(initial=-np.inf)))
 
 
 def _narrowest(cuts: _Cuts, headings: FloatArray, widths: Sequence[float], sideways: float) -> list[float]:
-    """Headings between those of the grid in which the object is narrower than around, by golden section [rad]."""
+    """Return headings between grid points at which an object is locally narrowest, by golden section [rad]."""
     count, ratio = len(widths), (np.sqrt(5) - 1) / 2
     lows = [
         index
@@ -311,7 +311,7 @@ def _narrowest(cuts: _Cuts, headings: FloatArray, widths: Sequence[float], sidew
 
 
 def _between(heading: float, narrow: Sequence[float]) -> Iterator[float]:
-    """Headings on the way from one to those of others that are near, a closing axis being the same by half a turn."""
+    """Yield headings on the way to nearby narrowest ones, with closing axes equal modulo half a turn."""
     for other in narrow:
         way = (other - heading + np.pi / 2) % np.pi - np.pi / 2
         if abs(way) < _NEAR_HOME:

@@ -1,4 +1,4 @@
-"""Motions of the tool along a curve: what swings, slides and turns with the hand that holds it."""
+"""Motions of the tool along a curve, as of a hand that moves a door, a drawer or a knob."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.timed import TimedPlanner
 
 _MOST_STEP = 0.15
-"""[rad] A longer move of a joint between two postures is a jump."""
+"""Joint displacement between two postures above which they count as a jump [rad]."""
 
 
 def plan_curve(
@@ -44,19 +44,19 @@ def plan_curve(
 
 
 def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike]) -> FloatArray:
-    """Postures with the tool at one pose after another, whatever is in the way.
+    """Return postures with the tool at one pose after another, ignoring obstacles.
 
     Args:
-        scene: Where the arm is.
+        scene: Scene with the arm.
         start_q: (J,) first posture.
-        poses: (4, 4) ``world_T_tool``, so near to each other that a posture leads to the next: millimetres, degrees.
+        poses: (4, 4) ``world_T_tool``, millimetres and degrees apart, so that one posture leads to the next.
 
     Returns:
         (P + 1, J) joint positions; fewer when the arm cannot follow to the end.
     """
     path = [np.asarray(start_q, dtype=float)]
     for pose in poses:
-        # A straight continuation of the last step is nearly the answer.
+        # Extrapolating the last step gives a close initial guess.
         guess = 2 * path[-1] - path[-2] if len(path) > 1 else path[0]
         tries = ((guess, 8), (path[-1], 25))
         solved = (scene.arm.solve(np.asarray(pose, dtype=float), seed, iterations=count) for seed, count in tries)

@@ -10,31 +10,31 @@ from numpy.typing import ArrayLike, NDArray
 from nimbus.datagen.arrays import FloatArray
 
 GRASP_VERSION = 1
-"""Version of the search for grasps: raise it when it finds others."""
+"""Version of the grasp search; raised when its results change."""
 _FINGER_ROOM = 0.006
-"""The open pads are so much further apart than what they close on [m]."""
+"""Clearance of the open pads beyond the width that they close on [m]."""
 _SAME_PLACE, _SAME_WAY = 0.008, 0.95
-"""[m] Along each axis, and the cosine, within which two grasps are nearly one."""
+"""Distance along each axis [m], and cosine, within which two grasps count as the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GripperShape:
-    """What of a parallel gripper decides where it can close; lengths in the tool's frame [m]."""
+    """Dimensions of a parallel gripper that decide where it can close, in the tool's frame [m]."""
 
     opening: float
-    """Distance between the open pads"""
+    """Distance between the open pads."""
     pad_width: float
-    """Extent of a pad along x"""
+    """Extent of a pad along x."""
     pad_height: float
-    """Extent of a pad along z; the tool's origin is in its middle"""
+    """Extent of a pad along z; the tool's origin is at its center."""
     finger_thickness: float
-    """Extent of a finger along y, outside its pad"""
+    """Extent of a finger along y, outside its pad."""
     finger_depth: float
-    """From the tool's origin back to the palm"""
+    """Distance from the tool's origin back to the palm."""
 
     @property
     def max_width(self) -> float:
-        """Width of the widest object that fits between the open pads, with room to come around it [m]."""
+        """Width of the widest object that fits between the open pads with clearance [m]."""
         return self.opening - _FINGER_ROOM
 
 
@@ -43,58 +43,58 @@ _SURFACE_POINTS, _DENSE_POINTS = 1500, 12_000
 
 @dataclass(frozen=True, kw_only=True)
 class GraspAxes:
-    """Where two pads could press on a shape from opposite sides; ``N`` axes in the shape's frame."""
+    """Axes along which two pads could press on a shape from opposite sides; ``N`` axes in the shape's frame."""
 
     middles: FloatArray
-    """(N, 3) halfway between the contacts [m]"""
+    """(N, 3) points halfway between the contacts [m]."""
     directions: FloatArray
-    """(N, 3) from one contact to the other, unit"""
+    """(N, 3) unit directions from one contact to the other."""
     widths: FloatArray
-    """(N,) distance of the contacts [m]"""
+    """(N,) distances of the contacts [m]."""
     alignments: FloatArray
-    """(N,) how well both surfaces face the pads, 0 to 1"""
+    """(N,) alignments of both surfaces with the pads, 0 to 1."""
     center: FloatArray
-    """(3,) centre of mass"""
+    """(3,) center of mass [m]."""
     radius: float
-    """Of the shape about its centre of mass [m]"""
+    """Radius of the shape about its center of mass [m]."""
     vertices: FloatArray
     surface: FloatArray
-    """(P, 3) points uniform on the surface"""
+    """(P, 3) points uniform on the surface [m]."""
     density: float
-    """Points a square metre [1/m²]"""
+    """Points per area [1/m²]."""
     dense_surface: NDArray[np.float32]
-    """(P, 3) more of them, for measures that are to vary little"""
+    """(P, 3) denser points, for measures with low variance [m]."""
     gripper: GripperShape
     triangles: FloatArray
-    """(m, 3, 3) corners of the faces [m]"""
+    """(m, 3, 3) corners of the faces [m]."""
     min_width: float
-    """Smallest distance of contacts [m]"""
+    """Smallest distance of contacts [m]."""
     friction_angle: float
-    """Largest angle between an axis and the normals of its contacts [rad]"""
+    """Largest angle between an axis and the normals of its contacts [rad]."""
     open_inside: bool
-    """A finger may reach into its hollows"""
+    """True if a finger may reach into its hollows."""
 
     @property
     def dense_density(self) -> float:
-        """Points of the dense surface a square metre [1/m²]."""
+        """Points per area of the dense surface [1/m²]."""
         return self.density * len(self.dense_surface) / len(self.surface)
 
     def alignment_of(self, cosine: FloatArray) -> FloatArray:
-        """Measure how well surfaces face the pads, 0 to 1, by the cosine of the larger angle to the axis."""
+        """Return the alignment of surfaces with the pads, 0 to 1, from the cosine of the larger angle to the axis."""
         least = np.cos(self.friction_angle)
         return (cosine - least) / (1.0 - least)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grasp:
-    """One way to hold an object: the tool's z points at it, its y from finger to finger."""
+    """Pose of the hand for holding an object: the tool's z points at it, its y from finger to finger."""
 
     world_T_tool: FloatArray
-    """(4, 4) tool frame, in the middle between the pads"""
+    """(4, 4) tool frame, centered between the pads."""
     object_T_tool: FloatArray
-    """(4, 4) the same in the object's frame"""
+    """(4, 4) tool frame relative to the object."""
     width: float
-    """Distance of the contacts [m]"""
+    """Distance of the contacts [m]."""
     score: float
 
     @property
@@ -103,14 +103,14 @@ class Grasp:
         return float(np.arccos(np.clip(-self.world_T_tool[2, 2], -1.0, 1.0)))
 
     def resembles(self, other: Grasp) -> bool:
-        """Whether the other holds nearly the same place from nearly the same side, fingers swapped or not."""
+        """Return True if two grasps have nearly the same position and direction, with fingers swapped or not."""
         one, two = self.object_T_tool, other.object_T_tool
         if np.abs(one[:3, 3] - two[:3, 3]).max() > _SAME_PLACE:
             return False
         return bool(one[:3, 2] @ two[:3, 2] > _SAME_WAY and abs(one[:3, 1] @ two[:3, 1]) > _SAME_WAY)
 
     def find_alike(self, poses: FloatArray) -> NDArray[np.bool_]:
-        """Find out which of some ``object_T_tool``, (K, 4, 4), it resembles, (K,)."""
+        """Return (K,) True for each ``object_T_tool``, (K, 4, 4), that this grasp resembles."""
         own = self.object_T_tool
         near = np.abs(poses[:, :3, 3] - own[:3, 3]).max(axis=1) <= _SAME_PLACE
         near &= poses[:, :3, 2] @ own[:3, 2] > _SAME_WAY
@@ -131,20 +131,20 @@ def find_axes(
 ) -> GraspAxes:
     """Sample antipodal axes of a closed mesh.
 
-    Rays start at random points of the surface, about against the normal; where they leave the mesh for the last time
-    is the opposite contact. Of what is open inside it is where they first come out with room for a finger beyond: the
-    other side of a wall.
+    Rays start at random points of the surface, roughly against the normal; the opposite contact is where they leave the
+    mesh for the last time. In an open hollow it is where they first come out with room for a finger beyond: the other
+    side of a wall.
 
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3) triangles.
-        gripper: What is to close on it.
-        rng: Decides the samples.
-        center_of_mass: (3,), default the middle of the bounding box.
+        gripper: Gripper that closes on the shape.
+        rng: Random generator of the samples.
+        center_of_mass: (3,), by default the center of the bounding box.
         min_width: Smallest distance of the contacts [m].
         friction_angle: Largest angle between an axis and the normals of its two contacts [rad].
-        count: Rays to try.
-        open_inside: A finger may reach into hollows of the mesh: they are as open in contact.
+        count: Number of rays.
+        open_inside: Allow a finger to reach into hollows of the mesh, which its contact geometry must leave open.
     """
     points = np.asarray(vertices, dtype=float)
     triangles = points[np.asarray(faces, dtype=int)]
@@ -184,7 +184,7 @@ def find_axes(
 def _sample(
     triangles: FloatArray, normals: FloatArray, double_area: FloatArray, count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Points uniform on the surface, and the normals there."""
+    """Return points uniform on the surface, and their normals."""
     share = np.cumsum(double_area) / double_area.sum()
     face = np.minimum(np.searchsorted(share, rng.uniform(size=count)), len(triangles) - 1)
     u, v = rng.uniform(size=(2, count, 1))
@@ -196,15 +196,15 @@ def _sample(
 def _opposite(
     triangles: FloatArray, origins: FloatArray, directions: FloatArray, gripper: GripperShape | None
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Distance to the opposite contact of each ray, 0 for none, and the triangle there.
+    """Return the distance of each ray's opposite contact, 0 for none, and its triangle.
 
     Rays and triangles are intersected after Moeller and Trumbore (1997).
 
     Args:
-        triangles: (m, 3, 3) closed.
-        origins: (r, 3) on the surface.
-        directions: (r, 3) into the mesh, unit.
-        gripper: What may reach into hollows; None: nothing may, and the contact is where a ray leaves for good.
+        triangles: (m, 3, 3) corners of a closed mesh.
+        origins: (r, 3) points on the surface.
+        directions: (r, 3) unit directions into the mesh.
+        gripper: Gripper that may reach into hollows; None for none, where the contact is the final exit of a ray.
     """
     corner = triangles[:, 0]
     one, two = triangles[:, 1] - corner, triangles[:, 2] - corner
@@ -232,12 +232,12 @@ def _opposite(
 
 
 def _far_side(ahead: FloatArray, behind: float, gripper: GripperShape) -> int:
-    """The first surface ahead with room for the open fingers beyond it and behind the start; else a miss.
+    """Return the first surface ahead with room for the open fingers beyond it and behind the start; else a miss.
 
     Args:
-        ahead: (m,) distance of each triangle that the ray meets, 0 of the others [m].
+        ahead: (m,) distance to each triangle that the ray meets, 0 for the others [m].
         behind: Distance back to the nearest surface behind the start [m].
-        gripper: Whose fingers need room.
+        gripper: Gripper whose fingers need room.
     """
     hits = np.flatnonzero(ahead)
     hits = hits[np.argsort(ahead[hits])]

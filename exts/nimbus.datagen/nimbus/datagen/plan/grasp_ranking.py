@@ -1,4 +1,4 @@
-"""Hands that may close on the axes of an object where it lies, best first."""
+"""Ranking of grasps on the axes of an object in its pose."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nimbus.datagen.plan.canonical_grasp import add_central_axes, distance_from_
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape
 
 _TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
-"""Turns of the hand about an axis, from the one that comes most from above [rad]."""
+"""Rotations of the hand about an axis, from the one with the steepest approach [rad]."""
 _SUPPORT_DEPTH = 0.0015
-"""A pad is supported where the surface is so near to it [m]."""
+"""Distance within which a surface supports a pad [m]."""
 _LEAST_SUPPORT = 0.12
-"""Share of a pad that must meet the surface."""
+"""Smallest fraction of a pad that must meet the surface."""
 _MAX_DRAW_BACK = 0.009
-"""The hand may be drawn back so far along its approach to keep the pads off the table [m]."""
+"""Largest retreat of the hand along its approach to keep the pads off the table [m]."""
 
 
 def rank_grasps(
@@ -30,19 +30,19 @@ def rank_grasps(
     turns: ArrayLike = _TURNS,
     home_heading: float | None = None,
 ) -> list[Grasp]:
-    """Hands that could close on an object where it is, best first.
+    """Return hands that could close on an object in its pose, best first.
 
-    The best are those that hold it most firmly, or, with a home heading, those nearest to the canonical grasp.
+    The best are those that hold it most firmly or, with a home heading, those nearest to the canonical grasp.
 
     Args:
-        axes: Of the object.
-        world_T_object: (4, 4)
-        table_height: Height of what the object lies on [m].
+        axes: Axes of the object.
+        world_T_object: (4, 4) pose of the object.
+        table_height: Height of the object's support [m].
         max_tilt: Largest angle between the approach and straight down [rad].
-        pad_clearance: The pads stay so far above the table [m].
-        limit: Grasps to return at most.
-        turns: Turns of the hand about an axis, from the one that comes most from above [rad].
-        home_heading: Of the closing axis of the arm's home posture [rad].
+        pad_clearance: Clearance of the pads above the table [m].
+        limit: Largest number of grasps.
+        turns: Rotations of the hand about an axis, from the one with the steepest approach [rad].
+        home_heading: Heading of the closing axis of the arm's home posture [rad].
     """
     world = np.asarray(world_T_object, dtype=float)
     central = None
@@ -97,7 +97,7 @@ def rank_grasps(
 def _under_the_palm(
     axes: GraspAxes, world: FloatArray, frames: FloatArray, origins: FloatArray, order: NDArray[np.int64], count: int
 ) -> NDArray[np.int64]:
-    """The first hands of an order, (C,) indices, whose palm the shape does not reach."""
+    """Return the first hands of an order, (C,) indices, whose palm is clear of the shape."""
     vertices = axes.vertices @ world[:3, :3].T + world[:3, 3]
     found = order[:0]
     for first in range(0, len(order), count):
@@ -112,7 +112,7 @@ def _under_the_palm(
 def _firmness(
     axes: GraspAxes, world: FloatArray, origins: FloatArray, which: NDArray[np.int64], tilt: FloatArray
 ) -> FloatArray:
-    """Measure how well hands hold an object, (C,): surfaces facing the pads, the middle, room, from above."""
+    """Return the firmness (C,) of hands, from pad alignment, centering, clearance and steepness."""
     center = world[:3, :3] @ axes.center + world[:3, 3]
     near = 1.0 - np.minimum(1.0, np.linalg.norm(origins - center, axis=1) / axes.radius)
     roomy = np.clip((axes.gripper.opening - axes.widths[which]) / 0.02, 0.0, 1.0)
@@ -123,7 +123,7 @@ def _firmness(
 def _hands(
     axes: GraspAxes, world: FloatArray, max_tilt: float, turns: FloatArray
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64], FloatArray]:
-    """Tool frames (C, 3, 3) and origins (C, 3) in the world, the axis each belongs to, and its tilt [rad]."""
+    """Return tool frames (C, 3, 3) and origins (C, 3) in the world, the axis of each, and its tilt [rad]."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
     level = np.flatnonzero(np.abs(closing[:, 2]) < 0.98)
@@ -144,7 +144,7 @@ def _hands(
 def _off_the_table(
     gripper: GripperShape, frames: FloatArray, origins: FloatArray, height: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Origins drawn back along the approach until the tips of the open fingers are above a height, and by how much."""
+    """Retreat origins along the approach until the open finger tips are above a height; also returns the distances."""
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
     reach = np.abs(frames[:, 2]) @ half
     missing = np.maximum(0.0, height + reach - origins[:, 2])
@@ -153,7 +153,7 @@ def _off_the_table(
 
 
 def _depths(vertices: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """Height of a shape over the pads' middle, towards the palm of each hand [m]."""
+    """Return the height of a shape above the pad centers, toward the palm of each hand [m]."""
     x = vertices @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = vertices @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])
     return np.where(np.abs(x) < 0.03, -z, 0.0).max(axis=0, initial=0.0)
@@ -166,7 +166,7 @@ def _support(
     origin: FloatArray,
     width: float,
 ) -> float:
-    """Surface points that the less supported of the two pads covers."""
+    """Count the surface points covered by the less supported of the two pads."""
     local = (surface - origin) @ frame
     covered = (np.abs(local[:, 0]) < gripper.pad_width / 2) & (np.abs(local[:, 2]) < gripper.pad_height / 2)
     y = local[covered, 1]

@@ -1,4 +1,4 @@
-"""Inverse kinematics among obstacles: postures for a pose, and a chain of postures along a straight line."""
+"""Inverse kinematics among obstacles: postures for a pose, and chains of postures along a straight line."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def solve_ik(
     restarts: int = 8,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> list[FloatArray]:
-    """Distinct postures with the tool at a pose, the nearest to ``seed_q`` first.
+    """Return distinct postures with the tool at a pose, the nearest to ``seed_q`` first.
 
-    The first try starts at ``seed_q``, the next ones near it and ever farther away.
+    The first try starts at ``seed_q``, the next ones near it and increasingly far away.
 
     Args:
-        scene: Where the arm is.
+        scene: Scene with the arm.
         world_T_tool: (4, 4) target.
         seed_q: (J,) posture to stay close to.
-        rng: Where restarts come from.
-        solutions: Stop when there are so many.
-        restarts: Limit of further tries.
-        accept: Which postures count; default are those free of collision.
+        rng: Random generator of the restarts.
+        solutions: Number of postures at which to stop.
+        restarts: Largest number of further tries.
+        accept: Test of a posture; by default that it is free of collision.
     """
     target, seed = np.asarray(world_T_tool, dtype=float), np.asarray(seed_q, dtype=float)
     accept = accept or (lambda q: not scene.in_collision(q))
@@ -57,15 +57,15 @@ def trace_line(
     angle_step: float = np.radians(2.0),
     max_joint_step: float = 0.15,
 ) -> FloatArray | None:
-    """Postures along the straight line of the tool from ``start_q`` to a pose, whatever is in the way.
+    """Return postures along the tool's straight line from ``start_q`` to a pose, ignoring obstacles.
 
     Args:
-        scene: Where the arm is.
+        scene: Scene with the arm.
         start_q: (J,) first posture.
         world_T_goal: (4, 4) last pose of the tool.
         step: Distance between postures [m].
         angle_step: Rotation between postures [rad].
-        max_joint_step: A longer move of a joint between two postures [rad] is a jump: there is no such line.
+        max_joint_step: Largest joint displacement between two postures [rad]; a larger one means that there is no line.
 
     Returns:
         (P, J) joint positions, or ``None`` when the arm cannot follow.
@@ -81,7 +81,7 @@ def trace_line(
     for fraction in np.arange(1, count + 1) / count:
         pose[:3, 3] = start[:3, 3] + fraction * shift
         pose[:3, :3] = start[:3, :3] @ mink.SO3.exp(fraction * turn).as_matrix()
-        # A straight continuation of the last step is nearly the answer.
+        # Extrapolating the last step gives a close initial guess.
         guess = 2 * path[-1] - path[-2] if len(path) > 1 else q
         following = scene.arm.solve(pose, guess, iterations=8)
         if following is None or np.abs(following - path[-1]).max() > max_joint_step:

@@ -1,4 +1,4 @@
-"""Straight motions of the tool next to things: approach, lift, lower, retreat."""
+"""Straight motions of the tool near objects: approach, lift, lower, retreat."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.timed import TimedPlanner
 
 DEEPER = 5e-4
-"""How much nearer than at the ends of a line a pair of bodies may get on the way [m]."""
+"""Largest further approach of a pair of bodies on the way, compared with the ends of a line [m]."""
 JOIN_TOLERANCE = 0.01
-"""How far a joined motion may leave its lines [rad]."""
+"""Largest deviation of a joined motion from its lines [rad]."""
 REST_DEPTH = 2e-3
-"""Deepest contact of a line [m]: things that rest on each other when it starts sink in a little."""
+"""Deepest contact along a line [m]; things that rest on each other at its start penetrate slightly."""
 
 
 def plan_line(
     planner: TimedPlanner, scene: PlanningScene, start: FloatArray, world_T_goal: ArrayLike, *, speed: float
 ) -> MotionPlan:
-    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    """Plan a straight motion; see :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     begin = time.process_time()
     path = trace_line(scene, start, world_T_goal)
     ik_time = time.process_time() - begin
@@ -49,7 +49,7 @@ def time_line(
     ik_time: float = 0.0,
     length: float | None = None,
 ) -> MotionPlan:
-    """Check and time a traced line, (P, J) postures; a curve tells its length [m]."""
+    """Check and time a traced line, (P, J) postures; a curve passes its length [m]."""
     checks, begin = scene.check_count, time.process_time()
     nearest = nearest_along(scene, path)
     is_free = free_along(scene, nearest)
@@ -70,7 +70,7 @@ def time_line(
 
 
 def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
-    """See :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
+    """Join plans; see :class:`~nimbus.datagen.plan.motion.MotionPlanner`."""
     # Long edges leave room to round the corners where plans meet.
     coarse = [thin_path(plan.waypoints, tolerance=JOIN_TOLERANCE) for plan in plans]
     path = np.vstack([coarse[0], *(waypoints[1:] for waypoints in coarse[1:])])
@@ -94,9 +94,9 @@ def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[Moti
 
 
 def nearest_along(scene: PlanningScene, path: FloatArray) -> dict[BodyPair, float]:
-    """How near pairs of bodies that are near each other at an end of a line may be anywhere on it.
+    """Return the smallest distance allowed along a line for pairs of bodies that are close at one of its ends.
 
-    What touches at the start may get a little deeper; nothing else may touch, at the end neither.
+    Contacts at the start may deepen slightly; no other pair may touch, not even at the end.
 
     Returns:
         Signed distances [m].
@@ -111,10 +111,10 @@ def nearest_along(scene: PlanningScene, path: FloatArray) -> dict[BodyPair, floa
 
 
 def pairs_too_near(scene: PlanningScene, q: FloatArray, nearest: dict[BodyPair, float]) -> dict[BodyPair, float]:
-    """Pairs of bodies that are nearer than they may be, with their signed distance [m]."""
+    """Return pairs of bodies nearer than allowed, with their signed distance [m]."""
     return {pair: distance for pair, distance in scene.contacts(q).items() if distance < nearest.get(pair, np.inf)}
 
 
 def free_along(scene: PlanningScene, nearest: dict[BodyPair, float]) -> IsFree:
-    """What is free on a line, its ends included."""
+    """Return the predicate of free postures on a line, its ends included."""
     return lambda q: not pairs_too_near(scene, q, nearest)

@@ -1,4 +1,4 @@
-"""What motion planning is asked and what it answers, whatever library does it."""
+"""Interface of motion planning, independent of the library behind it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from nimbus.datagen.plan.scene import PlanningScene
 
 
 class MotionStatus(StrEnum):
-    """How a query ended."""
+    """Result of a query."""
 
     SUCCESS = "success"
     NO_IK = "no_ik"
-    """No goal pose is within reach and free of collision."""
+    """No goal pose is both reachable and free of collision."""
     NO_PATH = "no_path"
     START_IN_COLLISION = "start_in_collision"
     GOAL_IN_COLLISION = "goal_in_collision"
     OUT_OF_LIMITS = "out_of_limits"
     """The start or the goal is beyond a joint limit."""
     LINE_BLOCKED = "line_blocked"
-    """Something is in the way of a straight line, or the arm cannot follow it."""
+    """A straight line is obstructed, or the arm cannot follow it."""
     REJECTED = "rejected"
     """A path was found, but no timing of it is free of collision."""
 
@@ -50,47 +50,47 @@ def _none(*shape: int) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class MotionPlan:
-    """A motion of the arm from rest to rest, or why there is none."""
+    """Motion of the arm from rest to rest, or the reason for its absence."""
 
     status: MotionStatus
     detail: str = ""
-    """For people: what is in contact, what is out of reach."""
+    """Contact or unreachable goal, for messages."""
     time: FloatArray = field(default_factory=lambda: _none(0))
-    """(N,) [s], from 0, every period; N >= 2 of a success"""
+    """(N,) times from 0, one per period; N >= 2 for a success [s]."""
     positions: FloatArray = field(default_factory=lambda: _none(0, 0))
-    """(N, J) commands; a straight line between rows is free of collision"""
+    """(N, J) commands [rad or m]; straight lines between rows are free of collision."""
     velocities: FloatArray = field(default_factory=lambda: _none(0, 0))
-    """(N, J)"""
+    """(N, J) velocities [rad/s or m/s]."""
     waypoints: FloatArray = field(default_factory=lambda: _none(0, 0))
-    """(P, J) the path before it was timed"""
+    """(P, J) path before it was timed [rad or m]."""
     goal_index: int = -1
-    """Which of the goals was reached."""
+    """Index of the goal that was reached."""
     statistics: dict[str, float] = field(default_factory=dict)
     """``ik_time``, ``plan_time``, ``timing_time`` [s CPU], ``clearance`` [m], ``path_length`` [rad], ``checks``;
     of cuRobo also ``position_error`` [m] and ``rotation_error`` [rad]."""
 
     def __bool__(self) -> bool:
-        """Whether it succeeded."""
+        """Return True for a success."""
         return self.status is MotionStatus.SUCCESS
 
     @property
     def reason(self) -> Reason:
-        """Reason with which an attempt fails that has no other motion; ``NONE`` of a success."""
+        """Reason for the failure of an attempt without another motion; ``NONE`` for a success."""
         return _REASONS[self.status]
 
     @property
     def duration(self) -> float:
-        """How long it takes [s]."""
+        """Duration [s]."""
         return float(self.time[-1]) if len(self.time) else 0.0
 
     @property
     def clearance(self) -> float:
-        """Smallest distance to anything that is not the robot [m]: 0.05 when it is larger, NaN of a failure."""
+        """Smallest distance to anything but the robot, at most 0.05 [m]; NaN for a failure."""
         return self.statistics.get("clearance", np.nan)
 
     @property
     def end(self) -> FloatArray:
-        """(J,) last posture."""
+        """Last posture (J,) [rad or m]."""
         return self.positions[-1]
 
 
@@ -100,28 +100,28 @@ def _no_plan() -> MotionPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class GraspPlan:
-    """The three motions of a pick, or why there are none: ``approach`` is free, ``reach`` and ``lift`` are lines."""
+    """Motions of a pick, or the reason for their absence: ``approach`` is free, ``reach`` and ``lift`` are lines."""
 
     status: MotionStatus
     detail: str = ""
-    """What stopped the grasp that got furthest."""
+    """Reason for the failure of the grasp that got furthest."""
     grasp_index: int = -1
     world_T_tool: FloatArray = field(default_factory=lambda: np.eye(4))
-    """(4, 4) the grasp, or the same turned by half a turn about its approach"""
+    """(4, 4) the grasp, possibly rotated by half a turn about its approach."""
     approach: MotionPlan = field(default_factory=_no_plan)
     reach: MotionPlan = field(default_factory=_no_plan)
     lift: MotionPlan = field(default_factory=_no_plan)
     attempts: dict[str, int] = field(default_factory=dict)
-    """How many grasps were refused in which phase and why."""
+    """Number of rejected grasps by phase and reason."""
 
     def __bool__(self) -> bool:
-        """Whether it succeeded."""
+        """Return True for a success."""
         return self.status is MotionStatus.SUCCESS
 
 
 @dataclass(frozen=True, kw_only=True)
 class MotionQuery:
-    """One query of a batch: from a posture to the nearest of some poses."""
+    """Query of a batch: from a posture to the nearest of some poses."""
 
     scene: PlanningScene
     start_q: FloatArray
@@ -130,15 +130,15 @@ class MotionQuery:
 
 
 class MotionPlanner(Protocol):
-    """Finds motions that touch nothing.
+    """Planner of collision-free motions.
 
-    Equal scenes, queries and streams give equal motions, whatever was asked before; on a GPU only nearly so.
+    Equal scenes, queries and streams give equal motions, whatever came before; on a GPU only approximately.
     """
 
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """A free motion to the nearest of some poses of the tool, each (4, 4) ``world_T_tool``."""
+        """Plan a free motion to the nearest of some poses of the tool, each (4, 4) ``world_T_tool``."""
         ...
 
     def plan_joints(
@@ -193,22 +193,22 @@ class MotionPlanner(Protocol):
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """The first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
+        """Plan the first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
 
-        Of a few in a row the nearest posture comes first, or with ``in_order`` each as given and then turned by half a
-        turn about its approach. The scene has the gripper open, at all of the approach. What ``body`` touches when
-        it is lifted (the table) it may touch; the gripper may touch nothing.
+        Among a few consecutive grasps the nearest posture is tried first; with ``in_order`` each is tried as given and
+        then rotated by half a turn about its approach. The scene has the gripper open during the approach. Contacts
+        that ``body`` has when it is lifted (with the table) are allowed; the gripper may touch nothing.
         """
         ...
 
     def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
-        """One flowing motion through plans of which each starts where the one before ends.
+        """Join plans, each starting where the previous one ends, into one continuous motion.
 
-        It does not stop between them, and keeps no speed limit of theirs. What touches at the start may touch no deeper
-        on the way, as on a line. When that is not free, the plans follow each other with stops.
+        It does not stop between them and ignores their speed limits. Contacts at the start may not deepen on the way,
+        as on a line. When the joined motion is not free, the plans follow each other with stops.
         """
         ...
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
-        """Several independent queries."""
+        """Plan several independent queries."""
         ...

@@ -1,4 +1,4 @@
-"""The default motion planner: mink for postures, OMPL for paths, TOPP-RA for timing, MuJoCo for collisions."""
+"""Default motion planner: mink for postures, OMPL for paths, TOPP-RA for timing, MuJoCo for collisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.plan.timing import RECORD_PERIOD
 from nimbus.datagen.registry import register
 
 EDGE_STEP = 0.03
-"""Distance between collision checks on an edge [rad]; with the scene's margin it misses nothing that matters."""
+"""Distance between collision checks on an edge [rad]; with the scene's margin it misses no relevant collision."""
 
 RANGE = 0.7
 """Longest edge of a search tree [rad]."""
@@ -29,7 +29,7 @@ Goal = tuple[int, FloatArray]
 """Index of a goal pose, and a posture that reaches it."""
 
 NEARLY_AS_NEAR = 1.3
-"""Goals up to so many times as far as the nearest are tried before the others."""
+"""Factor on the distance of the nearest goal within which goals are tried before the others."""
 
 
 def sample_path(
@@ -45,28 +45,28 @@ def sample_path(
     """Search a path from a free posture to any of some free goals.
 
     Args:
-        scene: Where the arm is.
-        start: (J,)
-        goals: Each (J,); the path ends in exactly one of them.
+        scene: Scene with the arm.
+        start: (J,) start posture [rad or m].
+        goals: Goal postures, each (J,); the path ends in exactly one of them.
         planner: Name of one of OMPL's geometric planners.
-        seed: Decides the path.
-        max_checks: Give up after so many collision checks.
+        seed: Seed of the search.
+        max_checks: Largest number of collision checks.
         edge_step: Distance between checks on an edge [rad].
 
     Returns:
         (P, J) corners of a path, or ``None``.
     """
-    # OMPL waits for ever for a goal that is valid.
+    # OMPL would wait forever for a valid goal.
     if any(scene.in_collision(q) or not scene.within_limits(q) for q in (start, *goals)):
         raise ValueError("the start and all goals of a search must be free and within the joint limits")
     util.setLogLevel(util.LOG_NONE)
-    # Planner objects take their seeds from this one when they are built.
+    # Planner objects take their seeds from this generator when they are built.
     util.RNG.setSeed(seed)
     joints = range(len(start))
     space = base.RealVectorStateSpace(len(start))
     bounds = base.RealVectorBounds(len(start))
     for joint, (low, high) in enumerate(scene.limits):
-        # Limits are kept to within a rounding error.
+        # Postures at a limit may exceed it by a rounding error.
         bounds.setLow(joint, float(low) - 1e-5)
         bounds.setHigh(joint, float(high) + 1e-5)
     space.setBounds(bounds)
@@ -109,14 +109,14 @@ class OmplPlanner(TimedPlanner):
     """Plans on the CPU, one query at a time, with limits on iterations and never on time.
 
     Args:
-        velocity_limits: See :class:`~nimbus.datagen.plan.timed.TimedPlanner`, as the next four.
-        acceleration_limits: (J,)
-        velocity_scale: A share.
-        acceleration_scale: A share.
-        period: [s]
-        goal_count: Postures to look for at most, over all goal poses.
-        shortcuts: Attempts to shorten a path.
-        max_checks: Limit of collision checks for RRTConnect; LBKPIECE1, which comes after it, has three times as many.
+        velocity_limits: As in :class:`~nimbus.datagen.plan.timed.TimedPlanner`, like the next four.
+        acceleration_limits: (J,) [rad/s^2].
+        velocity_scale: Fraction of the velocity limits.
+        acceleration_scale: Fraction of the acceleration limits.
+        period: Time between commands [s].
+        goal_count: Largest number of goal postures, over all goal poses.
+        shortcuts: Number of attempts to shorten a path.
+        max_checks: Collision checks of RRTConnect; LBKPIECE1, the fallback, has three times as many.
     """
 
     def __init__(
@@ -178,9 +178,9 @@ class OmplPlanner(TimedPlanner):
     def _postures(
         self, scene: PlanningScene, start: FloatArray, goals: Sequence[ArrayLike], rng: np.random.Generator
     ) -> list[Goal]:
-        """Free postures for the goal poses, the nearest to the start first."""
+        """Return free postures for the goal poses, the nearest to the start first."""
         found: list[Goal] = []
-        # One try for each pose first: an unreachable pose costs the most.
+        # One try for each pose first, because unreachable poses are the most expensive.
         for restarts in (0, 4, 12, 48):
             if not found:
                 each = max(1, self._goal_count // len(goals)) if restarts else 1
@@ -211,14 +211,14 @@ class OmplPlanner(TimedPlanner):
             if not free:
                 return _blocked(MotionStatus.GOAL_IN_COLLISION, scene, goals[0][1])
             plan = MotionPlan(status=MotionStatus.NO_PATH)
-            # A timed path that is not free slipped through between two checks: look again, and closer.
+            # A timed path in collision means that a check fell on both sides of an obstacle: repeat with a finer step.
             for step in (EDGE_STEP, EDGE_STEP / 2, EDGE_STEP / 4):
                 path = self._search(scene, start, [q for _, q in free], rng, step)
                 if path is None:
                     break
                 index = next(index for index, q in free if np.array_equal(q, path[-1]))
                 spent = {"ik_time": ik_time, "plan_time": time.process_time() - begin}
-                # Half of the margin is left to what is cut between the checks, and to the blended corners.
+                # Half of the margin is reserved for motion between the checks and for blended corners.
                 with scene.nearer(0.5 * scene.margin):
                     plan = self.time(path, lambda q: not scene.in_collision(q), goal_index=index, spent=spent)
                 if plan:
@@ -231,7 +231,7 @@ class OmplPlanner(TimedPlanner):
     def _search(
         self, scene: PlanningScene, start: FloatArray, goals: list[FloatArray], rng: np.random.Generator, step: float
     ) -> FloatArray | None:
-        """The straight edge to a goal or else a sampled path, to the near goals first; corners cut where it is free."""
+        """Try a straight edge to a goal, then a sampled path, near goals first; corners are cut where free."""
 
         def is_free(q: FloatArray) -> bool:
             """Return whether a posture (J,) [rad or m] is free of collision."""
@@ -262,7 +262,7 @@ def _blocked(status: MotionStatus, scene: PlanningScene, q: FloatArray) -> Motio
 
 @contextmanager
 def _starting_at(scene: PlanningScene, start: FloatArray) -> Iterator[None]:
-    """A start nearer to something than the margin, but not touching it, lowers the margin for this query."""
+    """Lower the margin for this query when the start is closer to an obstacle than the margin, but not in contact."""
     distance = min(scene.contacts(start).values(), default=scene.margin)
     if 0.0 < distance < scene.margin:
         with scene.nearer(0.5 * distance):

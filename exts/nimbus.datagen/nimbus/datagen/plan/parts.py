@@ -1,4 +1,4 @@
-"""A planning scene taken apart, for planners that make a model of their own of it."""
+"""Contents of a planning scene, for planners that build their own model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.arrays import FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class SceneParts:
-    """A planning scene taken apart, to be read and not to be written; bodies, geoms and joints are numbers."""
+    """Read-only contents of a planning scene; bodies, geoms and joints are numbers."""
 
     model: mujoco.MjModel
     data: mujoco.MjData
@@ -22,8 +22,8 @@ class SceneParts:
     gripper: frozenset[int]
     held: int | None
     pairs: frozenset[tuple[int, int]]
-    """Bodies of the robot, the smaller number first, that are tested against each other."""
+    """Pairs of robot bodies that are tested against each other, the smaller number first."""
     world_geoms: tuple[int, ...]
-    """Solid geoms that are neither robot nor held nor allowed to be touched."""
+    """Solid geoms outside the robot that are neither held nor allowed to be touched."""
     facing_world: frozenset[int]
-    """Bodies of the robot, and the held one, that are tested against those."""
+    """Bodies of the robot, and the held one, that are tested against the world geoms."""

@@ -1,4 +1,4 @@
-"""Straight edges between postures: whether they are free, and how to need fewer of them."""
+"""Paths of straight edges between postures: collision checks and simplification."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 IsFree = Callable[[FloatArray], bool]
-"""Whether the arm may be in a posture."""
+"""Predicate of postures: true where the arm is free of collision."""
 
 
 @lru_cache(maxsize=512)
 def _bisection_order(count: int) -> FloatArray:
-    """Inner fractions of an edge cut in ``count`` parts, coarse to fine: collisions show up early."""
+    """Return inner fractions of an edge in ``count`` parts, coarse to fine, so that collisions are found early."""
     order: list[int] = []
     spans = [(0, count)]
     for low, high in spans:
@@ -52,7 +52,7 @@ def path_length(path: FloatArray) -> float:
 
 
 def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
-    """Leave out points of a dense path that lie near the edge that replaces them.
+    """Remove points of a dense path that lie near the edge that replaces them.
 
     Args:
         path: (P, J) postures [rad or m].
@@ -75,7 +75,7 @@ def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
 
 
 def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> FloatArray:
-    """Leave out points that a free straight edge can jump over, the longest jumps first.
+    """Remove points that a free straight edge can skip, the longest skips first.
 
     Args:
         path: (P, J) postures [rad or m].

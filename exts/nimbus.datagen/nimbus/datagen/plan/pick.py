@@ -1,4 +1,4 @@
-"""Planning a pick: the first of some ranked grasps that can be approached, reached and lifted."""
+"""Planning of a pick: the first of some ranked grasps that can be approached, reached and lifted."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.timed import TimedPlanner
 
 FINGER_CLEARANCE = 5e-4
-"""Distance that the open gripper keeps from everything at the grasp [m]."""
+"""Clearance of the open gripper at the grasp [m]."""
 
 ABOUT_AS_GOOD = 6
-"""So many grasps in a row of the ranking are about as good as each other."""
+"""Number of consecutive grasps in the ranking that count as equally good."""
 
 _PHASES = ("grasp", "reach", "lift", "approach")
 
@@ -95,9 +95,9 @@ def _candidates(
     *,
     in_order: bool,
 ) -> Iterator[_Candidate]:
-    """The grasps with their postures, a few at a time: of those about as good the nearest posture comes first.
+    """Yield the grasps with their postures; among equally good ones the nearest posture comes first.
 
-    A parallel gripper holds the same when it is turned by half a turn about its approach: both ways are tried.
+    A parallel gripper holds the same after half a turn about its approach, so both orientations are tried.
     """
     if in_order:
         for index, grasp in enumerate(grasps):
@@ -117,7 +117,7 @@ def _candidates(
 def _both_ways(
     scene: PlanningScene, start: FloatArray, index: int, pose: FloatArray, rng: np.random.Generator
 ) -> Iterator[_Candidate]:
-    """A grasp, and the same by half a turn unless the gripper touches something in the first."""
+    """Yield a grasp, then the same after half a turn unless the gripper touches something in the first."""
     for world_T_tool in (pose, pose @ np.diag([-1.0, -1.0, 1.0, 1.0])):
         q, detail = _grasp_posture(scene, world_T_tool, start, rng)
         yield _Candidate(index=index, world_T_tool=world_T_tool, q=q, detail=detail)
@@ -136,7 +136,7 @@ def _phases(
     lift_height: float,
     speed: float,
 ) -> Iterator[tuple[str, MotionPlan]]:
-    """What each phase of one grasp gives, the cheapest to refuse first."""
+    """Yield the plan of each phase of one grasp, the cheapest to reject first."""
     q, world_T_tool = grasp.q, grasp.world_T_tool
     if q is None:
         status = MotionStatus.GOAL_IN_COLLISION if grasp.detail else MotionStatus.NO_IK
@@ -144,7 +144,7 @@ def _phases(
         return
     backed_off = world_T_tool.copy()
     backed_off[:3, 3] -= approach_distance * world_T_tool[:3, 2]
-    # Traced from the grasp outwards, so that the posture at the grasp is the one that was checked.
+    # Traced outward from the grasp, so that the posture at the grasp is exactly the one that was checked.
     outwards = trace_line(scene, q, backed_off)
     if outwards is None:
         yield "reach", MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach")
@@ -166,7 +166,7 @@ def _phases(
 def _grasp_posture(
     scene: PlanningScene, world_T_tool: FloatArray, start: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray | None, str]:
-    """A posture with the open gripper around the object and clear of everything, or what is in its way."""
+    """Return a posture with the open gripper around the object and clear of everything, or the contact in the way."""
 
     def is_clear(q: FloatArray) -> bool:
         """Check that arm and gripper keep their clearance in a posture (J,) [rad or m]."""
@@ -178,7 +178,7 @@ def _grasp_posture(
             return q, ""
         pair = scene.first_contact(q) or ()
         if scene.gripper_bodies.intersection(pair):
-            # The gripper is where the grasp wants it: no other posture of the arm helps.
+            # The collision is of the gripper itself, so no other posture of the arm helps.
             return None, " touches ".join(pair)
     found = solve_ik(scene, world_T_tool, seed_q=start, rng=rng, solutions=1, restarts=4, accept=is_clear)
     return (found[0] if found else None), ""

@@ -1,4 +1,4 @@
-"""The simulator's own geometry, asked one question: what does the robot touch in this posture?"""
+"""Collision queries for postures of the robot, in the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from nimbus.datagen.random_streams import generator
 BodyPair = tuple[str, str]
 
 _WORLD = 1
-"""Collision bit of everything that is no robot; the robot's bodies have the bits after it."""
+"""Collision bit of everything outside the robot; the robot's bodies use the bits after it."""
 
 
 class PlanningScene:
-    """A private copy of a simulation's model, in which only the robot, and what it holds, can collide.
+    """Private copy of a simulation's model, in which only the robot and the held object can collide.
 
-    Only contacts that a plan can do something about are found: robot against world, held object against world and
-    arm, and robot against itself without the pairs that always touch. They are found from ``margin`` on.
+    Only contacts that a plan can avoid are detected: robot with world, held object with world and arm, and robot with
+    itself except for pairs always in contact. Contact begins at ``margin``.
 
     Args:
         model: The simulation's model. Movable objects are free bodies, listed after the tool body.
-        arm_joints: Hinge or slide joints that are planned for, base first.
+        arm_joints: Planned hinge or slide joints, base first.
         tool_body: Body that carries the tool.
         body_T_tool: (4, 4) tool frame in that body.
         robot_bodies: Every body of the robot: links, hand and fingers.
-        gripper_bodies: The bodies that may touch what is held.
+        gripper_bodies: Bodies that may touch the held object.
         margin: Distance that counts as contact [m].
-        home: A posture in which nothing of the robot collides with itself; default is the middle of all ranges.
+        home: Posture without self-collision; by default the middle of all ranges.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PlanningScene:
             arm_model(model, arm_joints=arm_joints, tool_body=tool_body, body_T_tool=self._body_T_tool)
         )
         self.home: FloatArray = self.limits.mean(axis=1) if home is None else np.asarray(home, dtype=float)
-        """(J,) a posture in which nothing of the robot collides with itself"""
+        """(J,) posture without self-collision [rad or m]."""
         self._joints = tuple(joint.id for joint in joints)
         self._held: int | None = None
         self._allowed: frozenset[int] = frozenset()
@@ -92,7 +92,7 @@ class PlanningScene:
     # What is where
 
     def set_world(self, qpos: ArrayLike) -> None:
-        """Take over where everything is.
+        """Set the positions of everything.
 
         Args:
             qpos: (nq,) the simulator's whole position vector [m, rad, unit quaternions wxyz].
@@ -100,24 +100,24 @@ class PlanningScene:
         self._qpos[:] = qpos
 
     def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
-        """Let a free body move with the tool and count as robot, or with ``None`` let it go where it was before.
+        """Attach a free body to the tool as part of the robot, or with ``None`` release it at its previous pose.
 
         Args:
             body: Name of the free body, or None.
-            tool_T_object: (4, 4) the body in the tool frame, translation in [m]; the identity by default.
+            tool_T_object: (4, 4) pose of the body in the tool frame, translation in [m]; the identity by default.
         """
         self._release()
         if body is not None:
             held = self._model.body(body).id
             if held < self._tool or self._model.body_dofnum[held] != 6:
-                raise ValueError(f"body '{body}' cannot be held: it is no free body listed after the tool's body")
+                raise ValueError(f"body '{body}' cannot be held: it is not a free body listed after the tool's body")
             tool_T_held = np.eye(4) if tool_T_object is None else np.asarray(tool_T_object, dtype=float)
             self._attach(held, self._body_T_tool @ tool_T_held)
         self._write_masks()
 
     @contextmanager
     def allow(self, *bodies: str) -> Iterator[None]:
-        """Inside, contact with these bodies is not counted; for the held body: its contact with the world."""
+        """Ignore contact with these bodies in the block; for the held body, its contact with the world."""
         before = self._allowed
         self._allowed = before | {self._model.body(name).id for name in bodies}
         self._write_masks()
@@ -129,7 +129,7 @@ class PlanningScene:
 
     @contextmanager
     def nearer(self, margin: float) -> Iterator[None]:
-        """Inside, only what is nearer than this margin [m] counts as contact."""
+        """Use this margin [m] in the block."""
         before = self.margin
         self.margin = margin
         self._set_margin(margin)
@@ -142,7 +142,7 @@ class PlanningScene:
     # For planners that make a model of their own of it
 
     def parts(self) -> SceneParts:
-        """What stands where, moves with what and is tested against what, with the arm as last asked about."""
+        """Return the contents of the scene, with the arm as in the last query."""
         mujoco.mj_kinematics(self._model, self._data)
         model, robot = self._model, set(self._robot)
         return SceneParts(
@@ -185,37 +185,37 @@ class PlanningScene:
         return pairs
 
     def first_contact(self, q: ArrayLike) -> BodyPair | None:
-        """Find the pair of bodies in deepest contact at ``q`` (J,) [rad or m], for messages."""
+        """Return the pair of bodies in deepest contact at ``q`` (J,) [rad or m], for messages."""
         pairs = self.contacts(q)
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def clearance(self, q: ArrayLike, *, reach: float = 0.05) -> float:
-        """Find the smallest signed distance to what is not the robot [m], negative in contact.
+        """Return the smallest signed distance to anything but the robot [m], negative in contact.
 
         Args:
             q: (J,) joint positions [rad or m].
-            reach: The result is never more than this [m].
+            reach: Upper bound of the result [m].
         """
         with self.nearer(reach):
             outside = (pair for pair in self.contacts(q).items() if not self._robot_names.issuperset(pair[0]))
             return min((distance for _, distance in outside), default=reach)
 
     def clearance_along(self, postures: FloatArray) -> float:
-        """Smallest :meth:`clearance` of some postures, (N, J) [m]."""
+        """Return the smallest :meth:`clearance` over postures (N, J) [m]."""
         return min(self.clearance(q) for q in postures)
 
     def within_limits(self, q: ArrayLike, *, slack: float = 1e-6) -> bool:
-        """Return whether all joints are inside their limits.
+        """Return True if all joints are inside their limits.
 
         Args:
             q: (J,) joint positions [rad or m].
-            slack: Joints may be outside by this [rad or m].
+            slack: Tolerated excess [rad or m].
         """
         q = np.asarray(q)
         return bool(np.all(q >= self.limits[:, 0] - slack) and np.all(q <= self.limits[:, 1] + slack))
 
     def tool_pose(self, q: ArrayLike) -> FloatArray:
-        """(4, 4) ``world_T_tool``."""
+        """Return (4, 4) ``world_T_tool``."""
         self._qpos[self._arm_slot] = q
         mujoco.mj_kinematics(self._model, self._data)
         pose = np.eye(4)
@@ -224,11 +224,11 @@ class PlanningScene:
 
     @property
     def watched_pairs(self) -> frozenset[BodyPair]:
-        """Links of the robot that are checked against each other."""
+        """Pairs of robot links that are checked against each other."""
         return frozenset((self._model.body(one).name, self._model.body(other).name) for one, other in self._pairs)
 
     def body_pose(self, body: str) -> FloatArray:
-        """(4, 4) ``world_T_body`` of a link or object, with the arm as in the last question."""
+        """Return (4, 4) ``world_T_body`` of a link or object, with the arm as in the last query."""
         mujoco.mj_kinematics(self._model, self._data)
         pose, place = np.eye(4), self._data.body(body)
         pose[:3, :3], pose[:3, 3] = place.xmat.reshape(3, 3), place.xpos
@@ -237,12 +237,12 @@ class PlanningScene:
     # The model's arrays
 
     def _set_margin(self, margin: float) -> None:
-        # MuJoCo adds the margins of the two geoms.
+        # MuJoCo adds the margins of the two geoms, so each gets half.
         self._model.geom_margin[:] = self._model.body_margin[:] = margin / 2
         self._model.geom_gap[:] = 0.0
 
     def _attach(self, held: int, body_T_held: FloatArray) -> None:
-        # A free body without its joint and with the tool as its parent is moved by the forward kinematics itself.
+        # A free body without its joint and with the tool as parent is moved by the forward kinematics itself.
         model = self._model
         saved = model.body_pos[held].copy(), model.body_quat[held].copy()
         self._saved = (*saved, int(model.body_parentid[held]), int(model.body_jntnum[held]))
@@ -259,7 +259,7 @@ class PlanningScene:
         self._held = self._saved = None
 
     def _robot_pairs(self, home: FloatArray) -> set[tuple[int, int]]:
-        """Pairs of robot bodies that are worth a check: no neighbours, apart at home, and not always in touch."""
+        """Return pairs of robot bodies worth a check: not adjacent, apart at home, and not always in contact."""
         weld, parent = self._model.body_weldid, self._model.body_parentid
 
         def neighbours(one: int, other: int) -> bool:
@@ -286,7 +286,7 @@ class PlanningScene:
         return {(int(one), int(other)) for one, other in bodies}
 
     def _write_masks(self, *, world: int = _WORLD) -> None:
-        """Say with MuJoCo's 32 collision bits which bodies are tested against which: one bit for each robot body."""
+        """Encode the tested pairs in MuJoCo's 32 collision bits, one bit for each robot body."""
         model = self._model
         contype = np.full(model.nbody, world)
         conaffinity = np.zeros(model.nbody, dtype=int)
@@ -308,5 +308,5 @@ class PlanningScene:
 
 
 def _has_joint(model: mujoco.MjModel, body: int) -> bool:
-    """Whether a joint lies between the world and a body."""
+    """Return True if a joint lies between the world and a body."""
     return body != 0 and bool(model.body_jntnum[body] or _has_joint(model, int(model.body_parentid[body])))

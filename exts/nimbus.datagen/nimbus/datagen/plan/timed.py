@@ -1,4 +1,4 @@
-"""What all motion planners share: lines, picks, joins and timing, in the simulator's own geometry."""
+"""Base of the motion planners: lines, picks, joins and timing, in the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
 
 
 class TimedPlanner(ABC):
-    """A :class:`~nimbus.datagen.plan.motion.MotionPlanner` but for its free motions.
+    """A :class:`~nimbus.datagen.plan.motion.MotionPlanner` without free motions.
 
     Args:
-        velocity_limits: (J,) of the hardware [rad/s].
-        acceleration_limits: (J,) of the hardware [rad/s^2].
-        velocity_scale: Share of the velocity limits that motions use.
-        acceleration_scale: Share of the acceleration limits.
+        velocity_limits: (J,) limits of the hardware [rad/s].
+        acceleration_limits: (J,) limits of the hardware [rad/s^2].
+        velocity_scale: Fraction of the velocity limits that motions use.
+        acceleration_scale: Fraction of the acceleration limits.
         period: Time between commands [s].
     """
 
     version: ClassVar[int] = 1
-    """Raise it when what it plans changes: runs of another version do not continue a dataset."""
+    """Version of the planner's results; a dataset is not continued with another version."""
 
     def __init__(
         self,
@@ -153,14 +153,14 @@ class TimedPlanner(ABC):
         min_duration: float = 0.0,
         goal_index: int = 0,
     ) -> MotionPlan:
-        """Time a path whose edges are free, and check what will be commanded.
+        """Time a path whose edges are free, and check its commands.
 
         Args:
             waypoints: (P, J) postures of the path [rad or m].
             is_free: Predicate of a posture (J,) [rad or m]: true where the arm is free.
             spent: Statistics of the query so far.
-            min_duration: Least duration of the motion [s].
-            goal_index: Number of the goal that the path reaches.
+            min_duration: Smallest duration of the motion [s].
+            goal_index: Index of the goal that the path reaches.
         """
         begin = time.process_time()
         motion = time_path(

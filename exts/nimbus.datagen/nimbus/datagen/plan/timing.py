@@ -1,4 +1,4 @@
-"""From a path to a motion: as fast as the limits allow, sampled at the period of the commands."""
+"""Timing of paths: as fast as the limits allow, sampled at the period of the commands."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from nimbus.datagen.plan.blend import BlendedPath, blend_corners
 from nimbus.datagen.plan.path import IsFree, path_is_free
 
 MIN_GRID = 8
-"""Grid intervals of TOPP-RA on every line and arc at least."""
+"""Smallest number of TOPP-RA grid intervals on each line and arc."""
 
 RECORD_PERIOD = 1.0 / 15.0
-"""[s]"""
+"""Period of records and commands [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimedPath:
-    """A motion from rest to rest, sampled every period.
+    """Motion from rest to rest, sampled every period.
 
-    Between samples a controller may follow a straight line or a quadratic B-spline with the samples as its controls.
+    Between samples a controller may follow a straight line or a quadratic B-spline with the samples as control points.
     """
 
     time: FloatArray
-    """(N,) [s], from 0"""
+    """(N,) times from 0 [s]."""
     positions: FloatArray
-    """(N, J)"""
+    """(N, J) positions [rad or m]."""
     velocities: FloatArray
-    """(N, J)"""
+    """(N, J) velocities [rad/s or m/s]."""
 
 
 def time_path(
@@ -54,12 +54,12 @@ def time_path(
 
     Args:
         waypoints: (P, J) corners of a path whose edges are free.
-        velocity_limits: (J,) [rad/s]
-        acceleration_limits: (J,) [rad/s^2]
+        velocity_limits: (J,) [rad/s].
+        acceleration_limits: (J,) [rad/s^2].
         period: Time between samples [s].
-        is_free: Whether the arm may be in a posture; default is anywhere.
-        min_duration: The motion takes at least so long [s].
-        step: The straight lines between samples are checked every so often [rad].
+        is_free: Predicate of free postures; by default all are free.
+        min_duration: Smallest duration [s].
+        step: Distance between checks on the straight lines between samples [rad].
 
     Returns:
         The motion, or ``None`` when neither way of timing gives samples that are free.
@@ -78,12 +78,13 @@ def time_path(
 
 def _commands_are_free(commands: FloatArray, is_free: IsFree, step: float) -> bool:
     """Check the straight lines between commands, and the quadratic B-spline that rounds its corners."""
+    # Midpoints of the spans of the quadratic B-spline that has the commands as control points.
     rounded = (commands[:-2] + 6.0 * commands[1:-1] + commands[2:]) / 8.0
     return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
 
 
 class Timed(Protocol):
-    """Anything with samples of a motion."""
+    """Samples of a motion."""
 
     @property
     def time(self) -> FloatArray:
@@ -102,7 +103,7 @@ class Timed(Protocol):
 
 
 def join_motions(motions: Sequence[Timed]) -> TimedPath:
-    """One motion after the other, with a rest where they meet."""
+    """Concatenate motions, with a rest where they meet."""
     time, positions, velocities = [motions[0].time], [motions[0].positions], [motions[0].velocities]
     for motion in motions[1:]:
         time.append(time[-1][-1] + motion.time[1:])
@@ -129,17 +130,19 @@ def _time_blended(
     if motion is None:
         return None
     duration = motion.path_interval[1]
+    # The last sample must fall on the end: stretch time uniformly, which keeps the path and lowers velocities.
     count = max(1, int(np.ceil(max(duration, min_duration) / period - 1e-9)))
     slowdown = duration / (count * period)
     at = np.linspace(0.0, duration, count + 1)
     positions, velocities = motion(at), motion(at, 1) * slowdown
+    # Interpolation leaves rounding errors at the ends; the next plan has to start exactly here, at rest.
     positions[0], positions[-1] = path[0], path[-1]
     velocities[0] = velocities[-1] = 0.0
     return TimedPath(time=_ticks(count, period), positions=positions, velocities=velocities)
 
 
 class _ToppraPath:
-    """What TOPP-RA asks of a geometric path."""
+    """Adapter of a path to TOPP-RA's interface."""
 
     def __init__(self, path: BlendedPath, dof: int) -> None:
         self._path = path
@@ -154,7 +157,7 @@ class _ToppraPath:
 
 
 def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArray) -> Any:
-    """The time-optimal motion along a path from rest to rest: a function of time, or ``None``."""
+    """Return the time-optimal motion along a path from rest to rest as a function of time, or ``None``."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
         from toppra import algorithm, constraint
@@ -163,6 +166,7 @@ def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArr
         constraint.JointVelocityConstraint(np.column_stack([-velocity, velocity])),
         constraint.JointAccelerationConstraint(
             np.column_stack([-acceleration, acceleration]),
+            # The limits hold at both ends of each interval, so that samples between grid points keep them as well.
             discretization_scheme=constraint.DiscretizationType.Interpolation,
         ),
     ]
@@ -177,8 +181,9 @@ def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArr
 
 
 def _grid(path: BlendedPath, *, count: int = 50) -> FloatArray:
-    """Grid points at all breaks of the path and evenly between them."""
+    """Return grid points at all breaks of the path and evenly between them."""
     breaks = path.breaks
+    # Merge breaks closer than 1e-4, which would give TOPP-RA intervals of almost no length.
     breaks = breaks[np.concatenate([[True], np.diff(breaks) > 1e-4])]
     breaks[-1] = path.length
     pieces = [
@@ -191,7 +196,7 @@ def _grid(path: BlendedPath, *, count: int = 50) -> FloatArray:
 def _time_with_stops(
     path: FloatArray, velocity: FloatArray, acceleration: FloatArray, period: float, free: IsFree, min_duration: float
 ) -> TimedPath | None:
-    """Every edge on its own, from rest to rest; edges end on samples, so that no corner is cut."""
+    """Time every edge separately, from rest to rest; edges end on samples, so that no corner is cut."""
     moving = np.concatenate([[True], np.abs(np.diff(path, axis=0)).max(axis=1) > 1e-9])
     corners = path[moving]
     share = min_duration / (len(corners) - 1)
@@ -207,15 +212,17 @@ def _time_edge(
     period: float,
     min_duration: float,
 ) -> TimedPath:
-    """Ruckig with one degree of freedom, the fraction of the edge: it cannot leave the line."""
+    """Time an edge with Ruckig over one degree of freedom, its fraction, so that it cannot leave the line."""
     import ruckig
 
     move = end - start
     reach = np.maximum(np.abs(move), 1e-9)
     query = ruckig.InputParameter(1)
     query.target_position = [1.0]
+    # The slowest joint limits the fraction's rate: velocity = rate * move for each joint.
     query.max_velocity = [float((velocity / reach).min())]
     query.max_acceleration = [float((acceleration / reach).min())]
+    # Full acceleration is reached in 50 ms, which Ruckig requires as a finite jerk.
     query.max_jerk = [query.max_acceleration[0] / 0.05]
     trajectory = ruckig.Trajectory(1)
     result = ruckig.Ruckig(1).calculate(query, trajectory)

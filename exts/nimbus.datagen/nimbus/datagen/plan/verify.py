@@ -1,4 +1,4 @@
-"""The last word on a plan, whoever made it: what would it touch in the simulator's own geometry?"""
+"""Final collision check of a plan from any planner, in the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from nimbus.datagen.plan.scene import BodyPair, PlanningScene
 
 @dataclass(frozen=True, kw_only=True)
 class Collision:
-    """Where a plan collides first."""
+    """First collision of a plan."""
 
     bodies: BodyPair
     depth: float
-    """[m]"""
+    """Penetration [m]."""
     row: float
-    """Where in the plan, in rows from its start: 0 when it starts in collision."""
+    """Position in the plan, in rows from its start: 0 when it starts in collision."""
 
     def __str__(self) -> str:
-        """For people."""
+        """Return a description for messages."""
         return f"{' touches '.join(self.bodies)} by {self.depth * 1e3:.1f} mm at row {self.row:.1f}"
 
 
 def first_collision(scene: PlanningScene, positions: FloatArray, *, step: float = 0.02) -> Collision | None:
-    """Check what is commanded, straight from row to row, without any margin.
+    """Check the commands, in straight lines from row to row, without any margin.
 
-    What touches at the start, such as an object that rests on the table, may touch hardly deeper afterwards and never
-    deeply; nothing else may touch.
+    Bodies in contact at the start, such as an object and its table, may penetrate slightly deeper afterwards, within a
+    limit; all other contacts are collisions.
 
     Args:
-        scene: With everything where it is, and what is held in the hand.
-        positions: (N, J) commands.
+        scene: Scene in its current state, with the held object in the hand.
+        positions: (N, J) commands [rad or m].
         step: Largest distance between two checks [rad].
     """
     with scene.nearer(0.0):
@@ -48,7 +48,7 @@ def first_collision(scene: PlanningScene, positions: FloatArray, *, step: float 
 
 
 def _in_order(positions: FloatArray, step: float) -> Iterator[tuple[float, FloatArray]]:
-    """Postures along a plan, from the first to the last, with their rows."""
+    """Yield postures along a plan in order, with their rows."""
     for row, (one, other) in enumerate(zip(positions[:-1], positions[1:], strict=True)):
         count = max(1, int(np.ceil(np.linalg.norm(other - one) / step)))
         for part in np.arange(count) / count:

@@ -1,4 +1,4 @@
-"""Policies in the loop: what commands the robot instead of skills, and the environment that it acts in.
+"""Policies: control of the robot in place of skills, and the environment that they act in.
 
 ```
 policy.py          the interface of a policy: an episode, an observation, a chunk of actions

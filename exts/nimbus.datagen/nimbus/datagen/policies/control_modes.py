@@ -35,7 +35,7 @@ _FURTHEST = 2.0
 
 
 class ControlMode(ABC):
-    """One spelling of the actions of a robot.
+    """Representation of a robot's actions.
 
     Args:
         robot: The robot.
@@ -92,7 +92,7 @@ class ControlMode(ABC):
 
 
 class JointControl(ControlMode):
-    """Absolute positions of all joints: what is stored."""
+    """Absolute positions of all joints, the stored representation."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,11 +100,11 @@ class JointControl(ControlMode):
         return self._robot.action_names
 
     def to_commands(self, actions: FloatArray, posture: FloatArray) -> FloatArray:
-        """The actions themselves."""
+        """Return the actions themselves."""
         return actions
 
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
-        """The commands themselves."""
+        """Return the commands themselves."""
         return commands
 
 
@@ -122,7 +122,7 @@ class RelativeJointControl(JointControl):
         return commands - posture * self._is_arm
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The range of each joint either way; grippers as they are."""
+        """Return the range of each joint in both directions; grippers are unchanged."""
         span = np.where(self._is_arm, high - low, high)
         return np.where(self._is_arm, -span, low), span
 
@@ -143,7 +143,7 @@ class ToolControl(ControlMode):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """``m`` of positions, ``rad`` of angles, and the gripper's."""
+        """Units: ``m`` for positions, ``rad`` for angles, and the gripper's."""
         turn = ("rad" if self.rotation == "euler" else "",) * (self._width - 4)
         grippers = (self._units[joints.stop] for _, joints in self._arms)
         return tuple(unit for gripper in grippers for unit in ("m", "m", "m", *turn, gripper))
@@ -211,7 +211,7 @@ class ToolControl(ControlMode):
         return pose
 
     def _from_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
-        """The pose in the world that an action asks for."""
+        """Return the pose in the world that an action commands."""
         return pose
 
     def _reference(self, arm: str, home: tuple[float, ...]) -> FloatArray:

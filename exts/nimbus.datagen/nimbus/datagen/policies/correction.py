@@ -1,7 +1,7 @@
-"""The Plan stage of corrections: what a policy did up to a drawn step, and from that state the task's skills (DAgger).
+"""Plan stage of corrections: a policy's actions up to a drawn step, followed by the task's skills (DAgger).
 
-The rollout is played again from its start, so that the simulator goes on with all that it has, its last two commands
-included. What is stored is one episode: rows of the policy, labelled so, then rows of the demonstrator. It replays like
+The rollout is replayed from its start, so that the simulator continues with its full state, its last two commands
+included. The result is one episode: rows of the policy, labeled as such, then rows of the demonstrator. It replays like
 any other.
 """
 
@@ -50,13 +50,13 @@ class CorrectionSettings(StrictModel):
 
 
 class CorrectionPlanner(Planner["SceneAssets"]):
-    """Shows what a policy should have done, from a state that it came to in a rollout that failed.
+    """Demonstrates the task from a state that a policy reached in a failed rollout.
 
     Args:
         task: The task.
         rollouts: Dataset of the rollouts, with their failures.
         planner: Registered name of the motion planner.
-        attempts: Attempts at one layout at most; each takes over at a step of its own.
+        attempts: Largest number of attempts at one layout; each takes over at a step of its own.
     """
 
     @classmethod
@@ -123,11 +123,11 @@ def run_correction(
     streams: Streams,
     planner: str,
 ) -> Trajectory:
-    """Play what a policy did, then do the task's steps from there; what is done already is left out.
+    """Replay a policy's actions, then run the remaining steps of the task from there.
 
     Args:
         task: The task.
-        simulation: Of its scene.
+        simulation: Simulation of its scene.
         layout: The physical layout.
         played: (T, A) actions of the policy [rad or m].
         streams: Random streams of this attempt by address.

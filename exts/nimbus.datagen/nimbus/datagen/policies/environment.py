@@ -42,17 +42,17 @@ class StepResult:
     failure: Outcome | None
     """The first condition that does not hold; None: all hold, and everything is at rest."""
     is_stable: bool = True
-    """All numbers are finite; if not, the episode is over."""
+    """True while all numbers are finite; otherwise the episode is over."""
 
 
 class Environment:
-    """One task, in which something acts step by step.
+    """One task with external step-by-step control.
 
     Args:
         task: The task.
-        assets: What it names, loaded.
-        needs: Parts of an observation that are made.
-        device: ``cpu`` or ``cuda``, for pictures.
+        assets: Its loaded assets.
+        needs: Requested parts of an observation.
+        device: ``cpu`` or ``cuda``, for images.
     """
 
     def __init__(self, task: Task, assets: SceneAssets, *, needs: Needs | None = None, device: str = "cpu") -> None:
@@ -103,10 +103,10 @@ class Environment:
         )
 
     def reset(self, layout: Layout) -> PolicyObservation:
-        """Begin an episode: everything at its start, and at rest.
+        """Begin an episode with everything at its start and at rest.
 
         Args:
-            layout: What was drawn.
+            layout: The drawn layout.
         """
         simulation, physical = self.simulation, layout.physical
         simulation.load(physical)
@@ -164,15 +164,15 @@ class Environment:
         return {name: frames[name].rgb[0] for name in names}
 
     def present_action(self) -> FloatArray:
-        """(A,) the action that asks for the present posture [rad or m]."""
+        """Action (A,) that commands the current posture [rad or m]."""
         return self.simulation.present_action()
 
     def step(self, action: FloatArray, *, phase: str | None = None) -> StepResult:
-        """Run one action, and judge.
+        """Run one action, and evaluate the conditions.
 
         Args:
             action: (A,) commanded positions of all arms and grippers [rad or m].
-            phase: Label of the row; by default from what the hands do.
+            phase: Label of the row; by default from the activity of the hands.
         """
         target, part = self._activity()
         self.scene.advance(action, skill="policy", target=target, phase=part if phase is None else phase)
@@ -186,7 +186,7 @@ class Environment:
         return StepResult(is_success=self._done_for >= HOLD, failure=failure)
 
     def judge(self) -> Outcome | None:
-        """The first condition of success that does not hold now; None when all do and everything is at rest."""
+        """Return the first condition of success that does not hold; None when all hold and everything is at rest."""
         if failure := self._judge.failure(self.task.success, self._judge.scope):
             return failure
         moving = next((name for name in self.scene.objects if not self.scene.is_at_rest(name)), None)
@@ -212,7 +212,7 @@ class Environment:
         return [robot.joint_names.index(name) for one in robot.arms for name in one.arm.joints]
 
     def _activity(self) -> tuple[str, str]:
-        """Describe what the robot does with the objects: the object, and reach, touch, hold or release."""
+        """Return the object that the robot handles, and the activity: reach, touch, hold or release."""
         scene = self.scene
         held = scene.find_held()
         if held:
@@ -227,12 +227,12 @@ class Environment:
         return float(np.linalg.norm(way)) > _MOVED
 
     def finish(self, outcome: Outcome) -> Trajectory:
-        """The record of the episode."""
+        """Return the record of the episode."""
         return self.scene.finish(outcome)
 
 
 def with_cameras(layout: Layout, names: Sequence[str]) -> Layout:
-    """The same layout, seen by some of its cameras only."""
+    """Return the layout with some of its cameras only."""
     cameras = tuple(camera for camera in layout.visual.cameras if camera.name in names)
     return replace(layout, visual=replace(layout.visual, cameras=cameras))
 

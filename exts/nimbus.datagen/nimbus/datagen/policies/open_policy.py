@@ -1,4 +1,4 @@
-"""From the text of ``--policy`` to a policy: a scheme before a colon, or a Python file."""
+"""Resolution of ``--policy``: a scheme before a colon, or a Python file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEMONSTRATOR = "demonstrator"
 
 @dataclass(frozen=True)
 class Scheme:
-    """One kind of policy."""
+    """Kind of policy."""
 
     open: Callable[[str, Mapping[str, str]], Policy]
     """Makes the policy from the text behind the scheme and from options."""

@@ -20,7 +20,7 @@ Weights = Mapping[str, NDArray[np.floating]]
 Floats = NDArray[np.float32]
 
 _SMALLEST_SCALE = 1e-3
-"""Deviation of an input or output at least, in its own unit: what hardly moves must not be blown up."""
+"""Smallest scale of an input or output, in its own unit, so that nearly constant ones are not amplified."""
 _EPSILON = 1e-5
 _SLOPE, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 
@@ -64,6 +64,7 @@ def fit(
     *,
     settings: TrainingSettings,
     row_weights: FloatArray | None = None,
+    used: NDArray[np.bool_] | None = None,
     start: Weights | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> dict[str, Floats]:
@@ -74,6 +75,7 @@ def fit(
         targets: (N, O)
         settings: Size and course.
         row_weights: (N,) how much each pair counts; all alike when not given.
+        used: (D,) entries of the inputs that the network is given; all when not given. The scale of others is infinite.
         start: Weights to go on from; their scaling is kept.
         report: Called with the step and its loss, about 20 times.
 
@@ -82,6 +84,8 @@ def fit(
     """
     rng = np.random.default_rng(settings.seed)
     scaling = {name: np.asarray(start[name]) for name in _SCALING} if start else _measure(inputs, targets)
+    if used is not None:
+        scaling["x_scale"] = np.where(used, scaling["x_scale"], np.inf)
     x = ((inputs - scaling["x_mean"]) / scaling["x_scale"]).astype(np.float32)
     y = ((targets - scaling["y_mean"]) / scaling["y_scale"]).astype(np.float32)
     counts = np.ones(len(x), np.float32) if row_weights is None else (row_weights / row_weights.mean()).astype("f4")
@@ -125,7 +129,7 @@ def _draw(inputs: int, outputs: int, settings: TrainingSettings, rng: np.random.
 
 
 def _hidden(weights: Weights, layer: int, x: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Output (N, O) of a hidden layer, and what its derivative needs."""
+    """Return the output (N, O) of a hidden layer, and the values that its derivative needs."""
     linear = x @ weights[f"weight_{layer}"].T + weights[f"bias_{layer}"]
     deviation = np.sqrt(linear.var(axis=1, keepdims=True) + _EPSILON)
     normed = (linear - linear.mean(axis=1, keepdims=True)) / deviation
@@ -135,7 +139,7 @@ def _hidden(weights: Weights, layer: int, x: Any) -> tuple[Any, tuple[Any, ...]]
 
 
 def _slopes(weights: dict[str, Floats], x: Floats, y: Floats, counts: Floats) -> tuple[float, dict[str, Floats]]:
-    """The loss of a batch, and its derivatives by the weights."""
+    """Return the loss of a batch, and its derivatives by the weights."""
     depth, kept, slopes = _depth(weights), [], {}
     for layer in range(depth):
         x, needed = _hidden(weights, layer, x)
@@ -178,7 +182,7 @@ class _AdamW:
 
 
 def _course(done: float) -> float:
-    """Learning rate in shares of the highest, after a share of the steps."""
+    """Return the learning rate relative to its maximum, by the completed fraction of the steps."""
     if done < 0.3:
         return 0.04 + 0.96 * 0.5 * (1.0 - np.cos(np.pi * done / 0.3))
     return 0.5 * (1.0 + np.cos(np.pi * (done - 0.3) / 0.7))

@@ -63,15 +63,15 @@ class PolicySettings(StrictModel):
 
 
 class PolicyPlanner(Planner["SceneAssets"]):
-    """Lets a policy act at each layout once; faults of the policy are repeated, failures are not.
+    """Runs a policy once at each layout; faults of the policy are retried, failures are not.
 
     Args:
         task: The task.
         make_policy: Opens the policy.
-        execute: Actions of an answer that are carried out before the policy is asked again.
-        limit: Steps of an episode at most.
-        device: ``cpu`` or ``cuda``, for the pictures that the policy looks at.
-        view: Signals that it was trained on; by default those that it states.
+        execute: Number of actions of an answer to execute before the policy is queried again.
+        limit: Largest number of steps of an episode.
+        device: ``cpu`` or ``cuda``, for the policy's images.
+        view: Signals that it was trained on; by default those that it declares.
     """
 
     @classmethod
@@ -108,7 +108,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
             return self._make_policy()
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
-        """One attempt at a layout, or some while there are faults."""
+        """Yield one attempt at a layout, or several after faults."""
         if self._environment is None:
             environment = Environment(self._task, item.scene.assets, needs=self._policy.needs, device=self._device)
             view = self._view or self._policy.view or SignalView()
@@ -153,15 +153,15 @@ def roll_out(
     limit: int,
     signals: RobotSignals | None = None,
 ) -> Trajectory:
-    """Let a policy act in one layout to the end; a failure or a fault is an outcome, not an error.
+    """Run a policy in one layout to the end; a failure or a fault is an outcome, not an error.
 
     Args:
-        environment: Of the task.
-        policy: Whose ``begin_task`` was called.
-        layout: What was drawn.
-        execute: Actions of an answer that are carried out before the policy is asked again.
-        limit: Steps at most.
-        signals: Of the view that the policy was trained on; by default what is stored.
+        environment: Environment of the task.
+        policy: Policy whose ``begin_task`` was called.
+        layout: The drawn layout.
+        execute: Number of actions of an answer to execute before the policy is queried again.
+        limit: Largest number of steps.
+        signals: Signals of the view that the policy was trained on; the stored ones by default.
     """
     signals = signals or RobotSignals(environment.assets.robot, SignalView())
     environment.reset(layout)
@@ -218,7 +218,7 @@ def _ask(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
 
 
 def _command(environment: Environment, signals: RobotSignals, action: FloatArray) -> FloatArray:
-    """The command (A,) of one action, which may be relative to the posture in which it is carried out."""
+    """Return the command (A,) of one action, which may be relative to the posture at its execution."""
     posture = environment.present_action()
     first = environment.step_count == 0
     try:

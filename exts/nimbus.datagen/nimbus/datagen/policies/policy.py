@@ -73,12 +73,12 @@ class PolicyTask:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEpisode:
-    """One episode that begins."""
+    """Episode to begin."""
 
     key: EpisodeKey
     instruction: str
     seed: int
-    """For a policy that samples: the same whenever this episode is evaluated."""
+    """Seed for a policy that samples, the same in every evaluation of this episode."""
 
     @property
     def id(self) -> str:
@@ -151,12 +151,12 @@ class Policy(ABC):
         """
 
     def close(self) -> None:
-        """Release what the policy holds."""
+        """Release the policy's resources."""
         return
 
 
 def layout_source(task: str, split: str, seed: int) -> str:
-    """Name what indices of layouts count in."""
+    """Name the split that indices of layouts refer to."""
     return f"{task}:{split}:{seed}"
 
 
@@ -175,12 +175,12 @@ _FURTHEST = 0.5
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
-    """The rows (K, M) of an answer.
+    """Check and return the rows (K, M) of an answer.
 
     Args:
-        answer: As the policy gave it.
+        answer: Answer of the policy.
         names: Names of its M entries.
-        execute: Rows that are to be executed.
+        execute: Number of rows to execute.
 
     Raises:
         PolicyFault: It is not an array of that form, too short, or not finite.

@@ -17,20 +17,20 @@ from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyF
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 
 _WEIGHTS = (".npz", ".safetensors", ".json", ".pt", ".pth")
-"""Files beside a policy that decide what it does."""
+"""Suffixes of files beside a policy that decide its behavior."""
 
 
 class PythonPolicy(Policy):
-    """The object that a function of a file returns: a :class:`Policy`, or one with its methods.
+    """Object returned by a function of a file: a :class:`Policy`, or one with its methods.
 
-    Errors in it are faults of the policy, which an evaluation counts apart.
+    Its errors are faults of the policy, which an evaluation counts separately.
 
     Args:
         path: The file; it is imported.
         function: Name of a function without arguments.
 
     Raises:
-        InputError: There is no such file or function, or what it returns has no method ``act``.
+        InputError: There is no such file or function, or the returned object has no method ``act``.
     """
 
     def __init__(self, path: Path, function: str) -> None:
@@ -70,7 +70,7 @@ class PythonPolicy(Policy):
         return self._guarded(self._policy.act, observation)
 
     def close(self) -> None:
-        """Release what the policy holds."""
+        """Release the policy's resources."""
         if close := getattr(self._policy, "close", None):
             close()
 

@@ -1,4 +1,4 @@
-"""A policy that plays what a dataset has recorded: the check that evaluation and data mean the same."""
+"""Policy that replays a dataset's actions, to check that evaluation and data agree."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _AHEAD = 1000
 
 
 class RecordedPolicy(Policy):
-    """Plays the actions that were stored for the layout that is evaluated.
+    """Replays the stored actions of the evaluated layout.
 
     Args:
         folder: The dataset.
-        actions: ``executed``: what was fed to the robot; ``recorded``: the clean actions.
+        actions: ``executed`` for the positions that the robot executed; ``recorded`` for the clean actions.
 
     Raises:
         InputError: There is no dataset, or no such actions.
@@ -43,10 +43,10 @@ class RecordedPolicy(Policy):
         self._rows = np.zeros((0, 0))
 
     def reset(self, episode: PolicyEpisode) -> None:
-        """Read what was stored for the layout.
+        """Read the stored actions of the layout.
 
         Raises:
-            PolicyFault: Nothing was.
+            PolicyFault: There are none.
         """
         path = self._folder / "episodes" / f"{episode.id}.hdf5"
         if not path.is_file():
@@ -55,13 +55,13 @@ class RecordedPolicy(Policy):
             self._rows = played_actions(stored, recorded=self._actions == "recorded")
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
-        """The rows from here on; the last one for ever."""
+        """Return the remaining rows; after the end the last one, repeated."""
         rest = self._rows[min(observation.step, len(self._rows) - 1) :]
         return rest if len(rest) >= _AHEAD else np.concatenate([rest, np.repeat(rest[-1:], _AHEAD, axis=0)])
 
 
 def played_actions(episode: EpisodeFile, *, recorded: bool = False) -> NDArray[np.floating]:
-    """The actions (T, A) of a stored episode that make it again, or the clean ones [rad or m]."""
+    """Return the actions (T, A) that reproduce a stored episode, or the clean ones [rad or m]."""
     trajectory = episode.trajectory()
     executed = trajectory.executed_actions
     return trajectory.actions if recorded or executed is None else executed

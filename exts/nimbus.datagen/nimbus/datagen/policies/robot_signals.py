@@ -1,4 +1,4 @@
-"""The signals of a robot in a view: what a policy sees of its joints, and the commands that its actions ask for."""
+"""Signals of a robot in a view: a policy's state, and the commands of its actions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RobotSignals:
         self.action_names, self.state_names = self._control.names, self._form.names
 
     def conventions(self, task: PolicyTask) -> PolicyTask:
-        """Names and limits of a task, as the policy meets them."""
+        """Return the names and limits of a task in the policy's view."""
         low, high = self._control.limits(task.action_low, task.action_high)
         return replace(
             task,
@@ -49,11 +49,11 @@ class RobotSignals:
         self._asked = simulation.present_action()
 
     def observed(self, seen: PolicyObservation) -> PolicyObservation:
-        """An observation with the state (S,) of the view [rad or m]."""
+        """Return an observation with the state (S,) of the view [rad or m]."""
         return replace(seen, state=self._form.rows(seen.state[None], self._asked[None])[0])
 
     def command(self, action: FloatArray, posture: FloatArray) -> FloatArray:
-        """The command (A,) [rad or m] that an action (M,) asks for in a posture (A,).
+        """Return the command (A,) [rad or m] of an action (M,) in a posture (A,).
 
         Raises:
             PolicyFault: There is none.

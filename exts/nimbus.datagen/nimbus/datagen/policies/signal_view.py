@@ -1,4 +1,4 @@
-"""A view of a dataset: which actions and states an export or a reader gives, and what else beside them."""
+"""View of a dataset: the actions, states and further signals of an export or a reader."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class SignalView:
-    """Choice of signals; by default what is stored."""
+    """Choice of signals; the stored ones by default."""
 
     actions: str = "joint"
     """Control mode: ``joint``, ``joint_relative``, ``tool_pose`` or ``tool_delta``."""
@@ -22,7 +22,7 @@ class SignalView:
     """``next.done`` and ``next.success``."""
 
     def __str__(self) -> str:
-        """The actions and states, in words."""
+        """Describe the actions and states."""
         turns = f" with rotations as {self.rotation}" if self.actions.startswith("tool") else ""
         return f"{self.actions}{turns}, state {self.state}"
 

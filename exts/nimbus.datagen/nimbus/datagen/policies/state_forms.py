@@ -9,11 +9,11 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.robots.robot import Robot
 
 STATE_FORMS = ("measured", "commanded")
-"""``measured``: every joint; ``commanded``: the arms' joints as measured, and of each gripper what was last asked."""
+"""``measured``: every joint; ``commanded``: the arms' joints as measured, and the last command of each gripper."""
 
 
 class StateForm:
-    """One form of a robot's state.
+    """Form of a robot's state.
 
     Args:
         robot: The robot.
@@ -32,11 +32,11 @@ class StateForm:
         index = np.array(robot.action_index)
         self._leading = np.unique(index, return_index=True)[1]
         self.action_index = index if self._is_whole else np.arange(len(self._leading))
-        """For each entry of a state, the entry of an action that it goes with."""
+        """Index of the action's entry for each entry of a state."""
         self._is_gripper = np.isin(self._leading, [joints[0] for joints in _grippers(robot)])
 
     def postures(self, joints: FloatArray) -> FloatArray:
-        """(T, A) the commands that ask for measured joint positions (T, J) [rad or m]."""
+        """Return (T, A) the commands for measured joint positions (T, J) [rad or m]."""
         return joints[:, self._leading]
 
     def rows(self, joints: FloatArray, asked: FloatArray) -> FloatArray:
@@ -50,10 +50,10 @@ class StateForm:
 
 
 def commands_before(posture: FloatArray, actions: FloatArray) -> FloatArray:
-    """The command before each row (T, A) [rad or m].
+    """Return the command before each row, (T, A) [rad or m].
 
     Args:
-        posture: (A,) the command that asks for the posture of the first row, before which there is none [rad or m].
+        posture: (A,) command for the posture of the first row, which has no predecessor [rad or m].
         actions: (T, A) commands [rad or m].
     """
     return np.concatenate([posture[None], actions[:-1]])

@@ -11,16 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.perceptron import predict
 from nimbus.datagen.policies.policy import Needs, PolicyObservation
 from nimbus.datagen.policies.trained_policy import TrainedPolicy, read_weights
 
 _SLOW = 0.3
 """Share of a velocity [rad/s] that counts as much as a position [rad]."""
+_ROTATION = ("r11", "r21", "r31", "r12", "r22", "r32")
+_SHAPE = 10
+"""Entries of an object's shape where it lies."""
 
 
 def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Input of the network: joints, speeds, the scene, and each object as the first tool sees it.
+    """Input of the network: joints, speeds, the scene, each object as the first tool sees it, and its shape.
+
+    The shape of an object where it lies is the same however its frame is turned on a symmetric box: its extents as a
+    tensor in the world, ``R diag(extents) Rᵀ`` (6), and how far that is from round, as shares of its ground plan (4).
 
     Args:
         state: (T, J) joint positions [rad or m].
@@ -37,9 +44,40 @@ def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, nam
     one = _columns(scene, place, tool, "r11", "r21", "r31")
     two = _columns(scene, place, tool, "r12", "r22", "r32")
     axes = np.stack([one, two, np.cross(one, two)], axis=1)  # rows are the tool's axes in the world
-    objects = [name.removesuffix(".present") for name in names if name.endswith(".present")]
+    objects = _objects(names)
     seen = [np.einsum("tij,tj->ti", axes, _columns(scene, place, name, "x", "y", "z") - position) for name in objects]
-    return np.concatenate([state, _SLOW * velocity, scene, *seen], axis=1)
+    shapes = [_shape(scene, place, name) for name in objects]
+    return np.concatenate([state, _SLOW * velocity, scene, *seen, *shapes], axis=1)
+
+
+def input_choices(joint_count: int, names: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Entries (D,) of :func:`state_vector` that a network is given: with objects' rotations, or with their shapes.
+
+    Args:
+        joint_count: J
+        names: (F,) of the scene's entries.
+    """
+    objects, first = _objects(names), 2 * joint_count
+    count = first + len(names) + 3 * len(objects)
+    with_rotations, with_shapes = np.ones((2, count + _SHAPE * len(objects)), dtype=bool)
+    with_rotations[count:] = False
+    rotations = {f"{name}.{entry}" for name in objects for entry in _ROTATION}
+    with_shapes[[first + index for index, name in enumerate(names) if name in rotations]] = False
+    return with_rotations, with_shapes
+
+
+def _objects(names: tuple[str, ...]) -> list[str]:
+    return [name.removesuffix(".present") for name in names if name.endswith(".present")]
+
+
+def _shape(scene: FloatArray, place: dict[str, int], name: str) -> FloatArray:
+    one, two = _columns(scene, place, name, *_ROTATION[:3]), _columns(scene, place, name, *_ROTATION[3:])
+    turn = np.stack([one, two, np.cross(one, two)], axis=2)
+    extents = _columns(scene, place, name, "width", "depth", "height")
+    tensor = np.einsum("tij,tj,tkj->tik", turn, extents, turn)
+    xx, xy, xz, yy, yz, zz = (tensor[:, row, column] for row in range(3) for column in range(row, 3))
+    plan = np.maximum(xx + yy, 1e-6)
+    return np.stack([xx, xy, xz, yy, yz, zz, (xx - yy) / plan, 2.0 * xy / plan, xz / plan, yz / plan], axis=1)
 
 
 def posture_part(state: FloatArray, joint_names: tuple[str, ...], action_names: tuple[str, ...]) -> FloatArray:
@@ -73,6 +111,11 @@ class StatePolicy(TrainedPolicy):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._weights = read_weights(self.path)
+        expected = len(input_choices(len(self.settings.joint_names), self.settings.feature_names)[0])
+        found = len(self._weights["x_mean"]) if "x_mean" in self._weights else 0
+        if found != expected:
+            what = f"the network takes {found} numbers, this Nimbus gives {expected}"
+            raise InputError(what, where=str(self.path), instead="train the policy again")
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
         """Compute the next actions (K, A) [rad or m]."""

@@ -174,7 +174,7 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
-    """Write what lies beside the weights: the settings, and the file that makes the policy."""
+    """Write the files beside the weights: the settings, and the file that creates the policy."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
     (folder / ENTRY).write_text(_ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__))

@@ -1,1 +1,1 @@
-"""Tasks from goals: a graph of what shall hold, its plan, its layout, and a generator of such graphs."""
+"""Tasks from goals: goal graphs, their plans and layouts, and a generator of graphs."""

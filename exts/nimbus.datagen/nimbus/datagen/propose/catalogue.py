@@ -1,4 +1,4 @@
-"""Catalogue: what planning and packing need to know of each kind, measured once on its models and kept in the cache."""
+"""Catalogue of measured fields of kinds for planning and packing, kept in the cache."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class PartEntry:
     has_handle: bool
     has_pressing: bool
     is_drawer: bool
-    """It slides, and has room inside."""
+    """True for a sliding part with a cavity."""
     is_lid: bool
-    """It turns about a level axis."""
+    """True for a part that rotates about a horizontal axis."""
     is_spring: bool
-    """It comes back by itself: a button."""
+    """True for a part that returns by itself: a button."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,12 +67,12 @@ class KindEntry:
     category: str
     color: str
     size: tuple[float, ...]
-    """In its usual rest pose: longer and shorter side seen from above, and height."""
+    """Size in its usual rest pose: longer and shorter side seen from above, and height."""
     mass: float
     grasps: int
     """Grasps of the robot's gripper in that pose, at most ten."""
     is_rolling: bool
-    """It rolls in its usual rest pose when pushed."""
+    """True if it rolls in its usual rest pose when pushed."""
     rests: tuple[str, ...]
     tilt_margin: float
     """Least tilt that tips it over in that pose [rad]."""
@@ -129,10 +129,10 @@ class Catalogue(Mapping[str, KindEntry]):
                 self._entries[entry.name] = entry
 
     def __getitem__(self, name: str) -> KindEntry:
-        """The entry of a kind.
+        """Return the entry of a kind.
 
         Raises:
-            InputError: No such kind.
+            InputError: There is no such kind.
         """
         if name not in self._entries:
             raise InputError(f"unknown kind '{name[:60]}'", where="things", instead=suggest(name, self._entries))

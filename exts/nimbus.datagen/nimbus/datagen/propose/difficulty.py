@@ -71,7 +71,7 @@ def task_acts(trial: Trial, catalogue: Mapping[str, KindEntry]) -> Iterator[tupl
     for skill, thing in _flat(trial.plan):
         name = thing.removeprefix("each_")
         kind = kinds.get(name, "")
-        yield (skill, catalogue[kind].category if kind in catalogue else ""), name
+        yield (skill, catalogue[kind].category if kind else ""), name
 
 
 def _flat(steps: Iterable[Any]) -> Iterator[tuple[str, str]]:

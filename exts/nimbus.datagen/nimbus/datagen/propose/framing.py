@@ -18,9 +18,9 @@ _DISTANCES = np.arange(0.5, 1.6, 0.05)
 _ABOVE = 0.12
 """[m] Above the table: the hand at work."""
 _MARGIN = 0.05
-"""Share of the picture that stays free along its edges."""
+"""Margin along the edges of the image, as a fraction."""
 _LEAST = 22.0
-"""[px] Width of the smallest thing: above what the doctor warns of, as layouts differ."""
+"""Width of the smallest thing [px], above the doctor's limit, because layouts differ."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
 """Pictures are so many times as wide as those of the preset."""
 

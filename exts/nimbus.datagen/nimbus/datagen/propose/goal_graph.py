@@ -20,12 +20,12 @@ PLACES = ("", "left", "right", "middle", "front", "back")
 STATES = ("", "upright", "lying", "open", "closed")
 """States of a thing at the start: its rest pose, or the position of its joint. Empty: as its kind usually is."""
 BETWEEN = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "poured_into", "inserted", "hung")
-"""Relations of a thing to another one, the ``target``. A stack is a chain of ``on``. What starts
-inside the object is what is poured."""
+"""Relations of a thing to another one, the ``target``. A stack is a chain of ``on``. Things that start inside the
+object are its contents to pour."""
 ALONE = ("open", "closed", "turned", "pressed", "inverted", "held")
 """Relations of a thing alone; ``target`` is empty."""
 RELATIONS = (*BETWEEN, "at", *ALONE)
-"""All of them; ``at`` has a place of the work surface as its target."""
+"""All relations; ``at`` has a part of the work surface as its target."""
 MOST_GOALS = 8
 MOST_THINGS = 12
 MOST_COUNT = 6
@@ -72,12 +72,12 @@ class GoalGraph:
     goals: tuple[Goal, ...]
 
     def thing(self, name: str) -> Thing:
-        """The thing of that name."""
+        """Return the thing of a name."""
         return next(one for one in self.things if one.name == name)
 
     @property
     def concerned(self) -> frozenset[str]:
-        """Names of the things that goals are about, and of what starts inside those; the others are distractors."""
+        """Names of the things in goals, and of those that start inside them; the others are distractors."""
         names = {name for goal in self.goals for name in (goal.object, goal.target)}
         return frozenset(one.name for one in self.things if one.name in names or one.inside in names)
 
@@ -133,7 +133,7 @@ class GoalGraph:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> GoalGraph:
-        """Make a graph of what :meth:`to_plain` gave; further keys are refused by the classes."""
+        """Build a graph from the output of :meth:`to_plain`; unknown keys are refused."""
         things = tuple(Thing(**entry) for entry in data["things"])
         return cls(data["robot"], data["scene"], things, tuple(Goal(**entry) for entry in data["goals"]))
 

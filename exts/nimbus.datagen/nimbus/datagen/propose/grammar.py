@@ -17,33 +17,33 @@ from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
 from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
-VERSION = 2
+VERSION = 3
 """Version of the drawing: raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Shares of tasks with 1, 2, 3 … goals."""
 _DISTRACTOR = 0.35
-"""Share of tasks with a thing that must stay where it is."""
+"""Fraction of tasks with a thing that must stay in place."""
 _MANY = 0.25
-"""Share of packed things that are several of a kind."""
+"""Fraction of packed things that are several of a kind."""
 _LARGE = 0.11
 """[m] A thing of a larger radius takes much of the table."""
 _MOST_LARGE, _MOST_THINGS = 2, 8
 _TRIES = 12
 """Families that are tried for a draft before it is taken as it is."""
 _LONGEST = 0.2
-"""[m] What is longer is not handled."""
+"""Length above which a thing is not handled [m]."""
 _LIGHT = 0.4
-"""[kg] What is heavier creeps in the fingers in long tasks."""
+"""Mass above which a thing creeps in the fingers in long tasks [kg]."""
 _NO_ITEMS = frozenset({"peg", "board", "ring", "stand", "container", "bead", "ball"})
 """Classes with families of their own."""
 _FILL = 0.45
-"""Share of a room's floor that things put into it may cover."""
+"""Fraction of a cavity's floor that its contents may cover."""
 _TOWER = 3
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds by what can be done with them, by the traits that skills need."""
+    """Kinds by their uses, from the traits that skills need."""
 
     catalogue: Mapping[str, KindEntry]
 
@@ -109,7 +109,7 @@ class GraphDraft:
         return self.goals_wanted - len(self.goals)
 
     def kind(self, name: str) -> KindEntry:
-        """The entry of a thing's kind."""
+        """Return the catalogue entry of a thing's kind."""
         return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
 
     def choose(self, options: Sequence[str]) -> str:
@@ -145,13 +145,13 @@ class GraphDraft:
 
 
 def _pack(draft: GraphDraft) -> bool:
-    """One to three things go into a container."""
+    """Draft a task that puts one to three things into a container."""
     container = draft.add(draft.choose(draft.vocabulary.containers))
     return bool(container) and _fill(draft, container)
 
 
 def _fill(draft: GraphDraft, container: str) -> bool:
-    """Put things into what is there, as many as fit side by side."""
+    """Put things into a container, as many as fit side by side."""
     room = draft.kind(container)
     space = _FILL * room.room[0] * room.room[1]
     options = [name for name in draft.vocabulary.items if not TRAITS["fits"](draft.vocabulary.catalogue[name], room)]
@@ -201,7 +201,7 @@ def _operate(draft: GraphDraft) -> bool:
 
 
 def _arrange(draft: GraphDraft) -> bool:
-    """A thing goes beside another one, on a side or any."""
+    """Draft a task that puts a thing beside another one, on a given or any side."""
     relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
     firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
     there = draft.bare((*firm, *draft.vocabulary.containers))
@@ -266,7 +266,7 @@ def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
 
 
 def _flip(draft: GraphDraft) -> bool:
-    """A block is turned upside down."""
+    """Draft a task that turns a block upside down."""
     options = draft.vocabulary.meeting("boxlike", "graspable")
     thing = draft.add(draft.choose(options)) if options else ""
     if thing:
@@ -275,7 +275,7 @@ def _flip(draft: GraphDraft) -> bool:
 
 
 def _move(draft: GraphDraft) -> bool:
-    """A thing goes to another part of the table."""
+    """Draft a task that moves a thing to another part of the table."""
     firm = [name for name in draft.vocabulary.items if draft.vocabulary.catalogue[name].tilt_margin > 0.3]
     thing = draft.add(draft.choose(firm))
     if thing:
@@ -284,7 +284,7 @@ def _move(draft: GraphDraft) -> bool:
 
 
 def _hold(draft: GraphDraft) -> bool:
-    """A thing is taken and held, at the end."""
+    """Draft a task that ends with a thing in the hand."""
     if any(goal.relation == "held" for goal in draft.goals):
         return False
     thing = draft.add(draft.choose(draft.vocabulary.items))

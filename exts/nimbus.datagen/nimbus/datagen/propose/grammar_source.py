@@ -58,10 +58,10 @@ class GrammarSource:
         return graph if graph.goals else None
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Change what the findings are about: another kind where one thing is named, else one goal less.
+        """Change the subject of the findings: another kind for a single named thing, else one goal less.
 
-        In turns it is the kind of the thing that is named, and that of what its goal puts it into or onto. A failure in
-        physics that names nothing is tried once more at other places.
+        The kind of the named thing and that of its target are changed in turn. A failure in physics without a name is
+        retried once at other positions.
         """
         rng = generator(self._seed, "propose", index, attempt, "repair")
         graph, text = trial.graph, " ".join(trial.messages())
@@ -105,7 +105,7 @@ class GrammarSource:
 
 
 def _smaller(graph: GoalGraph) -> GoalGraph | None:
-    """The graph without a distractor, or without its last goal and what only that is about; None for one goal."""
+    """Return the graph without a distractor, or without its last goal and its things; None for a single goal."""
     if others := [one for one in graph.things if one.name not in graph.concerned]:
         return replace(graph, things=tuple(one for one in graph.things if one is not others[0]))
     if len(graph.goals) == 1:

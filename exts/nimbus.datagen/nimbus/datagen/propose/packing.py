@@ -1,6 +1,6 @@
-"""Packing: places for the things of a task on a work surface, within reach, apart by their outlines.
+"""Packing: positions for the things of a task on a work surface, within reach and apart by their outlines.
 
-Large things come first. What a door or a drawer sweeps stays free, and so does the place where something is going to be
+Large things come first. The area swept by a door or a drawer stays free, and so does the target of a thing that will be
 put beside another thing, or onto the table.
 """
 
@@ -42,11 +42,11 @@ _JITTER = 0.03
 _CLEARANCE = 0.018
 """[m] Around each thing: layouts keep 3 cm between two of them."""
 _GAP = 0.03
-"""[m] Between a thing and what is put beside it, as the skill does by default."""
+"""Gap between a thing and its neighbor, the skill's default [m]."""
 _FRONT = 0.42
 """[m] From the robot: nearer than that no door or drawer opens towards it."""
 _FURNITURE = (0.5, 0.68)
-"""[m] From the robot: the middles of furniture, the larger one for what opens far towards the robot."""
+"""Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
 _FURNITURE_YAW = 0.09
 """[rad] Furniture is turned by up to so much."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
@@ -68,11 +68,11 @@ class WorkArea:
 
     @property
     def middle(self) -> FloatArray:
-        """(2,) of the points [m]."""
+        """Center of the points (2,) [m]."""
         return self.points.mean(axis=0)
 
     def zone(self, place: str) -> FloatArray:
-        """The points (n, 2) of a part of the area; all where the place is empty."""
+        """Return the points (n, 2) of a part of the area; all for an empty name."""
         from_middle = (self.points - self.middle) @ self.world_R_robot
         if place == "middle":
             order = np.linalg.norm(from_middle, axis=1)
@@ -234,7 +234,7 @@ def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
 
 
 def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Places (n, 2) of furniture before the robot [m]: so far that a hand fits before what opens."""
+    """Return positions (n, 2) of furniture before the robot [m], with room for a hand before its doors."""
     ahead = float(np.clip(_FRONT - kind.swept[0], *_FURNITURE))
     reach = float(np.linalg.norm(area.points - area.base, axis=1).max())
     ahead *= min(1.0, reach / 0.68)
@@ -244,7 +244,7 @@ def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
 
 
 def _beside(graph: GoalGraph, one: Thing, catalogue: Mapping[str, KindEntry], area: WorkArea) -> list[FloatArray]:
-    """Outlines (n, 2) about the origin of a thing for what will stand beside it [m]."""
+    """Return outlines (n, 2), about the origin of a thing, of the things that will stand beside it [m]."""
     found = []
     for goal in graph.goals:
         if goal.target == one.name and goal.relation in (*_SIDES, "beside"):

@@ -1,7 +1,7 @@
-"""Planner: from goals to steps and success, in the form of a task file, by what skills and conditions declare.
+"""Planner from goals to steps and success conditions of a task file, by the declarations of skills and conditions.
 
-Each goal is regressed through the declarations: the skill that gives it, what that skill needs, the skills that give
-that. Nothing is searched: of several skills the first by name whose traits are met is taken.
+Each goal is regressed through the declarations: the skill that gives it, that skill's needs, the skills that give
+these. There is no search: the first skill by name with satisfied traits is taken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERS, _LAST_BESIDE = 5, 6
 _MOST_NESTED = 6
 """Needs below each other: a deeper chain is a circle of declarations."""
 _ASIDE = frozenset({"open", "closed", "turned", "pressed"})
-"""After what gives these the arm goes home, if nothing follows: closed fingers are not a clear gripper."""
+"""Facts after whose skill the arm goes home if nothing follows, because closed fingers are not a clear gripper."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _check_pairs(graph: GoalGraph) -> None:
 
 @dataclass
 class _Planning:
-    """Steps so far, and what holds after them."""
+    """Steps so far, and the facts that hold after them."""
 
     graph: GoalGraph
     catalogue: Mapping[str, KindEntry]
@@ -156,14 +156,14 @@ class _Planning:
             raise InputError(error.what, where=where, instead=error.instead) from None
 
     def finish(self) -> None:
-        """Put down what is still held, unless that is a goal, and clear the gripper."""
+        """Put down a held object unless holding it is a goal, and clear the gripper."""
         if self.held and not any(goal.relation == "held" for goal in self.graph.goals):
             self._release()
         if set(self.last) & _ASIDE:
             self.steps.append("home")
 
     def _in_a_loop(self, goal: Goal, target: str) -> None:
-        """Reach a goal for each of several objects in a loop; what the loop needs is done before it."""
+        """Reach a goal for several objects in a loop; the loop's needs are satisfied before it."""
         if self.graph.thing(goal.object).count == 1:
             self._achieve(goal.relation, goal.object, target, {}, depth=0)
             return
@@ -236,7 +236,7 @@ class _Planning:
                 self.facts.add((fact.relation, *args))
 
     def _release(self) -> None:
-        """Put what is held back to its start."""
+        """Return the held object to its start."""
         if self.held:
             self._achieve("at", self.held, start_region(self.held), {}, depth=0)
 
@@ -257,14 +257,14 @@ def providers(relation: str) -> Iterator[tuple[str, type[Skill], Fact]]:
 
 
 def _bound(facts: tuple[Fact, ...], binding: Mapping[str, str]) -> Iterator[tuple[Fact, list[str]]]:
-    """Facts whose parameters are all given, and what they name."""
+    """Yield facts whose parameters are all given, with the values of these."""
     for fact in facts:
         if all(name in binding for name in fact.args):
             yield fact, [binding[name] for name in fact.args]
 
 
 def _statement(name: str, model: type[Statement], values: Mapping[str, str]) -> Plain:
-    """A step or condition, in the short form where its main parameter is all."""
+    """Return a step or condition, in the short form if it has the main parameter only."""
     plain = {key: {"true": True, "false": False}.get(value, value) for key, value in values.items()}
     if set(plain) == {model.main}:
         return {name: plain[model.main]}
@@ -284,7 +284,7 @@ def _renamed(step: Plain, name: str, new: str) -> Plain:
 
 
 def _conditions(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> Iterator[Plain]:
-    """One condition a goal, in the graph's order; then distractors, and the gripper."""
+    """Yield one condition per goal, in the graph's order, then those of distractors and the gripper."""
     for goal in graph.goals:
         yield _condition(graph, goal, catalogue)
     for one in graph.things:
@@ -312,10 +312,10 @@ def _condition(graph: GoalGraph, goal: Goal, catalogue: Mapping[str, KindEntry])
 
 
 def _contents(graph: GoalGraph, name: str) -> Thing:
-    """The thing that starts inside another one.
+    """Return the thing that starts inside another one.
 
     Raises:
-        InputError: Nothing does.
+        InputError: There is none.
     """
     found = next((one for one in graph.things if one.inside == name), None)
     if found is None:

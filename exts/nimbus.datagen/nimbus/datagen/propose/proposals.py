@@ -1,8 +1,8 @@
-"""Proposals: goal graphs become task files that the doctor finds clean and that succeed in physics.
+"""Proposals: goal graphs become task files that pass the doctor and succeed in physics.
 
-Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. What was
-found goes back to the source of the graph, which may give a repaired one, for some rounds. Limits are counts, so that
-equal seeds give equal files.
+Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. Findings
+go back to the source of the graph, which may return a repaired one, for some rounds. Limits are counts, so that equal
+seeds give equal files.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AttemptResult:
 
 @dataclass(frozen=True)
 class Trial:
-    """One graph, examined."""
+    """Result of examining one graph."""
 
     graph: GoalGraph
     stage: str
@@ -68,20 +68,20 @@ class Trial:
     """[s] CPU."""
 
     def messages(self) -> list[str]:
-        """Everything that stands against it, a line each."""
+        """Problems of the graph, one line each."""
         failed = [one for one in self.attempts if not one.success]
         return [str(found) for found in self.findings] + [f"{one.phase}: {one.reason}: {one.detail}" for one in failed]
 
 
 class GraphSource(Protocol):
-    """Interface of what gives goal graphs: the grammar, or a language model."""
+    """Source of goal graphs: the grammar, or a language model."""
 
     def draw(self, index: int) -> GoalGraph | None:
-        """The graph of an index; None where there is none."""
+        """Return the graph of an index; None when there is none."""
         ...
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """A graph in place of one that was refused; None to give it up."""
+        """Return a graph in place of a refused one; None to give up."""
         ...
 
     def notes(self) -> Iterable[Mapping[str, Any]]:
@@ -191,7 +191,7 @@ class Proposal:
 
     @property
     def accepted(self) -> Trial | None:
-        """The trial that was accepted."""
+        """Return the accepted trial, or None."""
         return self.trials[-1] if self.name else None
 
 
@@ -245,7 +245,7 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
 
 
 def _line(index: int, attempt: int, stage: str, graph: GoalGraph, trial: Trial | None = None) -> str:
-    """One line of the log."""
+    """Return one line of the log."""
     entry: dict[str, Any] = {"index": index, "round": attempt, "stage": stage, "canonical": graph.canonical()}
     entry["graph"] = graph.to_plain()
     if trial is not None:

@@ -32,7 +32,7 @@ _PHRASES = {
     "inverted": "turn {one} upside down",
     "held": "take {one} and hold it",
 }
-"""One plain wording of each relation."""
+"""Plain wording of each relation."""
 
 
 def write_task(
@@ -89,7 +89,7 @@ def _randomization() -> dict[str, Any]:
 
 
 def plain_wording(goals: Iterable[Goal]) -> str:
-    """One sentence of all goals; things stand in braces."""
+    """Return one sentence with all goals; things are in braces."""
     parts = [
         _PHRASES[goal.relation].format(one=f"{{{goal.object}}}", other=f"{{{goal.target}}}", place=goal.target)
         for goal in goals
@@ -99,7 +99,7 @@ def plain_wording(goals: Iterable[Goal]) -> str:
 
 
 def _ordered(things: Iterable[Thing]) -> list[Thing]:
-    """Things with what starts inside others after those."""
+    """Sort things so that contents follow their containers."""
     return sorted(things, key=lambda one: bool(one.inside))
 
 

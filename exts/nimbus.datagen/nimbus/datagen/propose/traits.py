@@ -12,16 +12,18 @@ _FEW = 3
 """Fewer grasps than that are too few among other things."""
 _ROOM = 0.01
 """[m] Between a thing and the walls of the room that it is put into."""
+_BELOW_RIM = 0.005
+"""[m] What is in a thing has its middle so far below the rim."""
 _IN_DRAWER = 0.10
-"""[m] What is longer meets the case above a drawer on its way down."""
+"""Length above which a thing collides with the case above a drawer on its way down [m]."""
 _SHALLOW = 0.045
 """[m] Into a dish with a lower rim things are put as onto a board."""
 HANDLE = 0.06
 """[m] What reaches so far above its room has a handle over it, which a hand on its way down meets."""
 _BASE = 0.6
-"""Least share of a thing's sides that a flat top below it must have."""
+"""Smallest fraction of a thing's sides that a flat top below it must have."""
 _FIRM = 0.25
-"""[rad] What tips over by less does not stand on others."""
+"""Tilt margin below which a thing does not stand on others [rad]."""
 _TALL = 0.10
 """[m] The same for height."""
 
@@ -29,7 +31,7 @@ Trait = Callable[..., str]
 
 
 def movable_part(kind: KindEntry) -> PartEntry | None:
-    """The part that opens and closes: a drawer, a door, a lid."""
+    """Return the part that opens and closes: a drawer, a door, a lid."""
     return next((part for part in kind.parts if part.has_pressing and not part.is_spring), None)
 
 
@@ -53,6 +55,8 @@ def _fits(kind: KindEntry, container: KindEntry) -> str:
         long = short = min(_IN_DRAWER, short)
     if kind.size[0] > long or kind.size[1] > short:
         return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large for it"
+    if not container.parts and kind.size[2] / 2 > container.room[2] - _BELOW_RIM:
+        return f"a {kind.category} stands over the rim of a {container.category}"
     if kind.is_ball:
         return ""
     return "its room is too low" if container.parts and kind.size[2] > container.room[2] - _ROOM else ""
@@ -117,7 +121,7 @@ TRAITS: dict[str, Trait] = {
     "slides": _slides,
     "on_belt": lambda kind: f"a {kind.category} does not move by itself",
 }
-"""By relation; arguments are entries of kinds, as the need has them."""
+"""Traits by relation; arguments are entries of kinds, in the order of the need."""
 
 
 def find_part(kind: KindEntry, relation: str) -> str:

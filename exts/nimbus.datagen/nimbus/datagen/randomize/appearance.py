@@ -78,9 +78,9 @@ def _tint(rng: np.random.Generator, strength: float) -> tuple[float, float, floa
 
 @register("randomizer", "textures")
 class TexturesRandomization(LayoutRandomization):
-    """Covers things and surfaces with other textures; the tint of ``materials`` stays over them.
+    """Covers things and surfaces with other textures; the tint of ``materials`` is applied over them.
 
-    A thing whose name tells its colour, such as a red cube, no longer looks as it is called: leave ``objects`` out.
+    A thing with a color in its name, such as a red cube, no longer matches its name: leave ``objects`` out.
     """
 
     part = "visual"
@@ -91,7 +91,7 @@ class TexturesRandomization(LayoutRandomization):
     folder: str = Field("", description="folder of pictures, seen from the task's; left out: procedural textures")
 
     def seen_from(self, folder: Path) -> Self:
-        """The same with its folder seen from the working directory."""
+        """Return the settings with the folder relative to the working directory."""
         return self.model_copy(
             update={"folder": resolve_from(folder, f"{self.folder.rstrip('/')}/")} if self.folder else {}
         )
@@ -99,7 +99,7 @@ class TexturesRandomization(LayoutRandomization):
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """A folder that is not there or empty, or the first picture that cannot be read."""
+        """Report a folder that is missing or empty, or the first image that cannot be read."""
         if not self.folder:
             return None
         try:
@@ -107,11 +107,11 @@ class TexturesRandomization(LayoutRandomization):
                 return "folder", f"no picture in '{self.folder}'", f"known: {', '.join(sorted(_SUFFIXES))}"
         except InputError as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
-            return "folder", what, error.instead or "mend the file or take it away"
+            return "folder", what, error.instead or "repair the file or remove it"
         return None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw for each thing whether it is covered, and with what."""
+        """Draw for each thing a texture, or none."""
         objects = {item.name for item in draft.objects}
         drawn: Draws = {}
         for name, surface in draft.surfaces.items():
@@ -139,17 +139,17 @@ class TexturesRandomization(LayoutRandomization):
 
 @lru_cache(maxsize=16)
 def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
-    """Absolute path and hash of each picture of a folder, by name; every one is read once.
+    """Return absolute path and hash of each image in a folder, by name; every image is read once.
 
     Raises:
-        InputError: No such folder, or a picture that cannot be read.
+        InputError: The folder is missing, or an image cannot be read.
     """
     from nimbus.datagen.textures.procedural import picture_hash, read_picture
 
     try:
         paths = sorted(path for path in Path(folder).iterdir() if path.suffix.lower() in _SUFFIXES)
     except OSError as error:
-        instead = "name a folder of pictures that is there, seen from the task's"
+        instead = "name an existing folder of images, relative to the task file"
         raise InputError((error.strerror or str(error)).lower(), where=folder, instead=instead) from None
     found = tuple((str(path.absolute()), picture_hash(path)) for path in paths)
     for path, content in found:
@@ -159,16 +159,16 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
 
 @register("randomizer", "table_height")
 class TableHeightRandomization(LayoutRandomization):
-    """Raises or lowers the table between the floor and the cameras that stand in the room.
+    """Raises or lowers the table relative to the floor and the cameras of the room.
 
-    The robot is bolted to the table; how high it stands above its top is ``height`` of ``robot_base``.
+    The robot is bolted to the table; its height above the table top is ``height`` of ``robot_base``.
     """
 
     part = "visual"
     height: Metres = Field(0.03, ge=0, le=0.3, description="largest rise or sinking, either way")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a rise; seen from the table's top the room sinks by as much."""
+        """Draw a rise, by which the room sinks relative to the table top."""
         rise = float(streams("height").uniform(-self.height, self.height))
         draft.table_rise = rise
         for place, camera in enumerate(draft.cameras):

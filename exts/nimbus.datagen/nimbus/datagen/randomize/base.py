@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from nimbus.datagen.usd.stage import StageInfo
 
 _GROUND_SHARE = 0.45
-"""Light from below is what the floor gives back."""
+"""Fraction of the light that the floor reflects from below."""
 Draws: TypeAlias = dict[str, Any]
 
 
 def make_light(*, azimuth: float, elevation: float, intensity: float, temperature: float, ambient: float) -> Light:
-    """A sun at ``azimuth`` and ``elevation`` [rad] of a colour temperature [K], and the sky that goes with it."""
+    """Return a sun at ``azimuth`` and ``elevation`` [rad] of a color temperature [K], with a matching sky."""
     tint = np.array(blackbody_color(temperature))
     sky = ambient * (0.5 + 0.5 * tint)
     return Light(
@@ -47,24 +47,24 @@ def make_light(*, azimuth: float, elevation: float, intensity: float, temperatur
 
 
 def make_lamp(*, azimuth: float, elevation: float, intensity: float, temperature: float) -> Lamp:
-    """A further light at ``azimuth`` and ``elevation`` [rad] of a colour temperature [K]."""
+    """Return a further light at ``azimuth`` and ``elevation`` [rad] of a color temperature [K]."""
     color = _vector(intensity * np.array(blackbody_color(temperature)))
     return Lamp(direction=_from(azimuth, elevation), color=color)
 
 
 def _from(azimuth: float, elevation: float) -> Vector:
-    """The way light travels that comes from there."""
+    """Return the direction in which light from a point of the sky travels."""
     towards = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth), math.sin(elevation)
     return -towards[0], -towards[1], -towards[2]
 
 
 def nominal_light() -> Light:
-    """The light of a task that does not randomize it."""
+    """Return the light of a task that does not randomize it."""
     return make_light(azimuth=0.6, elevation=1.05, intensity=0.9, temperature=6000.0, ambient=0.45)
 
 
 def blackbody_color(temperature: float) -> Vector:
-    """Linear sRGB of a black body [K], brightest channel 1; locus after Kim et al. (2002), 1667 to 25000 K."""
+    """Return linear sRGB of a black body [K], brightest channel 1; locus after Kim et al. (2002), 1667 to 25000 K."""
     t = 1e3 / temperature
     if temperature <= 4000.0:
         x = -0.2661239 * t**3 - 0.2343589 * t**2 + 0.8776956 * t + 0.179910
@@ -89,12 +89,12 @@ def _vector(values: np.ndarray) -> Vector:
 
 @dataclass
 class Draft:
-    """What randomizers change; plain layout values."""
+    """Layout values that randomizers change."""
 
     objects: list[PlacedObject] = field(default_factory=list)
     robot: RobotSetup = RobotSetup()
     joints: tuple[str, ...] = ()
-    """Of the robot's arms."""
+    """Joints of the robot's arms."""
     hands: tuple[str, ...] = ()
     """Link of the hand of each arm."""
     disturbance: Disturbance | None = None
@@ -105,13 +105,13 @@ class Draft:
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
     latency: float = 0.0
-    """Of what cameras show [s]."""
+    """Delay of the camera images [s]."""
     table_rise: float = 0.0
-    """Of the table and what stands on it, in the room [m]."""
+    """Rise of the table and everything on it, in the room [m]."""
     names: dict[str, str] = field(default_factory=dict)
-    """What the instruction calls an object, without an article."""
+    """Names of objects in the instruction, without an article."""
     sentence: str = "{Instruction}"
-    """Round the instruction."""
+    """Template around the instruction."""
 
 
 class LayoutRandomization(Randomization):
@@ -122,7 +122,7 @@ class LayoutRandomization(Randomization):
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """The field that names what the task has not, what is wrong with it, and what to write instead."""
+        """Return the field with an invalid reference, the problem and the fix; None when all are valid."""
         return None
 
     @abstractmethod

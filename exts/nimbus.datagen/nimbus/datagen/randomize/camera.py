@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _Bend = Annotated[float, Field(ge=-0.12, le=0.3)]
 
 @register("randomizer", "camera")
 class CameraRandomization(LayoutRandomization):
-    """Moves, turns and zooms every camera a little about its nominal pose."""
+    """Moves, rotates and zooms every camera slightly about its nominal pose."""
 
     part = "visual"
     position: Metres = Field(0.05, ge=0, le=10, description="largest shift along each axis, either way")
@@ -38,7 +38,7 @@ class CameraRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a shift, a turn and a zoom for each camera."""
+        """Draw a shift, a rotation and a zoom for each camera."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             rng = streams(camera.name)
@@ -60,13 +60,13 @@ class CameraRandomization(LayoutRandomization):
 
 @register("randomizer", "lens")
 class LensRandomization(LayoutRandomization):
-    """Bends every camera's picture and labels: a barrel below 0, a cushion above."""
+    """Distorts every camera's image and labels: barrel below 0, pincushion above."""
 
     part = "visual"
     bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the picture's corners, a share of their distance")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a bend for each camera; k1 follows from where its corners are."""
+        """Draw a distortion for each camera; k1 follows from the position of its corners."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             bend = float(streams(camera.name).uniform(*self.bend))
@@ -79,12 +79,22 @@ class LensRandomization(LayoutRandomization):
 
 @register("randomizer", "sensor")
 class SensorRandomization(LayoutRandomization):
-    """Exposes, blurs and roughens every camera's colour pictures."""
+    """Varies exposure, blur and noise of every camera's color images."""
 
     part = "visual"
     exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="stops")
     blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="of a Gaussian [px]")
     grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, share of full scale")
+    antialiasing: Annotated[int, Field(ge=1, le=4)] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="samples of color along each side of a pixel; left out: as each camera has it",
+    )
+    tone: Literal["plain", "filmic"] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="curve from light to colors; left out: as each camera has it",
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw each property for each camera."""
@@ -93,8 +103,9 @@ class SensorRandomization(LayoutRandomization):
             rng = streams(camera.name)
             values = {name: float(rng.uniform(*getattr(self, name))) for name in ("exposure", "blur", "grain")}
             seed = int(rng.integers(2**31 - 1))
+            options = {name: value for name in ("antialiasing", "tone") if (value := getattr(self, name)) is not None}
             draft.cameras[place] = dataclasses.replace(
-                camera, sensor=dataclasses.replace(camera.sensor, seed=seed, **values)
+                camera, sensor=dataclasses.replace(camera.sensor, seed=seed, **values, **options)
             )
             drawn[camera.name] = values
         return drawn
@@ -102,7 +113,7 @@ class SensorRandomization(LayoutRandomization):
 
 @register("randomizer", "depth")
 class DepthRandomization(LayoutRandomization):
-    """Adds noise to every camera's depth, and loses some of it."""
+    """Adds noise and holes to every camera's depth."""
 
     part = "visual"
     noise: Range[Annotated[Metres, Field(ge=0, le=0.1)]] = Field((0.0, 0.003), description="at a depth of 1 m")
@@ -123,12 +134,12 @@ class DepthRandomization(LayoutRandomization):
 
 @register("randomizer", "latency")
 class LatencyRandomization(LayoutRandomization):
-    """Lets all cameras show what was a moment ago, as exposure, transfer and decoding do."""
+    """Delays all camera images, as exposure, transfer and decoding do."""
 
     part = "visual"
     cameras: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.05), description="age of every picture")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw the age of the episode's pictures."""
+        """Draw the delay of the episode's images."""
         draft.latency = float(streams("cameras").uniform(*self.cameras))
         return {"cameras": draft.latency}

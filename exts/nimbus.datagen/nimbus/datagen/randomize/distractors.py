@@ -1,4 +1,4 @@
-"""Distractors: objects that no step of the task is about."""
+"""Distractors: objects that no step of the task uses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nimbus.datagen.randomize.placement import NoRoomError, PlacementPose, find_
 
 GROUP = "distractors"
 _CLEARANCE = 0.03
-"""[m] From everything else: what is to be grasped keeps room for a finger."""
+"""Clearance to everything else [m], which leaves room for a finger at objects to be grasped."""
 
 
 @register("randomizer", "distractors")
 class DistractorRandomization(LayoutRandomization):
-    """Puts further objects onto the table, where there is room; names and instructions do not tell of them."""
+    """Puts further objects onto the table where there is room; steps and instructions do not refer to them."""
 
     part = "physical"
     library: str = Field("trash", description="object library")
@@ -34,13 +34,13 @@ class DistractorRandomization(LayoutRandomization):
 
     @property
     def libraries(self) -> tuple[str, ...]:
-        """What is to be opened."""
+        """Names of the libraries to open."""
         return (self.library,)
 
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """A region or kinds that are not there."""
+        """Report a region or kinds that do not exist."""
         if self.region not in regions:
             return "region", f"unknown region '{self.region}'", suggest(self.region, regions)
         known = libraries[self.library].kinds
@@ -48,7 +48,7 @@ class DistractorRandomization(LayoutRandomization):
         return ("kinds", f"unknown kind '{unknown[0]}'", suggest(unknown[0], known)) if unknown else None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw how many, and for each what it is and where; those for which there is no room are left out."""
+        """Draw a number, and for each distractor its kind and position; those without room are omitted."""
         low, high = self.count
         names = [f"{GROUP}_{place}" for place in range(int(streams("count").integers(low, high + 1)))]
         drawn: Draws = {"planned": len(names)}

@@ -1,4 +1,4 @@
-"""Language: how a task is asked for, and what things are called."""
+"""Language: wording of instructions, and names of things in them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _holds_the_instruction(frame: str) -> str:
 
 @register("randomizer", "language")
 class LanguageRandomization(LayoutRandomization):
-    """Puts the instruction into other words: a sentence round it, other names for objects."""
+    """Rephrases the instruction: a sentence around it, other names for objects."""
 
     part = "visual"
     frames: tuple[Annotated[str, AfterValidator(_holds_the_instruction)], ...] = Field(
@@ -53,7 +53,7 @@ class LanguageRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a sentence, and for each object whether its category names it."""
+        """Draw a sentence, and for each object whether it is called by its category."""
         frame = str(streams("frame").choice(self.frames))
         draft.sentence = frame
         drawn: Draws = {"frame": frame}

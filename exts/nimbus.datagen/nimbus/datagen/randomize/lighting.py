@@ -27,7 +27,7 @@ _PROPERTIES = ("azimuth", "elevation", "intensity", "temperature")
 
 @register("randomizer", "light")
 class LightRandomization(LayoutRandomization):
-    """Direction, intensity, colour temperature and ambient share of the light."""
+    """Direction, intensity, color temperature and ambient fraction of the light."""
 
     part = "visual"
     azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where the light stands, about the vertical")
@@ -46,7 +46,7 @@ class LightRandomization(LayoutRandomization):
 
 @register("randomizer", "lights")
 class LightsRandomization(LayoutRandomization):
-    """Adds lights: lamps and windows from other sides, which fill the shadows of the first one."""
+    """Adds lamps and windows in other directions, which fill the shadows of the first light."""
 
     part = "visual"
     count: Range[Annotated[int, Field(ge=0, le=8)]] = Field((0, 2), description="how many are added")
@@ -60,7 +60,7 @@ class LightsRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw how many, and each property of each from its own range."""
+        """Draw a number, and each property of each light from its own range."""
         low, high = self.count
         count = int(streams("count").integers(low, high + 1))
         lamps = {
@@ -76,7 +76,7 @@ class LightsRandomization(LayoutRandomization):
 
 @register("randomizer", "dome")
 class DomeRandomization(LayoutRandomization):
-    """Lights the scene with a picture of a sky or a room; the default renderer takes its mean colours.
+    """Lights the scene with an environment map; the default renderer uses its mean colors.
 
     The direct light is that of ``light``, as without a dome.
     """
@@ -87,13 +87,13 @@ class DomeRandomization(LayoutRandomization):
     turn: Range[Radians] = Field((-math.pi, math.pi), description="about the vertical")
 
     def seen_from(self, folder: Path) -> Self:
-        """The same with the pictures' paths seen from the working directory."""
+        """Return the settings with the images' paths relative to the working directory."""
         return self.model_copy(update={"textures": tuple(resolve_from(folder, name) for name in self.textures)})
 
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """A picture that cannot be read."""
+        """Report an image that cannot be read."""
         for texture in self.textures:
             try:
                 _picture(texture)
@@ -102,7 +102,7 @@ class DomeRandomization(LayoutRandomization):
         return None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a picture, how bright it is and how it is turned."""
+        """Draw an image, its brightness and its rotation."""
         texture = str(streams("texture").choice(self.textures))
         intensity, turn = (float(streams(name).uniform(*getattr(self, name))) for name in ("intensity", "turn"))
         digest, above, below = _picture(texture)
@@ -119,7 +119,7 @@ class DomeRandomization(LayoutRandomization):
 
 @lru_cache(maxsize=64)
 def _picture(texture: str) -> tuple[str, Vector, Vector]:
-    """Hash of a picture's file, and its mean light from above and from below."""
+    """Return the hash of an image file, and its mean light from above and from below."""
     above, below = hemispheres(read_radiance(Path(texture)))
     digest = hashlib.sha256(Path(texture).read_bytes()).hexdigest()[:16]
     return digest, _times(above, 1.0), _times(below, 1.0)

@@ -1,4 +1,4 @@
-"""Objects of a physical layout, their rest poses and positions, before masses and frictions vary."""
+"""Objects of a physical layout with their rest poses and positions, before masses and frictions vary."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 CLEARANCE = 0.03
-"""[m] Between objects at the start: room for a finger and what it may be off by."""
+"""Initial distance between objects, for a finger and its error [m]."""
 _ABOVE = 0.0005
-"""[m] Objects start so far above the surface, and settle."""
+"""Initial height of objects above the surface, from which they settle [m]."""
 _DRAWS = 3
 
 
@@ -48,13 +48,13 @@ def draw_objects(
         task: The task.
         stage: Its scene.
         streams: Generators by address.
-        reachable: By region name, whether the robot can work at a point of it.
+        reachable: Predicate of points within the robot's reach, by region.
 
     Returns:
         The objects, and the values drawn by object name.
 
     Raises:
-        InputError: A region does not hold its objects.
+        InputError: A region is too small for its objects.
     """
     objects: list[PlacedObject] = []
     drawn: Draws = {}
@@ -75,7 +75,7 @@ def _anywhere(x: float, y: float) -> bool:
 
 @dataclass(frozen=True)
 class _GroupDrawing:
-    """One group of a task, about to be drawn."""
+    """Drawing of one group of a task."""
 
     name: str
     group: ObjectGroup
@@ -84,10 +84,10 @@ class _GroupDrawing:
     streams: Streams
     reachable: Callable[[float, float], bool]
     taken: list[FloatArray]
-    """Outlines of what lies there already; what is placed is added."""
+    """Outlines of objects already placed; new ones are added."""
 
     def draw(self) -> tuple[list[PlacedObject], Draws]:
-        """As many objects as were asked for; a crowded layout does without its last ones, as far as the task allows."""
+        """Draw the requested number of objects; a crowded layout omits its last ones, down to the task's minimum."""
         low, high = self.group.count
         asked = int(self.streams(self.name, "count").integers(low, high + 1))
         for count in range(asked, low - 1, -1):
@@ -103,7 +103,7 @@ class _GroupDrawing:
         )
 
     def draw_inside(self, placed: list[PlacedObject]) -> tuple[list[PlacedObject], Draws]:
-        """As many objects as were asked for, in the cavity of the first object of the group that the region names."""
+        """Draw the requested number of objects in the cavity of the first object that the region's group names."""
         container = next(item for item in placed if item.group == self.group.region)
         cavities = open_library(container.library).model(container.kind, container.variant, container.scale).cavities
         if not cavities:
@@ -146,7 +146,7 @@ class _GroupDrawing:
             yaw=(-math.pi, math.pi) if self.group.yaw == "any" else self.group.yaw,
             clearance=CLEARANCE,
             obstacles=self.taken,
-            # Of what is fixed the reach of its handles decides, not that of its middle.
+            # Fixed objects are used by their handles, whose reach is checked elsewhere, not by their center.
             reachable=self.reachable if not all(map(self._is_anchored, models)) else _anywhere,
         )
         self.taken.extend(map(moved, outlines, places))
@@ -190,7 +190,7 @@ class _GroupDrawing:
         )
 
     def _choices(self, library: ObjectLibrary, names: list[str]) -> list[tuple[ObjectModel, RestPose]]:
-        """A model for each name, and how it rests."""
+        """Draw a model and a rest pose for each name."""
         kinds = list(library.kinds if self.group.kinds == "all" else self.group.kinds)
         chosen = self.streams(self.name, "kinds").choice(len(kinds), size=len(names), replace=not self.group.distinct)
         return [self._choose(library, kinds[kind], item) for kind, item in zip(chosen, names, strict=True)]
@@ -199,14 +199,14 @@ class _GroupDrawing:
         return model.anchored if self.group.anchored is None else self.group.anchored
 
     def _joints(self, model: ObjectModel, item: str) -> dict[str, float]:
-        """Where the parts of an object start, of those that the task names and the object has."""
+        """Draw the initial positions of the parts that the task names and the object has."""
         ranges, rng = self.group.joints or {}, self.streams(item, "joints")
         shares = {name: float(rng.uniform(*ranges[name])) for name in sorted(ranges)}
         limits = {part.name: part.joint.range for part in model.parts if part.name in shares}
         return {name: low + shares[name] * (high - low) for name, (low, high) in limits.items()}
 
     def _scale(self, item: str) -> float:
-        """To a thousandth, so that few sizes are made."""
+        """Draw a scale, rounded to a thousandth so that few sizes are built."""
         return (
             1.0 if self.group.scale is None else round(float(self.streams(item, "scale").uniform(*self.group.scale)), 3)
         )
@@ -220,15 +220,15 @@ class _GroupDrawing:
 
 
 def check_room(task: Task, assets: SceneAssets, *, seed: int) -> None:
-    """Draw the first layouts of a run with as many objects as the task allows.
+    """Draw the first layouts of a run with the largest number of objects that the task allows.
 
     Args:
         task: The task.
-        assets: What it names.
-        seed: The run's seed.
+        assets: Its assets.
+        seed: Seed of the run.
 
     Raises:
-        InputError: A region is too small for its objects, with its place in the file.
+        InputError: A region is too small for its objects, with its location in the file.
     """
     fullest = {name: group.model_copy(update={"count": (group.count[1],) * 2}) for name, group in task.objects.items()}
     for index in range(_DRAWS):

@@ -14,15 +14,15 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel
 
 _TRIES = 200
-"""Places tried for one object before all of them start over."""
+"""Positions tried for one object before all of them start over."""
 _RESTARTS = 20
 _GAP = 0.0008
-"""[m] Between objects, and to the walls: they settle before anything is recorded."""
+"""Distance between objects, and to the walls [m]; they settle before the recording."""
 
 
 @dataclass(frozen=True)
 class PlacementPose:
-    """Where an object stands: x, y [m] in the world, yaw [rad] about the vertical."""
+    """Pose of an object on a surface: x, y [m] in the world, yaw [rad] about the vertical."""
 
     x: float
     y: float
@@ -30,21 +30,21 @@ class PlacementPose:
 
 
 class NoRoomError(Exception):
-    """The region does not hold the objects at the asked distance."""
+    """Raised for a region that cannot hold the objects at the requested distance."""
 
 
 def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> FloatArray:
-    """Convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
+    """Return the convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
     points = (np.asarray(vertices) @ quat_to_matrix(wxyz).T)[:, :2]
     return points[qhull(points).vertices]
 
 
 def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:
-    """Outline an axis-aligned rectangle, counter-clockwise.
+    """Return the outline of an axis-aligned rectangle, counter-clockwise.
 
     Args:
-        lower: (2,) or (3,) lowest corner [m]; z does not count.
-        upper: (2,) or (3,) highest corner [m]; z does not count.
+        lower: (2,) or (3,) lowest corner [m]; z is ignored.
+        upper: (2,) or (3,) highest corner [m]; z is ignored.
 
     Returns:
         (4, 2) corners [m].
@@ -54,7 +54,7 @@ def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:
 
 
 def gap(one: FloatArray, other: FloatArray) -> float:
-    """Bound the distance between two convex outlines from below [m]; negative when they overlap.
+    """Return a lower bound of the distance between two convex outlines [m]; negative when they overlap.
 
     Args:
         one: (n, 2) outline, counter-clockwise [m].
@@ -64,7 +64,7 @@ def gap(one: FloatArray, other: FloatArray) -> float:
 
 
 def _separation(one: FloatArray, other: FloatArray) -> float:
-    """Largest distance of ``other`` beyond any edge line of ``one`` (separating axes)."""
+    """Return the largest distance of ``other`` beyond any edge line of ``one`` (separating axes)."""
     edges = np.roll(one, -1, axis=0) - one
     normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
@@ -73,11 +73,11 @@ def _separation(one: FloatArray, other: FloatArray) -> float:
 
 
 def moved(outline: FloatArray, place: PlacementPose) -> FloatArray:
-    """Move an outline to a place.
+    """Transform an outline to a pose.
 
     Args:
         outline: (n, 2) about the object's origin [m].
-        place: Its pose in the world.
+        place: Pose in the world.
 
     Returns:
         (n, 2) in the world frame [m].
@@ -97,17 +97,17 @@ def find_places(
     obstacles: Sequence[FloatArray] = (),
     reachable: Callable[[float, float], bool] = lambda x, y: True,
 ) -> list[PlacementPose]:
-    """Draw a place for each outline, each from its own stream.
+    """Draw a position for each outline, each from its own stream.
 
     Args:
         outlines: (n, 2) convex outlines about the objects' origins.
         streams: One generator for each object.
-        center: Centre of the region [m].
+        center: Center of the region [m].
         size: Extent of the region along x and y [m]; objects' origins lie inside.
         yaw: Range of yaw [rad].
-        clearance: Least distance between objects, and to obstacles [m].
+        clearance: Smallest distance between objects, and to obstacles [m].
         obstacles: Outlines in the world.
-        reachable: Whether a point of the region is of use.
+        reachable: Predicate of usable points of the region.
 
     Raises:
         NoRoomError: No arrangement was found.
@@ -117,12 +117,12 @@ def find_places(
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
     def try_place(outline: FloatArray, rng: np.random.Generator, taken: list[FloatArray]) -> PlacementPose | None:
-        """Draw places for an outline until one is free, or give up.
+        """Draw positions for an outline until one is free; None after too many tries.
 
         Args:
             outline: (n, 2) about the object's origin [m].
             rng: Stream of the object.
-            taken: (m, 2) outlines each, of all that stands there already, in the world frame [m].
+            taken: (m, 2) outlines of everything already placed, in the world frame [m].
         """
         for _ in range(_TRIES):
             x, y = (float(value) for value in rng.uniform(low, high))
@@ -146,7 +146,7 @@ def find_places(
 
 
 def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clearance: float) -> bool:
-    """False where no arrangement can exist: outlines grown by half the clearance are apart, around the region."""
+    """Return False where no arrangement can exist, by the area of outlines grown by half the clearance."""
     grow, needed, reach = clearance / 2, 0.0, 0.0
     for outline in outlines:
         x, y = outline.T
@@ -158,12 +158,12 @@ def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clea
 
 
 def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Generator) -> list[FloatArray]:
-    """Points (3,) in the frame of a container for the middles of objects.
+    """Return points (3,) in the frame of a container for the centers of objects.
 
     Args:
-        cavity: (2, 3) lower and upper corner of the room inside [m]; only what is inside its ellipse is used.
-        models: What is to be put there.
-        rng: Decides which points of the last layer are taken.
+        cavity: (2, 3) lower and upper corner of the cavity [m]; only its inscribed ellipse is used.
+        models: Objects to be placed.
+        rng: Selects points in the last layer.
 
     Raises:
         NoRoomError: They would not all be below the rim.
@@ -191,7 +191,7 @@ def _round(models: Sequence[ObjectModel]) -> bool:
 
 
 def _layer(half: FloatArray, pitch: float) -> FloatArray:
-    """Points (n, 2) of a square grid inside an ellipse, the one that holds most of some shifted grids."""
+    """Return points (n, 2) of a square grid inside an ellipse, from the shift that holds the most."""
     best = np.zeros((1, 2))
     for shift in ((0.0, 0.0), (0.5, 0.5), (0.5, 0.0)):
         count = np.ceil(half / pitch).astype(int) + 1

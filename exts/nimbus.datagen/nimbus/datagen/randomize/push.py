@@ -1,4 +1,4 @@
-"""Randomizer of what happens while the robot works: a push of an object, or of an arm."""
+"""Randomizer of disturbances: a push of an object or an arm while the robot works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.randomize.distractors import GROUP
 
 @register("randomizer", "push")
 class PushRandomization(LayoutRandomization):
-    """Pushes one object, which slips out of a hand that holds it, or the hand of an arm, once in an episode."""
+    """Pushes an object, possibly out of the hand that holds it, or the hand of an arm, once per episode."""
 
     part = "physical"
     share: Ratio = Field(1.0, ge=0, le=1, description="of the episodes that have a push")
@@ -29,7 +29,7 @@ class PushRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw whether there is a push, of what, when, whither and how strong."""
+        """Draw whether there is a push, its target, time, direction and strength."""
         if streams("share").random() >= self.share:
             return {"of": "nothing"}
         free = [item for item in draft.objects if not item.anchored and item.group != GROUP]

@@ -14,7 +14,7 @@ _Factor = Annotated[Ratio, Field(ge=0.2, le=5)]
 
 @register("randomizer", "robot_base")
 class RobotBaseRandomization(LayoutRandomization):
-    """Stands the robot a little elsewhere, higher or lower than the table, and turned."""
+    """Shifts, raises and rotates the robot's base slightly relative to the table."""
 
     part = "physical"
     position: Metres = Field(0.01, ge=0, le=0.3, description="largest shift along x and y, either way")
@@ -24,7 +24,7 @@ class RobotBaseRandomization(LayoutRandomization):
     yaw: Radians = Field(math.radians(1), ge=0, le=math.pi, description="largest turn about the vertical, either way")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a shift, a rise and a turn."""
+        """Draw a shift, a rise and a rotation."""
         x, y = (float(value) for value in self.position * streams("position").uniform(-1, 1, 2))
         z, yaw = float(streams("height").uniform(0, self.height)), float(streams("yaw").uniform(-self.yaw, self.yaw))
         draft.robot = dataclasses.replace(draft.robot, offset=(x, y, z), yaw=yaw)
@@ -33,7 +33,7 @@ class RobotBaseRandomization(LayoutRandomization):
 
 @register("randomizer", "start_posture")
 class StartPostureRandomization(LayoutRandomization):
-    """Starts every arm a little away from its home posture."""
+    """Starts every arm slightly away from its home posture."""
 
     part = "physical"
     joints: Radians = Field(math.radians(5), ge=0, le=1, description="largest distance of each joint, either way")
@@ -47,7 +47,7 @@ class StartPostureRandomization(LayoutRandomization):
 
 @register("randomizer", "gains")
 class GainRandomization(LayoutRandomization):
-    """Multiplies the arms' position and velocity gains; what the controller takes them for stays."""
+    """Multiplies the arms' position and velocity gains, unknown to the controller."""
 
     part = "physical"
     stiffness: Range[_Factor] = Field((0.9, 1.1), description="range of the factor of the position gains")
@@ -62,7 +62,7 @@ class GainRandomization(LayoutRandomization):
 
 @register("randomizer", "delay")
 class DelayRandomization(LayoutRandomization):
-    """Lets some time pass between a command and its effect."""
+    """Delays the effect of commands."""
 
     part = "physical"
     action: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.02), description="from command to motor")

@@ -18,9 +18,9 @@ def _distinct(families: tuple[Family, ...]) -> tuple[Family, ...]:
 
 @register("randomizer", "scene")
 class SceneRandomization(LayoutRandomization):
-    """Puts the bench with all that stands on it into a generated room; robot, fixtures and regions stay.
+    """Puts the bench with everything on it into a generated room; robot, fixtures and regions stay.
 
-    Rooms and looks come from pools, so that each is made once and then read from the cache.
+    Rooms and looks come from pools, so that each is built once and then read from the cache.
     """
 
     version = ROOM_VERSION
@@ -32,7 +32,7 @@ class SceneRandomization(LayoutRandomization):
     looks: int = Field(5, ge=1, le=100_000, description="looks of each room")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw family, number and look; renderer and simulator open the room of the layout."""
+        """Draw family, number and look of the room; renderer and simulator open it from the layout."""
         family = self.families[int(streams("family").integers(len(self.families)))]
         seed, look = int(streams("seed").integers(self.rooms)), int(streams("look").integers(self.looks))
         return {"family": family, "seed": seed, "look": look}

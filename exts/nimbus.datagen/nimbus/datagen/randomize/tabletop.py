@@ -1,4 +1,4 @@
-"""The Randomize stage for tabletop tasks: a physical layout, and one visual layout for each variant."""
+"""Randomize stage for tabletop tasks: a physical layout, and one visual layout for each variant."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
         streams: Generators by address.
 
     Returns:
-        Which of its branches or members each choice takes, by address; empty for a task without choices.
+        Index of the branch or member of each choice, by address; empty for a task without choices.
     """
     choices: dict[str, int] = {}
     scope = Scope(build_environment(objects=objects, regions=task.regions), choices)
@@ -54,7 +54,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
 
 
 def _draws(steps: Steps, scope: Scope) -> Iterator[tuple[str, list[float]]]:
-    """All draws, outer ones first: what is inside a choice is asked for when the choice has been taken."""
+    """Yield all draws, outer ones first, because an inner choice exists only in the branch that was drawn."""
     for step in steps:
         if isinstance(step, Step):
             continue
@@ -70,21 +70,21 @@ def _draws_of(step: Composite, scope: Scope) -> Iterator[tuple[str, list[float]]
 
 
 class TabletopRandomizer(Randomizer["SceneAssets"]):
-    """Draws objects and their places, then what the task asks to randomize.
+    """Draws objects and their positions, then the task's randomizers.
 
-    The physical and the visual part have streams of their own, and so has every randomizer in them, so that a further
-    randomizer or variant moves no other draw.
+    The physical and the visual part have separate streams, and so has every randomizer in them, so that an additional
+    randomizer or variant changes no other draw.
 
     Args:
         task: The task.
-        seed: The run's seed.
-        run_settings: What was chosen on the command line: which simulator shows the layouts, and which moves them.
-        split: Which episodes to draw: those of runs, or others.
+        seed: Seed of the run.
+        run_settings: Command-line choices of the simulators that show and move the layouts.
+        split: Set of seeds: runs or evaluations.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the randomizer of a run."""
+        """Create the randomizer of a run."""
         return cls(context.need_task(), context.seed, context.choices, split=context.split)
 
     def __init__(
@@ -96,7 +96,7 @@ class TabletopRandomizer(Randomizer["SceneAssets"]):
         self._moved_by = settings.get("physics", self._shown_by)
 
     def process(self, item: Scene[SceneAssets]) -> Iterator[Randomized[SceneAssets]]:
-        """All layouts of one request."""
+        """Yield all layouts of one request."""
         assets, index = item.assets, item.request.index
         first = EpisodeKey(
             task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, split=self._split
@@ -118,7 +118,7 @@ register_component("randomize", "tabletop", TabletopRandomizer, NoSettings)
 def draw_physical(
     task: Task, assets: SceneAssets, *, seed: int, index: int, split: str = RUN, simulator: str = _DEFAULT
 ) -> PhysicalLayout:
-    """The physical layout of an episode, for a simulator."""
+    """Draw the physical layout of an episode, for a simulator."""
     streams = partial(episode_generator, seed, split, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
@@ -139,7 +139,7 @@ def draw_visual(
     key: EpisodeKey,
     simulator: str = _DEFAULT,
 ) -> VisualLayout:
-    """The visual layout of one variant of an episode, for the renderer of a simulator."""
+    """Draw the visual layout of one variant of an episode, for the renderer of a simulator."""
     streams = partial(key.generator, "visual", key.variant)
     things = (*(item.name for item in physical.objects), *stage.fixtures)
     draft = Draft(
@@ -164,16 +164,16 @@ def draw_visual(
 
 
 def _bare(room: RoomSettings | None) -> dict[str, SurfaceLook]:
-    """Make the looks of table, floor and walls in a task that does not randomize materials."""
+    """Return the looks of table, floor and walls in a task that does not randomize materials."""
     if room is not None:
         return dict(draw_look(room.family, room.look_seed).surfaces)
     return {name: SurfaceLook(texture=texture) for name, texture in _BARE.items()}
 
 
 def not_applied(simulator: str, part: str) -> Collection[str]:
-    """Randomizers that a simulator does not honour in the physical, or in the visual, part of a layout.
+    """Return the randomizers that a simulator does not support in the physical or the visual part of a layout.
 
-    What a simulator leaves out is said by its class, in ``NOT_APPLIED``.
+    A simulator's class lists them in ``NOT_APPLIED``.
     """
     kind = {"physical": "simulator", "visual": "render"}[part]
     known = simulator in registry.names(kind)
@@ -181,9 +181,9 @@ def not_applied(simulator: str, part: str) -> Collection[str]:
 
 
 def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str) -> dict[str, Any]:
-    """Let the task's randomizers of one part change the draft; what each drew, by name.
+    """Apply the task's randomizers of one part to the draft; returns the drawn values by name.
 
-    One that the simulator does not honour changes nothing: a layout says what is to be seen and what moves.
+    A randomizer that the simulator does not support is skipped, so that the layout describes the actual scene.
     """
     left_out = not_applied(simulator, part)
     chosen = {
@@ -198,7 +198,7 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str
 
 
 def _instruction(template: str, task: Task, draft: Draft, choices: Mapping[str, int]) -> str:
-    """Fill in ``{items}`` with what there is: "the bottle, the can and the jar"; and put the sentence round it."""
+    """Fill in ``{items}`` with the objects, "the bottle, the can and the jar", and put the sentence around it."""
     groups = {name: [item for item in draft.objects if item.group == name] for name in task.objects}
     for name, group in chosen_names((*task.steps, *task.success)).items():
         index = choices.get(f"{name} in {group}")

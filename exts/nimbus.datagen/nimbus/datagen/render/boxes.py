@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Tight boxes around what is seen in a mask."""
+"""Tight bounding boxes of the instances in a mask."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _measure(
     lower: wp.array2d(dtype=wp.int32),
     upper: wp.array2d(dtype=wp.int32),
 ):
-    """One thread a line; a run of pixels of the same instance is counted at once."""
+    """Measure one line per thread; a run of pixels of one instance is counted at once."""
     line = wp.tid()
     y = line % height
     first = wp.int32(0)
@@ -39,16 +39,16 @@ def _measure(
 def visible_boxes(
     instance: wp.array, steps: int, width: int, height: int, *, count: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Tight boxes (K, N, 4) [px] and pixel counts (K, N) of the N instances in K masks.
+    """Return tight boxes (K, N, 4) [px] and pixel counts (K, N) of the N instances in K masks.
 
-    Instances that are not seen have NaN boxes.
+    Invisible instances have NaN boxes.
 
     Args:
         instance: At least K * height * width pixels on a device, mask after mask.
-        steps: K
-        width: [px]
-        height: [px]
-        count: N
+        steps: K, the number of masks.
+        width: Width [px].
+        height: Height [px].
+        count: N, the number of instances.
     """
     device, size = instance.device, steps * count
     pixels = wp.zeros(size, dtype=wp.int32, device=device)

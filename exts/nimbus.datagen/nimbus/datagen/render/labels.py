@@ -1,4 +1,4 @@
-"""Names of the indices in masks; they need no simulator, so that Isaac Sim's renderer has the same."""
+"""Names of the indices in masks; independent of the simulator, so that all renderers share them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ BACKGROUND = "background"
 def make_labels(
     stage: StageInfo, objects: Sequence[PlacedObject], parts: Sequence[RenderPart], *, libraries: Sequence[str]
 ) -> Labels:
-    """Name everything that can be seen.
+    """Name everything visible.
 
-    Instances: the background, the objects, their moving parts, the fixtures, the robot, then what stands still. A part
-    is an instance of its own, of its object's class. Semantic names depend on the stage and the libraries alone, so
+    Instances: the background, the objects, their moving parts, the fixtures, the robot, then static parts. A moving
+    part is an instance of its own, of its object's class. Semantic names depend only on the stage and the libraries, so
     that an index means the same in every episode of a task. The robot, which has no single frame, has a NaN box and no
     body.
 
     Args:
         stage: The scene.
-        objects: What is in this episode.
-        parts: All that can be seen.
-        libraries: Those that the task draws from, in its order.
+        objects: Objects of this episode.
+        parts: All visible parts.
+        libraries: Object libraries of the task, in its order.
     """
     drawn = list(dict.fromkeys(part.instance for part in parts))
     whole = {item.name: item.kind for item in objects}
@@ -58,7 +58,7 @@ def make_labels(
 
 
 def _bounds(parts: Sequence[RenderPart]) -> NDArray[np.float64]:
-    """Corners (2, 3) around parts of one frame [m]; NaN when there are none, or they have several frames."""
+    """Return corners (2, 3) around parts of one frame [m]; NaN for none or for several frames."""
     if len({part.body for part in parts}) != 1:
         return np.full((2, 3), np.nan)
     vertices = np.concatenate([part.triangles.vertices for part in parts])

@@ -1,4 +1,4 @@
-"""The default renderer as a stage."""
+"""Default renderer as a pipeline stage."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class NewtonRendererSettings(StrictModel):
 
 
 class NewtonRenderer(Renderer["VisibleAssets"]):
-    """Replays trajectories and renders them in chunks of K steps, as the writer asks for them.
+    """Renders trajectories in chunks of K steps, on the writer's demand.
 
     Args:
-        stack: K; chosen for the device when not given.
+        stack: K; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        light: Kind of light on what stands still: ``baked``, ``direct``, or ``auto``: baked in rooms.
-        render_failures: Render failed attempts too, as a pipeline must that judges after rendering.
-        keep_failures: Render them because they are kept.
+        light: Light on static parts: ``baked``, ``direct``, or ``auto`` for baked in rooms.
+        render_failures: Also render failed attempts, as required by a pipeline that evaluates after rendering.
+        keep_failures: Also render failed attempts, because they are kept.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:
-        """Make the renderer of a run."""
+        """Create the renderer of a run."""
         return cls(
             stack=context.stack,
             device=context.device,
@@ -56,7 +56,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
 
     @classmethod
     def preload(cls, context: RunContext) -> None:
-        """Read the visible meshes of stage and robot, where there are cameras, and bake the light of a room."""
+        """Read the visible meshes of stage and robot if there are cameras, and bake the light of a room."""
         if isinstance(context.assets, SceneAssets) and context.need_task().cameras:
             load_scene(context.assets.stage, context.assets.robot)
 
@@ -95,14 +95,14 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             )
 
     def _renderer_of(self, item: Planned[VisibleAssets]) -> SceneRenderer:
-        """The renderer of the scene, made when something is to be seen."""
+        """Return the renderer of the scene, created at first use."""
         if self._renderer is None:
             assets = item.scene.assets
             self._renderer = self._make(assets.stage, assets.robot, libraries=tuple(assets.libraries))
         return self._renderer
 
     def _observe(self, renderer: SceneRenderer, layout: Layout, trajectory: Trajectory) -> Iterator[Observation]:
-        """Render the steps of a trajectory; a chunk when it is asked for."""
+        """Render the steps of a trajectory, one chunk at a time on demand."""
         start = 0
         motion = trajectory.body_positions, trajectory.body_wxyz
         positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
@@ -114,7 +114,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             start += len(positions[steps])
 
     def _load(self, renderer: SceneRenderer, layout: Layout) -> Labels:
-        """Prepare a layout, unless it is the one that was shown last."""
+        """Load a layout, unless it is the one shown last."""
         if self._loaded is not layout:
             renderer.load(layout)
             self._loaded = layout

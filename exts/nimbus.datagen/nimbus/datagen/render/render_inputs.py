@@ -1,4 +1,4 @@
-"""Inputs of a renderer for one episode, before anything moves: plain arrays, however they were made."""
+"""Inputs of a renderer for one episode, before any motion: plain arrays, independent of their source."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from nimbus.datagen.render.baked_light.face_grids import FaceGrid
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
 
 ROBOT = "robot"
-"""Instance of all links of the robot."""
+"""Instance of all robot links."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RenderPart:
-    """A textured mesh that moves with one body, or stands still."""
+    """Textured mesh that moves with one body or is static."""
 
     instance: str
-    """Label: an object or a moving part of one, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
+    """Label: an object or its moving part, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
     body: str
-    """The trajectory body it moves with, or empty."""
+    """Body in the trajectory that it moves with, or empty."""
     triangles: Triangles
-    """In the frame of the body, or of the world."""
+    """Triangles in the frame of the body, or of the world."""
     image: NDArray[np.uint8]
-    """(H, W, 3) sRGB: the asset's own texture, or a palette of its colours."""
+    """(H, W, 3) sRGB: the asset's own texture, or a palette of its colors."""
     is_furnishing: bool = False
-    """It stands still in the room: it is traced as a part of one mesh, also where it is made of rectangles."""
+    """True for static furnishings, which are traced as part of one mesh even if they consist of rectangles."""
     casts_shadow: bool = True
     grid: FaceGrid | None = None
-    """Places of baked light on its faces."""
+    """Grid of baked light on its faces."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RenderInputs:
-    """Parts, labels and looks of one episode; the poses of the bodies come later."""
+    """Parts, labels and looks of one episode; body poses are given when rendering."""
 
     parts: tuple[RenderPart, ...]
-    """All that can be seen."""
+    """All visible parts."""
     labels: Labels
-    """Names of what the masks show."""
+    """Names of the indices in masks."""
     visual: VisualLayout
     """Light, cameras and looks of surfaces."""
     baked: WeighedLight | None = None
-    """Light on the parts that have grids; the light of ``visual`` is that of the others."""
+    """Light on parts with grids; the light of ``visual`` applies to the others."""

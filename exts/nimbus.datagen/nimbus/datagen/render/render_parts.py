@@ -1,4 +1,4 @@
-"""What can be seen, as few parts as possible: one for each body, and one more for each image on it."""
+"""Visible parts in as small a number as possible: one per body, and one more per texture on it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 
 def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
-    """Everything but the objects: robot links, fixtures, table, floor, backdrop."""
+    """Return all static parts and the robot links: fixtures, table, floor, backdrop."""
     return _scene_parts(stage.content_hash, _Key(stage, robot))
 
 
 def build_object_parts(item: PlacedObject) -> tuple[RenderPart, ...]:
-    """The parts of one object: what moves on it is called and labelled apart, such as ``cabinet_0.drawer_0``."""
+    """Return the parts of one object; its moving parts are labeled separately, such as ``cabinet_0.drawer_0``."""
     parts = _object_parts(item.library, item.kind, item.variant, item.scale)
     names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
     return tuple(replace(part, instance=names[part.body], body=names[part.body]) for part in parts)
 
 
 class _Key:
-    """Lets a stage with unhashable mappings be a cache key; equal robots compare equal."""
+    """Cache key for a stage with unhashable mappings; equal robots compare equal."""
 
     def __init__(self, stage: StageInfo, robot: Robot) -> None:
         self.stage, self.robot = stage, robot
@@ -75,7 +75,7 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[RenderPart, ...]:
 
 
 def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
-    """The robot's links, without those of the hand, which wrist cameras see closely."""
+    """Return the robot's links without those of the hand, which wrist cameras see from close up."""
     bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
     return frozenset(bodies - set(stage.fixtures) - {*robot.gripper_links})
 
@@ -88,7 +88,7 @@ def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[
 
 
 def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[RenderPart]:
-    """Join all shapes of one owner that carry no image; colours become a palette texture.
+    """Join all shapes of one owner without a texture; their colors become a palette texture.
 
     Plain shapes of ``coarse`` bodies get fewer triangles.
     """
@@ -148,7 +148,7 @@ def _matrix(transform: Any) -> NDArray[np.float64]:
 
 
 def load_image(texture: Any) -> NDArray[np.uint8]:
-    """(H, W, 3) of a path or an array."""
+    """Return the image (H, W, 3) of a path or an array."""
     if isinstance(texture, str | os.PathLike):
         return _read_image(Path(texture))
     image = np.asarray(texture)
@@ -162,7 +162,7 @@ def load_image(texture: Any) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=32)
 def _read_image(path: Path) -> NDArray[np.uint8]:
-    """Read a picture once for all parts that show it: they share its texels on the device."""
+    """Read an image once for all parts that show it, which then share its texels on the device."""
     from nimbus.datagen.media.picture_files import open_picture
 
     return np.asarray(open_picture(path).convert("RGB"))

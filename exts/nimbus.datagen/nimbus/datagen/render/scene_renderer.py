@@ -1,4 +1,4 @@
-"""The stacked renderer for the episodes of a stage: its inputs are made from layouts."""
+"""Stacked renderer for the episodes of a stage; derives its inputs from layouts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 SceneLight: TypeAlias = Literal["auto", "baked", "direct"]
-"""Light of what stands still."""
+"""Light on static parts."""
 _BEFORE = 0.45
-"""[m] From the robot's mount to the middle of where it works."""
+"""Distance from the robot's mount to the center of its default workplace [m]."""
 
 
 class SceneRenderer(StackedRenderer):
@@ -31,16 +31,16 @@ class SceneRenderer(StackedRenderer):
     Args:
         stage: The scene.
         robot: The robot on its mount.
-        libraries: Object libraries of the task, whose kinds are the semantic names; default those of each episode.
-        stack: K, the number of steps rendered together; chosen for the device when not given.
+        libraries: Object libraries of the task, whose kinds are the semantic names; by default those of each episode.
+        stack: K, the number of steps rendered together; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        modalities: What every camera makes, in place of its own modalities.
-        reuse: Keep the pixels that stand still; chosen for the device when not given.
-        light: ``baked`` or ``direct``; chosen for the stage when not given: rooms and scene files are baked.
+        modalities: Modalities of every camera, in place of its own.
+        reuse: Keep pixels that do not change; chosen for the device by default.
+        light: ``baked`` or ``direct``; chosen for the stage by default: rooms and scene files are baked.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class SceneRenderer(StackedRenderer):
 def load_scene(
     stage: StageInfo, robot: Robot, *, light: SceneLight = "auto"
 ) -> tuple[tuple[RenderPart, ...], LightBasis | None]:
-    """Return the parts of a stage with its robot, and the basis of its light where that is baked."""
+    """Return the parts of a stage with its robot, and the basis of its light if that is baked."""
     parts = build_scene_parts(stage, robot)
     is_baked = light == "baked" or (light == "auto" and (stage.room is not None or stage.is_own))
     return bake_parts(parts, _workplace(stage)) if is_baked else (parts, None)
 
 
 def _workplace(stage: StageInfo) -> Vector:
-    """Middle of the work surface of a stage; without one, a place before the robot [m]."""
+    """Return the center of a stage's work surface, or a default point before the robot [m]."""
     if (table := stage.surfaces.get("table")) is None:
         x, y, z = stage.robot_position
         return x + _BEFORE, y, z

@@ -1,4 +1,4 @@
-"""How many pixels something would cover if nothing stood in front of it."""
+"""Silhouette areas: number of pixels that something would cover without occlusion."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 
 _DIRECTIONS = 32
-"""Half-planes that bound a silhouette; with 32 its area is within 1 % of a round one's."""
+"""Half-planes that bound a silhouette; with 32 the area of a round one is exact within 1 %."""
 _NEAR = 0.01
-"""[m] Points closer than this, or behind the camera, are taken as this far away."""
+"""Smallest depth: points nearer or behind the camera are moved to it [m]."""
 
 _angles = np.arange(_DIRECTIONS) * (2 * np.pi / _DIRECTIONS)
 _normals = np.stack([np.cos(_angles), np.sin(_angles)])
 
 
 def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> FloatArray:
-    """At most ``count`` vertices (n, 3) that stand for the convex hull: the extreme ones along spread directions."""
+    """Return at most ``count`` vertices (n, 3) near the convex hull: the extremes along spread directions."""
     index = np.arange(count) + 0.5
     polar, turn = np.arccos(1 - 2 * index / count), np.pi * (1 + 5**0.5) * index
     directions = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar)])
@@ -27,14 +27,14 @@ def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> FloatAr
 def silhouette_areas(
     points: FloatArray, world_T_camera: FloatArray, intrinsics: FloatArray, *, width: int, height: int
 ) -> NDArray[np.float64]:
-    """Area (K,) [px] inside the image of the convex outline of points (K, n, 3) in the world frame.
+    """Return the areas (K,) inside the image of the convex outlines of points (K, n, 3) in the world frame [px].
 
     Args:
-        points: What :func:`outline_points` gives, in the world frame of each step [m].
+        points: Points from :func:`outline_points`, in the world frame of each step [m].
         world_T_camera: (K, 4, 4), OpenCV axes.
-        intrinsics: (3, 3)
-        width: Of the image [px].
-        height: Of the image [px].
+        intrinsics: (3, 3) pinhole matrix [px].
+        width: Width of the image [px].
+        height: Height of the image [px].
     """
     rotation, position = world_T_camera[:, :3, :3], world_T_camera[:, :3, 3]
     seen = (points - position[:, None]) @ rotation
@@ -50,7 +50,7 @@ def silhouette_areas(
 
 
 def _outline(pixels: FloatArray) -> FloatArray:
-    """Corners (K, D, 2) of the polygon that bounds points (K, n, 2) in D directions."""
+    """Return corners (K, D, 2) of the polygon that bounds points (K, n, 2) in D directions."""
     support = np.max(pixels @ _normals, axis=1)
     following, sine = np.roll(support, -1, axis=-1), np.sin(2 * np.pi / _DIRECTIONS)
     ahead = np.roll(_normals, -1, axis=1)
@@ -60,7 +60,7 @@ def _outline(pixels: FloatArray) -> FloatArray:
 
 
 def _clip(polygon: FloatArray, axis: int, limit: float, sign: float) -> FloatArray:
-    """Cut convex polygons (K, V, 2) at a line along an image axis; degenerate corners keep arrays in shape."""
+    """Clip convex polygons (K, V, 2) at a line along an image axis; degenerate corners keep the shape of the arrays."""
     inside = sign * (polygon[..., axis] - limit)
     if np.all(inside >= 0):
         return polygon
@@ -70,14 +70,14 @@ def _clip(polygon: FloatArray, axis: int, limit: float, sign: float) -> FloatArr
     cut = polygon + share[..., None] * (ahead - polygon)
     first = np.where((inside >= 0)[..., None], polygon, cut)
     second = np.where(crossing[..., None], cut, first)
-    # An edge wholly outside leaves no corner: it repeats the last one that is inside.
+    # An edge entirely outside has no corner: the last one inside is repeated.
     corners = np.stack([first, second], axis=2).reshape(len(polygon), -1, 2)
     kept = np.stack([(inside >= 0) | crossing, crossing | (inside >= 0)], axis=2).reshape(len(polygon), -1)
     return _fill(corners, kept)
 
 
 def _fill(corners: FloatArray, kept: NDArray[np.bool_]) -> FloatArray:
-    """Replace corners that are not kept by the nearest kept one before them, around the polygon."""
+    """Replace discarded corners by the nearest kept one before them, around the polygon."""
     count = corners.shape[1]
     index = np.where(kept, np.arange(count), -1)
     last = np.max(index, axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""Stacked rendering: K steps of an episode side by side, one launch of the ray tracer for each camera."""
+"""Stacked rendering: K steps of an episode side by side, in one launch of the ray tracer per camera."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,25 +25,29 @@ from nimbus.datagen.render.raytracer.kernel_data import DeviceLight, Steps, View
 from nimbus.datagen.render.raytracer.still import Shown
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
+from nimbus.datagen.textures.color import encoded, linear
 
 _STACK_ON_CPU = 8
-"""On a CPU stacking saves no time; this many views keep the buffers small."""
+"""Stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
+LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
+"""(256,) linear light of sRGB bytes"""
 
 
 class StackedRenderer:
-    """Renders states of one episode at a time; knows nothing of stages and trajectories.
+    """Renders states of one episode at a time; independent of stages and trajectories.
 
     Args:
-        stack: K, the number of steps rendered together; chosen for the device when not given.
+        stack: K, the number of steps rendered together; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        modalities: What every camera makes, in place of its own modalities.
-        reuse: Keep pixels that stand still from step to step, where a camera does; equal to the bit with and without.
-            Chosen for the device when not given: a GPU renders all steps at once.
+        modalities: Modalities of every camera, in place of its own.
+        reuse: Keep pixels of a static camera that do not change from step to step; results are bit-identical either
+            way.
+            Chosen for the device by default: a GPU renders all steps at once.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
 
     def __init__(
@@ -91,10 +95,10 @@ class StackedRenderer:
         """Render up to ``stack`` steps with every camera.
 
         Args:
-            body_names: B names; every body of the scene is among them.
+            body_names: B names, which include every body of the scene.
             body_positions: (K, B, 3) [m], world frame.
-            body_wxyz: (K, B, 4)
-            first_step: Step of the episode that the first of them is, for the sensors' noise.
+            body_wxyz: (K, B, 4) unit quaternions.
+            first_step: Index of the first step in the episode, for sensor noise.
 
         Returns:
             Frames by camera name.
@@ -114,7 +118,7 @@ class StackedRenderer:
         return shown
 
     def _place(self, bodies: _Bodies) -> _Placed:
-        """Put boxes, meshes and rectangles where the bodies are."""
+        """Pose boxes, meshes and rectangles with their bodies."""
         geometry, count = self._geometry, len(bodies.positions)
         meshes = len(geometry.bodies)
         position, wxyz = np.zeros((count, meshes, 3)), np.zeros((count, meshes, 4))
@@ -145,6 +149,12 @@ class StackedRenderer:
         shown, axes = casts & ~geometry.flat, np.stack([across, along, self._towards])
         rasterize.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
         culling.cover_light(geometry.boxes, casts, steps, (along, across))
+        steps.corners, steps.edges = upload(rectangles[:, :, 0], wp.vec3), upload(rectangles[:, :, 2:], wp.vec3)
+        moves = geometry.casts_shadow & [bool(body) for body in geometry.bodies]
+        if geometry.scene.is_baked and self.shadows and moves.any():
+            corners = np.stack([geometry.bounds[:, bits, (0, 1, 2)] for bits in np.ndindex(2, 2, 2)], axis=1)
+            around = corners @ turned + position[:, :, None]
+            culling.cover_near(geometry.boxes, np.tile(moves, (count, 1)), steps, around)
         return placed
 
     def _render(
@@ -152,14 +162,9 @@ class StackedRenderer:
     ) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
-        view = self._view(camera, positions, transforms.quat_to_matrix(wxyz), placed)
-        made = self._made_by(camera)
-        shown = Shown(
-            positions=placed.position, rotations=placed.rotation, casts=placed.casts, steps=placed.steps, view=view
-        )
-        images = self._renderer.render(
-            self._geometry, self._light, camera, shown, stack=self.stack, normals="normals" in made
-        )
+        made, turned = self._made_by(camera), transforms.quat_to_matrix(wxyz)
+        rgb = self._smooth_colors(camera, positions, turned, placed)
+        images = self._draw(camera, positions, turned, placed, normals="normals" in made)
         shape = (self.stack, height, width)
         instances = len(self.labels.instance_names)
         boxes = np.full((count, instances, 4), np.nan, dtype=np.float32)
@@ -169,7 +174,7 @@ class StackedRenderer:
             if "visibility" in made:
                 visibility = self._visibility(pixels, pose, matrix, camera, bodies)
         return CameraFrames(
-            rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy(),
+            rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy() if rgb is None else rgb,
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=images.instance.numpy().reshape(shape)[:count].copy(),
             semantic=images.semantic.numpy().reshape(shape)[:count].copy(),
@@ -180,8 +185,30 @@ class StackedRenderer:
             world_T_camera=pose,
         )
 
+    def _draw(
+        self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed, *, normals: bool
+    ) -> Any:
+        """Images of a camera on the device; the next ones overwrite them."""
+        view = self._view(camera, positions, rotation, placed)
+        shown = Shown(
+            positions=placed.position, rotations=placed.rotation, casts=placed.casts, steps=placed.steps, view=view
+        )
+        return self._renderer.render(self._geometry, self._light, camera, shown, stack=self.stack, normals=normals)
+
+    def _smooth_colors(
+        self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed
+    ) -> NDArray[np.uint8] | None:
+        """Colors (K, H, W, 3) of a picture with more pixels, averaged as light; None where the sensor does not ask."""
+        if (samples := camera.sensor.antialiasing) == 1:
+            return None
+        fine = replace(camera, width=samples * camera.width, height=samples * camera.height)
+        images = self._draw(fine, positions, rotation, placed, normals=False)
+        shape = self.stack, camera.height, samples, camera.width, samples, 3
+        light = LIGHT_OF_BYTE[images.rgb.numpy().reshape(shape)[: len(positions)]]
+        return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
+
     def _view(self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed) -> Any:
-        """What the kernel needs of a camera at K steps."""
+        """Return the kernel's data of a camera at K steps."""
         width, height, focal = camera.width, camera.height, float(cameras.intrinsics(camera)[0, 0])
         geometry, upload = self._geometry, self._upload
         flat = geometry.flat
@@ -200,7 +227,7 @@ class StackedRenderer:
         return view
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
-        """All values in a row."""
+        """Upload values as one flat array."""
         shape = getattr(dtype, "_shape_", ())
         rows = np.ascontiguousarray(values).reshape(-1, *shape)
         return wp.array(rows, dtype=dtype, device=self.device)
@@ -217,7 +244,7 @@ class StackedRenderer:
         return visibility
 
     def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, FloatArray]]:
-        """Body and outline points by instance, of what moves as one."""
+        """Return body and outline points by instance, for instances that move as one."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):
             if body:
@@ -227,20 +254,20 @@ class StackedRenderer:
         return found
 
     def _made_by(self, camera: Camera) -> Sequence[Modality]:
-        """Modalities of a camera."""
+        """Return the modalities of a camera."""
         return camera.modalities if self._modalities is None else self._modalities
 
     def _choose_stack(self, cameras: Sequence[Camera]) -> int:
-        """On a GPU as many views as a quarter of the free memory holds, at most 256."""
+        """Return the number of views that fit into a quarter of a GPU's free memory, at most 256."""
         if not self.device.is_cuda:
             return _STACK_ON_CPU
-        pixels = max(camera.width * camera.height for camera in cameras)
+        pixels = max(camera.width * camera.height * camera.sensor.antialiasing**2 for camera in cameras)
         return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3), casters of shadows (K, G); and for the device."""
+    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3), shadow casters (K, G), and their device data."""
 
     position: FloatArray
     rotation: FloatArray
@@ -250,24 +277,24 @@ class _Placed:
 
 
 class _Bodies:
-    """Poses by body name; the empty name stands still at the origin."""
+    """Poses by body name; the empty name is fixed at the origin."""
 
     def __init__(self, names: Sequence[str], positions: FloatArray, wxyz: FloatArray) -> None:
         self.rows = {name: row for row, name in enumerate(names)}
         self.positions, self.wxyz = positions, wxyz
 
     def pose(self, body: str) -> tuple[FloatArray, FloatArray]:
-        """Positions (K, 3) and orientations (K, 4)."""
+        """Return positions (K, 3) and orientations (K, 4)."""
         if not body:
             return np.zeros((len(self.positions), 3)), np.tile((1.0, 0.0, 0.0, 0.0), (len(self.positions), 1))
         return self.positions[:, self.rows[body]], self.wxyz[:, self.rows[body]]
 
 
 def find_device(name: str | wp.Device) -> wp.Device:
-    """The Warp device of that name.
+    """Return the Warp device of a name.
 
     Raises:
-        InputError: It is not there.
+        InputError: The device does not exist.
     """
     try:
         return wp.get_device(name)

@@ -1,4 +1,4 @@
-"""Baked light for the parts of a scene that stand still, and the colors of what reflects it."""
+"""Baked light for static parts of a scene, and colors of the reflecting surfaces."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from nimbus.datagen.textures.environment_map import read_radiance
 from nimbus.datagen.textures.procedural import surface_image
 
 _FALLBACK = 0.5
-"""Albedo of a group of which nothing is there."""
+"""Albedo of an empty group."""
 _MOST_TEXELS = 4096
-"""Texels of a picture, evenly spread, that its mean color is taken of."""
+"""Number of texels, evenly spread, from which an image's mean color is computed."""
 
 
 @lru_cache(maxsize=4)
 def bake_parts(parts: tuple[RenderPart, ...], workplace: Vector) -> tuple[tuple[RenderPart, ...], LightBasis]:
-    """Give the parts that stand still grids of light, and return them with the basis of that light.
+    """Add grids of light to static parts; returns them with the basis of that light.
 
     Args:
-        parts: Of the scene, without objects.
-        workplace: Middle of the work surface [m].
+        parts: Parts of the scene, without objects.
+        workplace: Center of the work surface [m].
     """
     paired = [part if part.body else _paired(part) for part in parts]
     still = [part for part in paired if not part.body]
@@ -47,25 +47,25 @@ def bake_parts(parts: tuple[RenderPart, ...], workplace: Vector) -> tuple[tuple[
 
 
 def light_parts(basis: LightBasis, parts: Sequence[RenderPart], visual: VisualLayout) -> WeighedLight:
-    """Weigh the basis of a scene by the light and the surfaces of an episode."""
+    """Combine a scene's light basis for the light and surfaces of an episode."""
     return weigh(basis, visual.light, _group_colors(parts, visual.surfaces), _sky(visual.dome) if visual.dome else None)
 
 
 @lru_cache(maxsize=64)
 def _sky(dome: Dome) -> FloatArray:
-    """Radiance of the parts of the sky in an episode's picture of it."""
+    """Return the radiance of the sky's parts in an episode's environment map."""
     picture = read_radiance(Path(dome.texture)).astype(float)
     return sky_parts(picture, turn=dome.turn, intensity=dome.intensity)
 
 
 def _paired(part: RenderPart) -> RenderPart:
-    """Order the faces of rectangles as the renderer does: grids belong to faces."""
+    """Order the faces of rectangles as the renderer does, because grids belong to faces."""
     rectangles = None if part.is_furnishing else part.triangles.as_rectangles()
     return part if rectangles is None else replace(part, triangles=rectangles)
 
 
 def _group_colors(parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLook]) -> FloatArray:
-    """(GROUPS, 3) mean linear albedo, by area."""
+    """Return (GROUPS, 3) mean linear albedo, weighted by area."""
     total, area = np.zeros((GROUPS, 3)), np.zeros(GROUPS)
     for part in parts:
         if part.grid is None:
@@ -81,7 +81,7 @@ def _group_colors(parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLoo
 
 @lru_cache(maxsize=1024)
 def _mean_color(part: RenderPart) -> tuple[float, FloatArray]:
-    """Area [m^2] and mean linear color of a part's own picture where its faces lie on it."""
+    """Return the area [m^2] and mean linear color of the used region of a part's own texture."""
     t = part.triangles
     corners = t.vertices[t.faces].astype(float)
     areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
@@ -94,7 +94,7 @@ def _mean_color(part: RenderPart) -> tuple[float, FloatArray]:
 
 
 def _mean(image: NDArray[np.uint8] | None) -> FloatArray | None:
-    """(3,) mean linear color of a picture."""
+    """Return the (3,) mean linear color of an image."""
     if image is None:
         return None
     texels = image.reshape(-1, 3)

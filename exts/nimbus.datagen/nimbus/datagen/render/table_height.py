@@ -1,4 +1,4 @@
-"""The room around a table that stands higher or lower in it than the scene says."""
+"""Room around a table at another height than in the scene's file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nimbus.datagen.render.render_inputs import RenderPart
 _ROOM = ("floor", "backdrop")
 _TABLE = "table"
 _LEGS = -0.3
-"""[m] What of the table reaches below this are its legs: their ends stay on the floor."""
+"""Height below which table geometry counts as legs, whose ends stay on the floor [m]."""
 
 
 def around_table(parts: Iterable[RenderPart], *, rise: float) -> Iterator[RenderPart]:
-    """The same parts with the room lower by ``rise`` [m]: the world's origin stays on the table."""
+    """Lower the room by ``rise`` [m] relative to the table, which stays at the world's origin."""
     for part in parts:
         if not rise or part.body or not (part.is_furnishing or part.instance in (*_ROOM, _TABLE)):
             yield part

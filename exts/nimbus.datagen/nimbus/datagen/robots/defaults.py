@@ -1,4 +1,4 @@
-"""What a robot file leaves out: the model says it, or it follows from the model's masses."""
+"""Defaults for values that a robot file omits, from the model or its masses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FULL_EFFORT_AT = 0.05
 _TRACKING_FREQUENCY = 40.0
 """[rad/s] Derived gains are at least those of a spring of this frequency against the joint's inertia at home."""
 _EFFORT_SHARE = 0.25
-"""Share of a joint's effort that derived acceleration limits may need."""
+"""Fraction of a joint's effort that derived acceleration limits may require."""
 _ACCELERATION = (2.0, 12.0)
 """[rad/s^2] Derived acceleration limits stay between these."""
 
@@ -64,7 +64,7 @@ def _inertia_about(inertial: Element, world_T_link: FloatArray, axis: FloatArray
 
 
 def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, FloatArray]]:
-    """``base_T_link`` of every link."""
+    """Yield ``base_T_link`` of every link."""
     joints = root.findall("joint")
     children = {child_of(joint) for joint in joints}
     known = {link.get("name", ""): np.eye(4) for link in root.findall("link") if link.get("name") not in children}
@@ -86,7 +86,7 @@ def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, 
 
 
 def complete_robot(one: Manipulator, root: Element) -> Manipulator:
-    """With what the URDF knows in place of what the file leaves out."""
+    """Fill in values that the robot file omits from the URDF."""
     arm, gripper = one.arm, one.gripper
     joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
     if not gripper.ratios:

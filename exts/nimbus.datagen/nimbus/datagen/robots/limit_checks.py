@@ -1,4 +1,4 @@
-"""Whether what a robot file says of an arm fits the joints of its model."""
+"""Check that a robot file's values for an arm fit the joints of its model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.robots.urdf import Element, child_of, effort_of, parent_of, 
 _MJCF_TAG = {"link": "body"}
 _NAMES = ("name", "filename", "file")
 _ROUNDING = 1e-3
-"""Share of a joint's range by which a position may be beyond it: files are written with few digits."""
+"""Tolerance of positions beyond a joint's range, as a fraction of it, for files with few digits."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ModelLines:
     path: Path
 
     def error(self, element: Element, what: str, *, instead: str) -> InputError:
-        """An error about a link, a joint or a mesh, ready to raise."""
+        """Return an error about a link, a joint or a mesh, ready to raise."""
         name = element.get("name") or element.get("filename") or ""
         line = self._line({element.tag, _MJCF_TAG.get(element.tag, element.tag)}, name)
         return InputError(what, where=f"{self.path}:{line}" if line else str(self.path), instead=instead)

@@ -1,4 +1,4 @@
-"""Whether the meshes of a URDF can be parts of a robot: they are there, in metres, and what is touched has a volume."""
+"""Check of a URDF's meshes: they exist, are in metres, and collision meshes have a volume."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import Element, mesh_path, model_path, piece_path, read_urdf
 
 _SMALLEST, _LARGEST = 0.0005, 5.0
-"""Of the longest side of a mesh [m]."""
+"""Range of the longest side of a mesh [m]."""
 _LIKELY = (0.005, 3.0)
-"""What a part of a robot measures [m]."""
+"""Plausible range of a robot part's size [m]."""
 _FLAT = 1e-5
 """Thickness by length from which on simulators see a plane."""
 _AGAIN = "export it again"
@@ -29,7 +29,7 @@ _FORMATS = (".stl", ".obj", ".dae")
 
 @dataclass(frozen=True)
 class _Mesh:
-    """A mesh of a link, where its file lies, and how errors about it are said."""
+    """Mesh of a link, with its file and its description in errors."""
 
     file: Path
     scale: tuple[float, ...]
@@ -39,7 +39,7 @@ class _Mesh:
     place: ModelLines
 
     def error(self, what: str, instead: str) -> InputError:
-        """An error at its line; a mesh of an MJCF has a name of ours, so there its link says which it is."""
+        """Return an error at the mesh's line; for an MJCF it names the link, because the mesh's name is generated."""
         if self.place.path.suffix == ".xml":
             return self.place.error(self.link, f"a mesh of body '{self.link.get('name')}' {what}", instead=instead)
         return self.place.error(self.element, f"mesh '{self.element.get('filename')}' {what}", instead=instead)
@@ -115,7 +115,7 @@ def write_points(file: str, target: str) -> None:
 
 
 def _points(mesh: _Mesh) -> FloatArray:
-    """(n, 3) [m] before its scale; read as the meshes of an object library are."""
+    """Return the vertices (n, 3) before scaling [m]; read like the meshes of an object library."""
     try:
         return _corners(mesh.file) * _unit(mesh.file)
     except InputError as error:
@@ -160,4 +160,6 @@ def _check_size(points: FloatArray, mesh: _Mesh) -> None:
 def _check_volume(points: FloatArray, mesh: _Mesh) -> None:
     spread = np.linalg.eigvalsh(np.cov(points.T))
     if np.sqrt(max(spread[0], 0.0)) < _FLAT * np.sqrt(spread[2]):
-        raise mesh.error("is flat, and what is touched needs a volume", "give it a thickness, or write a <box> instead")
+        raise mesh.error(
+            "is flat, but collision geometry needs a volume", "give it a thickness, or write a <box> instead"
+        )

@@ -25,7 +25,7 @@ _LIGHT = (1e-3, 1e-6)
 
 
 def is_mjcf(path: Path) -> bool:
-    """Whether a file's root element is ``<mujoco>``."""
+    """Return True if a file's root element is ``<mujoco>``."""
     try:
         return next(ElementTree.iterparse(path, events=("start",)))[1].tag == "mujoco"
     except (ElementTree.ParseError, StopIteration, OSError, LookupError, ValueError):
@@ -33,10 +33,10 @@ def is_mjcf(path: Path) -> bool:
 
 
 def convert_to_urdf(path: Path) -> Path:
-    """The URDF of an MJCF file, made once for its content.
+    """Convert an MJCF file to URDF, once for its content.
 
-    Links have the names and frames of the bodies. Free joints are left out: a robot stands on its base. Geoms that
-    touch nothing are what cameras see; planes are no part of a robot.
+    Links have the names and frames of the bodies. Free joints are omitted, because a robot stands on its base. Geoms
+    without contact become visual; planes are omitted.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
@@ -57,7 +57,11 @@ def convert_into_cache(file: str) -> str:
         model: Any = mujoco.MjModel.from_xml_path(str(path))
     except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
-        raise InputError(f"not an MJCF that MuJoCo reads: {reason}", where=str(path)) from None
+        raise InputError(
+            f"not an MJCF that MuJoCo reads: {reason}",
+            where=str(path),
+            instead="correct the file until MuJoCo's viewer opens it",
+        ) from None
     root = Element("robot", name="mjcf")
     conversion = _Conversion(model, root)
     conversion.convert(where=str(path))
@@ -107,7 +111,7 @@ class _Conversion:
         write_atomic(folder / name, ElementTree.tostring(self.root), durable=False, shared=True)
 
     def _base(self) -> int:
-        """The body that all hangs on: the world, or the only body on it where that is the same."""
+        """Return the root body: the world, or the only body on it if that is equivalent."""
         model = self.model
         solid = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == 0 and model.geom_type[geom] != 0]
         on_world = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
@@ -175,7 +179,7 @@ class _Conversion:
         return Element("mesh", filename=name)
 
     def _joints(self, body: int) -> None:
-        """Everything between a body and its parent: with several joints, or one beside its origin, links between."""
+        """Convert the joints between a body and its parent, with links between several or off-origin joints."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
         here = make_transform(model.body_pos[body], model.body_quat[body])  # the body, seen from the last link made
@@ -219,7 +223,7 @@ class _Conversion:
         element.append(Element("limit", limit))
 
     def _effort(self, joint: int) -> float:
-        """The largest force of the joint, of its own limit or of its actuators [N m, N]."""
+        """Return the largest force of the joint, from its own limit or its actuators [N m or N]."""
         model = self.model
         if model.jnt_actfrclimited[joint]:
             return float(np.abs(model.jnt_actfrcrange[joint]).max())

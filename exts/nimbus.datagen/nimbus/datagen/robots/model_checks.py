@@ -1,4 +1,4 @@
-"""Whether a URDF can be a robot: one tree of links, joints that can move, bodies that can be."""
+"""Check that a URDF is a valid robot: one tree of links, movable joints, physical bodies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBERS = {
     "sphere": {"radius": 1},
     "cylinder": {"radius": 1, "length": 1},
 }
-"""How many numbers an attribute has, by tag."""
+"""Number of values of an attribute, by tag."""
 _LARGEST = {
     "xyz": 1e3,
     "rpy": 1e3,
@@ -49,7 +49,7 @@ MOST_LINKS = 1000
 """Links of a model; a humanoid with two hands has 100."""
 _SOLIDS = ("box", "sphere", "cylinder")
 _ROUNDING = 1e-3
-"""Share of the largest moment of inertia that others may miss: files are written with few digits."""
+"""Tolerance of the triangle inequality, as a fraction of the largest moment of inertia, for files with few digits."""
 
 
 def check_model(root: Element, path: Path) -> None:
@@ -161,10 +161,7 @@ def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], fil
 
 
 def _circle(above: Mapping[str, str], names: Iterable[str]) -> list[str]:
-    """Find names that follow each other in a circle, given what is above each; empty where there is none.
-
-    The circle begins with the first of its names, and goes on downwards.
-    """
+    """Return names that form a cycle under the parent relation; empty without one."""
     known: set[str] = set()
     for name in names:
         walked: dict[str, None] = {}
@@ -186,7 +183,7 @@ def _check_mimics(joints: Mapping[str, Element], file: ModelLines) -> None:
         leader = leaders[name] = mimic.get("joint", "")
         if leader not in joints:
             instead = suggest(leader, joints)
-            raise file.error(joint, f"joint '{name}' mimics '{leader}', which is no joint", instead=instead)
+            raise file.error(joint, f"joint '{name}' mimics '{leader}', which is not a joint", instead=instead)
         if joints[leader].get("type") == "fixed":
             what = f"joint '{name}' mimics '{leader}', which is fixed"
             raise file.error(joint, what, instead="fix both, or remove <mimic>")

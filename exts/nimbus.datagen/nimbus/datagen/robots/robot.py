@@ -99,12 +99,12 @@ class Gripper(StrictModel):
 
     @property
     def travel_per_metre(self) -> float:
-        """How far the first joint travels for each metre that a pad moves on average; positive when opening."""
+        """Travel of the first joint per metre of the pads' mean motion; positive when opening."""
         return (self.open - self.closed) / (self.width / 2)
 
     @property
     def shape(self) -> GripperShape:
-        """What decides where it can close."""
+        """Shape that decides where it can close."""
         return GripperShape(
             opening=self.width,
             pad_width=self.pad_width,
@@ -115,7 +115,7 @@ class Gripper(StrictModel):
 
 
 class Manipulator(StrictModel):
-    """One arm with its hand."""
+    """Arm with its hand."""
 
     name: str
     tool: Tool
@@ -150,7 +150,7 @@ class Robot(StrictModel):
 
     @property
     def tool(self) -> Tool:
-        """Of the first arm."""
+        """Tool of the first arm."""
         return self.arms[0].tool
 
     @property
@@ -160,29 +160,29 @@ class Robot(StrictModel):
 
     @property
     def gripper(self) -> Gripper:
-        """Of the first arm."""
+        """Gripper of the first arm."""
         return self.arms[0].gripper
 
     @property
     def arm_names(self) -> tuple[str, ...]:
-        """``("arm",)`` of a robot that has one."""
+        """Names of the arms, ``("arm",)`` for a single one."""
         return tuple(arm.name for arm in self.arms)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Every joint that moves: arm by arm, the arm's joints before the gripper's."""
+        """Every movable joint, arm by arm, the arm's joints before the gripper's."""
         return tuple(name for one in self.arms for name in (*one.arm.joints, *one.gripper.joints))
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What is commanded: arm by arm, the arm's joints [rad], then the first joint of its gripper [m, rad]."""
+        """Names of the commands, arm by arm: the arm's joints [rad], then the gripper's first joint [m or rad]."""
         if len(self.arms) == 1:
             return (*self.arm.joints, "gripper")
         return tuple(name for one in self.arms for name in (*one.arm.joints, f"{one.name}_gripper"))
 
     @property
     def action_index(self) -> tuple[int, ...]:
-        """For every joint the entry of an action that it follows."""
+        """Index of the action's entry that each joint follows."""
         index: list[int] = []
         first = 0
         for one in self.arms:
@@ -193,17 +193,17 @@ class Robot(StrictModel):
 
     @property
     def joint_ratios(self) -> tuple[float, ...]:
-        """For every joint its travel per travel of what it follows."""
+        """Travel of each joint relative to the joint that it follows."""
         return tuple(ratio for one in self.arms for ratio in (*[1.0] * len(one.arm.joints), *one.gripper.ratios))
 
     @property
     def home_action(self) -> tuple[float, ...]:
-        """Every arm at home, every gripper open."""
+        """Action with every arm at home and every gripper open."""
         return tuple(value for one in self.arms for value in (*one.arm.home, one.gripper.open))
 
     @property
     def home_joints(self) -> tuple[float, ...]:
-        """Every joint at home."""
+        """Joint positions with every joint at home."""
         action = self.home_action
         return tuple(action[at] * ratio for at, ratio in zip(self.action_index, self.joint_ratios, strict=True))
 
@@ -218,11 +218,11 @@ class Robot(StrictModel):
         return (*(arm.tool.link for arm in self.arms), *self.cameras)
 
     def with_arm(self, name: str) -> Robot:
-        """The same robot as if it had only this arm."""
+        """Return the robot reduced to one arm."""
         return self.model_copy(update={"arms": tuple(arm for arm in self.arms if arm.name == name)})
 
     def mounted(self, camera: Camera) -> Camera:
-        """The camera with its mount spelt out: ``hand`` is the tool's link, ``left_hand`` that of the arm ``left``."""
+        """Resolve a camera's mount: ``hand`` is the tool's link, ``left_hand`` that of the arm ``left``."""
         hands = {f"{arm.name}_hand": arm.tool.link for arm in self.arms} | {"hand": self.tool.link}
         return replace(camera, mount=hands.get(camera.mount, camera.mount))
 
@@ -231,7 +231,7 @@ def load_robot(name_or_path: str, *, where: str = "") -> Robot:
     """Load a robot file by name or path.
 
     Raises:
-        InputError: No such robot, the file is wrong, or what it names is not in its model.
+        InputError: There is no such robot, the file is invalid, or a name in it is missing from its model.
     """
     from nimbus.datagen.robots.robot_file import read_robot
 

@@ -1,4 +1,4 @@
-"""A robot file: what people write of a robot, completed from its URDF and from the robots that it borrows from."""
+"""Robot file: a user's description of a robot, completed from its URDF and from robots that it borrows from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nimbus.datagen.robots.urdf import (
 
 
 class MountPose(StrictModel):
-    """Where something stands or is mounted: turned about z, then x, then moved."""
+    """Pose of a mount: rotation about z, then x, then translation."""
 
     position: Vector = Field(default=(0.0, 0.0, 0.0), description="x, y, z [m]")
     turn: Radians = Field(default=0.0, description="About z.")
@@ -39,7 +39,7 @@ class MountPose(StrictModel):
 
     @property
     def wxyz(self) -> tuple[float, float, float, float]:
-        """Its orientation."""
+        """Orientation of the mount."""
         if not (self.turn or self.tilt):
             return 1.0, 0.0, 0.0, 0.0
         return quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
@@ -53,7 +53,7 @@ class BorrowedHand(MountPose):
 
 
 class ArmEntry(StrictModel):
-    """One arm with its hand: a ``tool`` and a ``gripper``, or a borrowed ``hand``."""
+    """Arm with its hand: a ``tool`` and a ``gripper``, or a borrowed ``hand``."""
 
     arm: Arm | None = None
     tool: Tool | None = None
@@ -62,14 +62,14 @@ class ArmEntry(StrictModel):
 
 
 class WholeArm(ArmEntry):
-    """One of several arms; instead of its parts it can be another robot as a whole, ``of`` which it is."""
+    """One of several arms; instead of its parts it may name another robot, ``of`` which it is a copy."""
 
     of: str = Field("", description="Another one-armed robot, as this arm.")
     place: MountPose = Field(MountPose(), description="Where that robot stands.")
 
 
 class RobotFile(ArmEntry):
-    """What stands in a robot file."""
+    """Content of a robot file."""
 
     name: FileName
     description: str = ""
@@ -110,7 +110,7 @@ def read_robot(name_or_path: str, *, where: str = "") -> Robot:
     """Read a robot file and complete it from its model.
 
     Raises:
-        InputError: No such robot, the file is wrong, or what it names is not in its model.
+        InputError: There is no such robot, the file is invalid, or a name in it is missing from its model.
     """
     path = scene_file("robots", name_or_path, kind="robot", where=where)
     document = strict_yaml.read(path)
@@ -124,7 +124,7 @@ class _Completion:
     folder: Path
 
     def robot(self) -> Robot:
-        """The robot that the file describes."""
+        """Build the robot described by the file."""
         file = self.file
         pieces: list[Piece] = []
         if file.urdf:
@@ -173,7 +173,7 @@ class _Completion:
         return other
 
     def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece]]:
-        """An arm, and what its model needs beside the file's own URDF."""
+        """Return an arm, and the pieces that its model needs beside the file's own URDF."""
         prefix = f"{name}_" if self.file.arms else ""
         if isinstance(entry, WholeArm) and entry.of:
             other = self._borrowed(entry.of, self._at(name, "of"))
@@ -242,7 +242,7 @@ class _Completion:
             raise self.document.error(at, f"its URDF has no {kind} '{name}'", instead=suggest(name, known))
 
     def _locked(self, root: Element, arms: list[Manipulator]) -> dict[str, float]:
-        """Joints that can move, but are nobody's: they stay where the file says, or at rest."""
+        """Return movable joints outside all arms with their fixed positions, from the file or at rest."""
         moved = {name for arm in arms for name in (*arm.arm.joints, *arm.gripper.joints)}
         for name in sorted(moved & self.file.locked.keys()):
             raise self.document.error(("locked", name), "a joint of an arm or a gripper cannot be locked")

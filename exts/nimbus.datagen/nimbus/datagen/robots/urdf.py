@@ -1,4 +1,4 @@
-"""URDF: reading it, what it says about its joints, and putting one together from several."""
+"""URDF files: reading, joint properties, and assembly of several into one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nimbus.datagen.robots.robot import Piece
 Element = ElementTree.Element
 
 SPEED = {"revolute": 2.0, "prismatic": 0.2}
-"""[rad/s, m/s] Of a joint whose model does not say how fast it may move."""
+"""Speed of a joint without one in its model [rad/s, m/s]."""
 EFFORT = 50.0
-"""[N m, N] Of a joint whose model does not say how strong it is."""
+"""Effort of a joint without one in its model [N m, N]."""
 
 _DEEPEST = 40
 """Elements in each other; a URDF has five."""
@@ -49,11 +49,15 @@ def package_folder(package: str) -> Path:
         text = file.as_posix()
         if marker in text:
             return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
-    raise InputError(f"the package '{package}' carries no share/{package} folder", where="robot")
+    raise InputError(
+        f"the package '{package}' carries no share/{package} folder",
+        where="robot",
+        instead="build and source the package's workspace, or give the path of the file",
+    )
 
 
 def piece_path(piece: Piece, *, robot: str) -> Path:
-    """The URDF file of a piece; of an MJCF file the one that it is converted to.
+    """Return the URDF file of a piece; for an MJCF file, the converted one.
 
     Raises:
         InputError: There is none.
@@ -65,7 +69,7 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
 
 
 def model_path(piece: Piece, *, robot: str) -> Path:
-    """The URDF or MJCF file of a piece.
+    """Return the URDF or MJCF file of a piece.
 
     Raises:
         InputError: There is none.
@@ -75,14 +79,14 @@ def model_path(piece: Piece, *, robot: str) -> Path:
         if path.is_file():
             return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
-    raise InputError(what, where=f"robot {robot}: urdf")
+    raise InputError(what, where=f"robot {robot}: urdf", instead="correct the path of the URDF")
 
 
 def read_urdf(path: Path) -> Element:
-    """The root element of a URDF.
+    """Return the root element of a URDF.
 
     Raises:
-        InputError: It is none.
+        InputError: The file is not a URDF.
     """
     check_regular(path, limit=TEXT_BYTES)
     depth = 0
@@ -91,23 +95,27 @@ def read_urdf(path: Path) -> Element:
         for event, _ in reading:
             depth += 1 if event == "start" else -1
             if depth > _DEEPEST:
-                raise InputError("not a URDF: nested too deeply", where=str(path), instead="leave out what is no URDF")
+                raise InputError("not a URDF: nested too deeply", where=str(path), instead="give a URDF file")
         root: Element = reading.root  # pyright: ignore[reportAttributeAccessIssue]
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
-        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="mend its XML") from None
+        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="fix its XML syntax") from None
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:
-        raise InputError(f"not a URDF: its root is <{root.tag}>, with no links", where=str(path))
+        raise InputError(
+            f"not a URDF: its root is <{root.tag}>, with no links",
+            where=str(path),
+            instead="give a file with <robot> at its root",
+        )
     return root
 
 
 def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
-    """One URDF of all pieces, each fixed to a link of an earlier one, or to the base.
+    """Assemble the URDF of all pieces, each fixed to a link of an earlier one, or to the base.
 
-    Mesh files are named absolutely, so that the result can lie anywhere.
+    Mesh paths are absolute, so that the result can be stored anywhere.
     """
     pieces = tuple(pieces)
     whole = Element("robot", name=re.sub(r"\W", "_", robot))
@@ -127,7 +135,7 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
 
 
 def _taken(root: Element, piece: Piece, path: Path) -> Element:
-    """What a piece takes of its URDF, with its prefix."""
+    """Return the elements that a piece contributes, with its prefix."""
     root = copy.deepcopy(root)
     children = {child_of(joint): joint for joint in root.findall("joint")}
     if piece.root:
@@ -161,12 +169,12 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
 
 
 def is_unlimited(joint: Element) -> bool:
-    """Whether a joint turns, and the URDF does not say how far."""
+    """Return True for a rotating joint without limits."""
     return joint.get("type") == "continuous" or (joint.get("type") == "revolute" and range_of(joint) is None)
 
 
 def _limit_turns(joint: Element) -> None:
-    """A joint without limits gets two turns: planners need some."""
+    """Limit an unlimited joint to two turns, because planners need limits."""
     limit = joint.find("limit")
     if limit is None:
         limit = ElementTree.SubElement(joint, "limit")
@@ -176,7 +184,7 @@ def _limit_turns(joint: Element) -> None:
 
 
 def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
-    """Whether a link hangs on another, given the joint above each link."""
+    """Return True if a link is a descendant of another, given the joint above each link."""
     while link in children:
         link = parent_of(children[link])
         if link == root:
@@ -185,7 +193,7 @@ def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
 
 
 def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
-    """Where a mesh lies: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
+    """Return the path of a mesh: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
     name, _, inside = filename.removeprefix("package://").partition("/")
     if not filename.startswith("package://"):
         return urdf.parent / filename.removeprefix("file://")
@@ -238,7 +246,7 @@ def _numbers(text: str) -> FloatArray:
 
 
 def origin_of(element: Element) -> FloatArray:
-    """The (4, 4) pose of a URDF element."""
+    """Return the (4, 4) pose of a URDF element."""
     origin, matrix = element.find("origin"), np.eye(4)
     if origin is not None:
         roll, pitch, yaw = _numbers(origin.get("rpy", "0 0 0"))
@@ -260,12 +268,12 @@ def axis_of(joint: Element) -> FloatArray:
 
 
 def parent_of(joint: Element) -> str:
-    """The link that a joint hangs on."""
+    """Return the parent link of a joint."""
     return _linked(joint, "parent")
 
 
 def child_of(joint: Element) -> str:
-    """The link that a joint moves."""
+    """Return the child link of a joint."""
     return _linked(joint, "child")
 
 
@@ -273,31 +281,35 @@ def _linked(joint: Element, tag: str) -> str:
     element = joint.find(tag)
     link = None if element is None else element.get("link")
     if not link:
-        raise InputError(f"not a URDF: joint '{joint.get('name')}' has no {tag} link", where="robot: urdf")
+        raise InputError(
+            f"not a URDF: joint '{joint.get('name')}' has no {tag} link",
+            where="robot: urdf",
+            instead="add it to the joint",
+        )
     return link
 
 
 def limit_of(joint: Element, name: str) -> float | None:
-    """A joint's ``lower``, ``upper``, ``velocity`` or ``effort``, when the URDF gives it."""
+    """Return a joint's ``lower``, ``upper``, ``velocity`` or ``effort``, if the URDF gives it."""
     limit = joint.find("limit")
     text = None if limit is None else limit.get(name)
     return None if text is None else float(text)
 
 
 def range_of(joint: Element) -> tuple[float, float] | None:
-    """Lowest and highest position of a joint [rad, m]; an end that the URDF leaves out is 0, as it says."""
+    """Return lowest and highest position of a joint [rad, m]; an omitted bound is 0, the URDF default."""
     lower, upper = limit_of(joint, "lower"), limit_of(joint, "upper")
     return None if lower is None and upper is None else (lower or 0.0, upper or 0.0)
 
 
 def speed_of(joint: Element) -> float:
-    """How fast a joint may move [rad/s, m/s]."""
+    """Return the speed limit of a joint [rad/s, m/s]."""
     speed = limit_of(joint, "velocity")
     return SPEED["prismatic" if joint.get("type") == "prismatic" else "revolute"] if speed is None else speed
 
 
 def effort_of(joint: Element) -> float:
-    """The largest torque or force of a joint [N m, N]."""
+    """Return the torque or force limit of a joint [N m, N]."""
     effort = limit_of(joint, "effort")
     return EFFORT if effort is None else effort
 

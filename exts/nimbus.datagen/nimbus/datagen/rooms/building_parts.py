@@ -1,4 +1,4 @@
-"""Parts of the building: walls with openings, windows, doors, skirting, lamps, and what hangs on walls."""
+"""Parts of the building: walls with openings, windows, doors, skirting, lamps, and wall decorations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of the families of rooms: what stands where."""
+"""Floor plans of the families of rooms."""
 
 from __future__ import annotations
 

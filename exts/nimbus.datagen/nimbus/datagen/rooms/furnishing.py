@@ -28,7 +28,7 @@ class FurnishingKind:
     high: Size
     build: Build
     is_flat: bool = False
-    """It lies on a wall, the ceiling or the floor, and casts no shadow."""
+    """True for flat things on a wall, the ceiling or the floor, without a shadow."""
 
     def draw_size(self, rng: np.random.Generator) -> Size:
         """Draw a size from the range [m]."""
@@ -38,18 +38,18 @@ class FurnishingKind:
 
 @dataclass(frozen=True)
 class Furnishing:
-    """One furnishing of a room."""
+    """Furnishing of a room."""
 
     name: str
     """Unique in the room, such as ``chair_1``."""
     kind: str
     patches: tuple[Patch, ...]
-    """In the frame of the room."""
+    """Patches in the frame of the room."""
     casts_shadow: bool = True
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """(2, 3) corners around it [m]."""
+        """Corners around it (2, 3) [m]."""
         return bounds(self.patches)
 
     @property

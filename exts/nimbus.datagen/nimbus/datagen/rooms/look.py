@@ -77,7 +77,7 @@ class RoomLook:
     colors: Mapping[str, Color]
     """sRGB by slot."""
     textures: Mapping[str, TextureSlot]
-    """By slot; these have no color of their own."""
+    """Textures by slot; these have no color of their own."""
     surfaces: Mapping[str, SurfaceLook]
     """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that draw no materials."""
 

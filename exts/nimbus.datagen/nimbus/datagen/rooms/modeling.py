@@ -30,7 +30,7 @@ _SIDES = {
 
 _BITS = np.arange(8)[:, None] >> np.arange(3) & 1 == 1
 _LIT = np.array([0.0, np.sin(0.42), np.cos(0.42)])
-"""Unit normal of what shines: seen from below by up to 24 degrees it still faces the eye."""
+"""Unit normal of emissive surfaces, which face a viewer up to 24 degrees below them."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,14 @@ class Modeler:
         self._add(material, corners.reshape(-1, 3), np.repeat(normals, 4, axis=0), faces)
 
     def lit_panel(self, low: Sequence[float], high: Sequence[float], material: Material) -> None:
-        """Add an upright rectangle that looks about as bright as a floor in the sun.
+        """Add an upright rectangle about as bright as a sunlit floor.
 
-        Its normals point up and a little to the front: it stands for what shines itself, as the day outside does.
+        Its normals point up and slightly to the front, which marks an emissive surface such as daylight in a window.
 
         Args:
             low: Lower corner on the left [m].
             high: Upper corner on the right, of the same y [m].
-            material: Of it.
+            material: Its material.
         """
         (x0, y, z0), (x1, _, z1) = low, high
         corners = np.array([(x1, y, z0), (x0, y, z0), (x0, y, z1), (x1, y, z1)])
@@ -171,6 +171,6 @@ def placed(patches: Iterable[Patch], frame: FloatArray) -> list[Patch]:
 
 
 def bounds(patches: Iterable[Patch]) -> FloatArray:
-    """(2, 3) corners around patches [m]."""
+    """Return (2, 3) corners around patches [m]."""
     points = np.concatenate([patch.vertices for patch in patches])
     return np.stack([points.min(axis=0), points.max(axis=0)])

@@ -23,9 +23,9 @@ _EYE = 0.75
 _AHEAD, _BEHIND = 0.95, 0.55
 """[m] The same to the front, where a camera stands, and to the back."""
 _HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
-"""[m] Heights above the floor of what does not hang before the eyes."""
+"""Heights above the floor of wall things that do not hang at eye level [m]."""
 _LOW, _HIGH = -0.1, 1.45
-"""[m] Below and above the work surface: what a robot sweeps and cameras look through."""
+"""Range below and above the work surface that a robot sweeps and cameras look through [m]."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class Bench:
 
     @property
     def workspace(self) -> FloatArray:
-        """(2, 3) corners of what stays free of furnishings [m]."""
+        """Corners of the space without furnishings, (2, 3) [m]."""
         low = (self.lower[0] - _BEHIND, self.lower[1] - _EYE, _LOW)
         return np.array([low, (self.upper[0] + _AHEAD, self.upper[1] + _EYE, _HIGH)])
 
     @property
     def body(self) -> FloatArray:
-        """(2, 3) corners of the bench down to the floor [m]."""
+        """Corners of the bench down to the floor, (2, 3) [m]."""
         return np.array([(*self.lower, self.floor), (*self.upper, 0.0)])
 
 
 class Plan:
-    """A rectangular room while it is furnished.
+    """Rectangular room during furnishing.
 
     Args:
         bench: The bench.
@@ -59,8 +59,8 @@ class Plan:
         rng: Random stream of the room.
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
-        height: Of the room [m].
-        clutter: Share of the free places that small things fill.
+        height: Height of the room [m].
+        clutter: Fraction of the free spots filled with small things.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class Plan:
         self._taken: list[FloatArray] = [bench.workspace, bench.body]
 
     def open(self, side: Side, kind: str, along: float, *, low: float = 0.0, size: Size | None = None) -> bool:
-        """Cut a window or a door into a wall, fill it, and keep free what is before a door.
+        """Cut a window or a door into a wall, fill it, and keep the area before a door free.
 
         Args:
             side: The wall.
             kind: ``window``, ``door``, ``roller_door``, …
-            along: Middle of it along the wall [m].
+            along: Center along the wall [m].
             low: Height of its lower edge above the floor [m].
-            size: Left out: drawn.
+            size: Size; drawn by default.
         """
         wall, (width, depth, height) = self.walls[side], size or self.kinds[kind].draw_size(self.rng)
         opening = Opening(kind, along - width / 2, along + width / 2, low, low + height)
@@ -111,10 +111,10 @@ class Plan:
 
         Args:
             side: The wall.
-            kind: What to put.
-            along: Middle of it along the wall [m].
+            kind: Kind of furnishing.
+            along: Center along the wall [m].
             up: Height of its foot above the floor [m].
-            size: Left out: drawn.
+            size: Size; drawn by default.
             gap: Distance from the wall [m].
         """
         wall, size = self.walls[side], size or self.kinds[kind].draw_size(self.rng)
@@ -170,7 +170,7 @@ class Plan:
         self._add(kind, pose, self.kinds[kind].draw_size(self.rng), blocks=False)
 
     def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
-        """Hang something from the ceiling, where it ends above what cameras look through."""
+        """Hang something from the ceiling, above the cameras' field of view."""
         size = size or self.kinds[kind].draw_size(self.rng)
         pose = make_transform((*place, self.bench.floor + self.height - 0.002), (1, 0, 0, 0))
         made = self._make(kind, pose, size)
@@ -183,10 +183,10 @@ class Plan:
         """Put small things onto a furnishing, side by side in drawn order.
 
         Args:
-            furnishing: What they stand on.
-            kinds: To draw from.
-            up: Height above the floor [m] that they stand at; left out: its top.
-            share: Of the plan's clutter.
+            furnishing: Their support.
+            kinds: Kinds to draw from.
+            up: Height of the support above the floor [m]; by default the furnishing's top.
+            share: Fraction of the plan's clutter.
         """
         low, high = furnishing.bounds
         z = high[2] if up is None else self.bench.floor + up
@@ -225,7 +225,7 @@ class Plan:
         return float(places[side])
 
     def _facing(self, furnishing: Furnishing) -> float:
-        """Yaw [rad] of what faces the room from where a furnishing stands: away from the nearest wall."""
+        """Return the yaw [rad] of a furnishing that faces the room, away from the nearest wall."""
         x, y = furnishing.bounds.mean(axis=0)[:2]
         ways = {np.pi: self.y[1] - y, 0.0: y - self.y[0], -np.pi / 2: x - self.x[0], np.pi / 2: self.x[1] - x}
         return min(ways, key=lambda yaw: ways[yaw])

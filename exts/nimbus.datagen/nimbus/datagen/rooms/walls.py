@@ -35,7 +35,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Wall:
-    """One wall; the room is on its left."""
+    """Wall with the room on its left."""
 
     start: tuple[float, float]
     end: tuple[float, float]

@@ -29,7 +29,7 @@ _USUAL_FRICTION = 1.0
 """Friction of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are
 smoother, counts only where their geoms have priority."""
 _ROLLING_FRICTION = 2e-3
-"""[m] Of household things with dents and seams: what rolls comes to rest within a second or two."""
+"""Rolling friction of household things with dents and seams, which come to rest within a second or two [m]."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 """[kg m², kg] Of the joints of light parts: without it a stiff contact makes them tremble."""
 
@@ -44,12 +44,12 @@ def _leaf(label: str) -> str:
 
 @lru_cache(maxsize=256)
 def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.ModelBuilder:
-    """Parse a USD asset; the result is shared, never changed.
+    """Parse a USD asset; the result is shared and must not be changed.
 
     Args:
         path: The file.
-        visuals: Load what only cameras see.
-        anchored: Fix to the world what is not fixed to anything.
+        visuals: Load purely visual geometry.
+        anchored: Fix bodies without a parent to the world.
     """
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
@@ -61,7 +61,7 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
 
 @lru_cache(maxsize=8)
 def fixed_world(stage: Path, base: tuple[Vector, Quaternion], robot: Robot, *, visuals: bool) -> newton.ModelBuilder:
-    """Put a robot at home into a stage; the result is shared, never changed.
+    """Put a robot at home into a stage; the result is shared and must not be changed.
 
     Args:
         stage: The file.
@@ -108,13 +108,13 @@ def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> 
 class SceneBuilder:
     """Assembles worlds of one stage and one robot with any objects.
 
-    Bodies carry short unique labels: a fixture's or object's name, a robot link's name; a part of an object is called
+    Bodies have short unique labels: the name of a fixture, an object or a robot link. A part of an object is labeled
     ``cabinet_0.drawer_0``, and so is its joint.
 
     Args:
         stage: The scene.
         robot: The robot on its mount.
-        visuals: Load what only cameras see; physics leaves it out.
+        visuals: Load purely visual geometry, which physics omits.
     """
 
     def __init__(self, stage: StageInfo, robot: Robot, *, visuals: bool) -> None:
@@ -123,7 +123,7 @@ class SceneBuilder:
         self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
-        """One world: stage, robot and objects at their places."""
+        """Build one world: stage, robot and objects at their poses."""
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_builder(self._fixed)
@@ -224,7 +224,7 @@ def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
 
 
 def _set_part_joints(builder: newton.ModelBuilder, item: PlacedObject, model: ObjectModel, first_joint: int) -> None:
-    """Passive joints: no controller, but damping, dry friction and springs, which a USD file cannot say in full."""
+    """Set passive joints: no controller, but damping, dry friction and springs, which USD cannot express in full."""
     joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
     for part in model.parts:
         index, joint = joints[part.name], part.joint

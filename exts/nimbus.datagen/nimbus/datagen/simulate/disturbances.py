@@ -16,12 +16,12 @@ _SLIPPERY_PRIORITY = 1
 
 
 class DisturbanceForce:
-    """Applies a disturbance to a model in the steps in which it lasts.
+    """Applies a disturbance to a model while it lasts.
 
     Args:
-        model: Of the world that the body is in; while the body is slippery, its friction is changed.
-        disturbance: What happens.
-        step_rate: Of physics [Hz].
+        model: Model of the world with the body, whose friction is changed while it is slippery.
+        disturbance: The disturbance.
+        step_rate: Rate of physics [Hz].
     """
 
     def __init__(self, model: mujoco.MjModel, disturbance: Disturbance, *, step_rate: float) -> None:

@@ -46,7 +46,7 @@ class IsaacSimSimulation:
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset(
         {"damping", "delay", "gains", "push", "robot_base", "start_posture"}
     )
-    """Randomizers that this simulator does not honour yet."""
+    """Randomizers that this simulator does not support yet."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self._base = self.stage = stage
@@ -104,7 +104,7 @@ class IsaacSimSimulation:
         self._folder.cleanup()
 
     def _put(self, positions: FloatArray, wxyz: FloatArray) -> None:
-        """Lay what is loose at rest where the layout has it: starting physics has let it fall for some steps."""
+        """Reset loose objects to their poses at rest, because physics has let them fall while it started."""
         self._set_loose(positions, wxyz, np.zeros((len(positions), 6)))
 
     def _set_loose(self, positions: FloatArray, wxyz: FloatArray, velocities: FloatArray) -> None:
@@ -113,7 +113,11 @@ class IsaacSimSimulation:
             self._loose.set_velocities(velocities[:, :3], velocities[:, 3:])
 
     def _loose_state(self) -> tuple[FloatArray, FloatArray]:
-        """(n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s], of what is loose."""
+        """Return the state of loose objects.
+
+        Returns:
+            (n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s].
+        """
         if self._loose is None:
             return np.zeros((0, 7)), np.zeros((0, 6))
         places, turns = self._loose.get_world_poses()
@@ -133,17 +137,17 @@ class IsaacSimSimulation:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
+        """Names of the commands, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
-        """Run physics for one record period; targets move along the same path as in the default simulator.
+        """Run physics for one record period; targets follow the same path as in the default simulator.
 
-        Their velocity goes to the drives, whose damping would hold them back otherwise; inertia is not led.
+        Their velocity is sent to the drives, whose damping would hold them back otherwise; inertia is not compensated.
 
         Args:
             action: (A,) commanded positions [rad, m].
-            observe: Called after every step, to look at what is not recorded.
+            observe: Called after every step, for measurements that are not recorded.
         """
         from isaacsim.core.simulation_manager import SimulationManager
 
@@ -167,7 +171,7 @@ class IsaacSimSimulation:
         self._robot.command(position, velocity)
 
     def state(self) -> StartState:
-        """Joint positions and velocities, then poses and velocities of what is loose, then parts of objects, in a row.
+        """Return joint positions and velocities, then poses and velocities of loose objects, then parts, in a row.
 
         Parts count as at rest.
         """
@@ -192,7 +196,7 @@ class IsaacSimSimulation:
 
     @property
     def is_stable(self) -> bool:
-        """Whether all numbers are finite."""
+        """Return True if all numbers are finite."""
         return bool(np.isfinite(self.body_positions()).all() and np.isfinite(self.joint_positions()).all())
 
     def joint_positions(self) -> FloatArray:
@@ -218,7 +222,7 @@ class IsaacSimSimulation:
 
 
 def _parts(item: PlacedObject) -> dict[str, float]:
-    """Where the parts of an object start, by the names of their joints [rad, m]."""
+    """Return the initial positions of an object's parts, by the names of their joints [rad, m]."""
     from nimbus.datagen.objects.libraries import open_library
 
     model = open_library(item.library).model(item.kind, item.variant)
@@ -226,7 +230,7 @@ def _parts(item: PlacedObject) -> dict[str, float]:
 
 
 def _articulations(stage: Any, place: str) -> list[str]:
-    """Where the articulations of a robot begin."""
+    """Return the paths of a robot's articulations."""
     from pxr import Usd, UsdPhysics
 
     below = Usd.PrimRange(stage.GetPrimAtPath(place))

@@ -31,11 +31,7 @@ class Joints:
 
         self._count = len(names)
         self._parts: list[tuple[Articulation, NDArray[Any], NDArray[Any]]] = []
-        """Each articulation with the columns of its joints here, and their places in PhysX's own order.
-
-        Below, its type is said again at each use, and no method is chosen by name: what checks every call against
-        Isaac Sim's interface follows names with a type, and nothing else.
-        """
+        """Each articulation with the columns of its joints here, and their positions in PhysX's order."""
         left = set(names)
         for place in places:
             thing: Articulation = Articulation(place)

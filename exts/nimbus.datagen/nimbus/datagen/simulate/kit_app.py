@@ -1,4 +1,4 @@
-"""The one Kit in this process: started without a window for a worker, waited for until what it loads is loaded."""
+"""The Kit application of this process, started without a window for a worker."""
 # A type checker takes isaacsim for the file beside this one.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
@@ -24,25 +24,25 @@ EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 _LONGEST_LOADING = 6000
 """Updates; a supervisor's deadline comes earlier."""
 _MANY_TILES = "--/rtx/viewTile/limit=1000000"
-"""One tiled sensor may have as many cameras as regions; read only at the start."""
+"""Limit of cameras per tiled sensor, one per region; read at startup only."""
 _NATIVE = 4
 """Antialiasing that renders every pixel: DLSS draws fewer, and masks, depth and normals with them."""
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
-"""From one batch to the next a camera jumps by K steps: nothing that is remembered of the last frame holds."""
+"""Settings without temporal caches: from batch to batch a camera jumps by K steps, which invalidates them."""
 _ALONE = (
     "--/app/hangDetector/enabled=false",  # after two minutes without work it asks a person whether to end Kit
     "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image has all of its textures
     "--/app/settings/persistent=false",  # an instance begins as the one before it did
 )
-"""Nobody is there to answer, to wait, or to set anything."""
+"""Settings for unattended operation: no prompts, no waiting, no saved preferences."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
-    """Start Isaac Sim; nothing of it may be imported before. Whoever ends the process need not close it.
+    """Start Isaac Sim; none of its modules may be imported before. It need not be closed before the process ends.
 
     Args:
-        gpu: Number of the GPU, in the order of the bus.
-        threads: Of the CPU that it may use.
+        gpu: Number of the GPU in bus order.
+        threads: CPU threads that it may use.
 
     Raises:
         InputError: Isaac Sim is not in this Python, is of another version, or lacks its experience.
@@ -83,10 +83,10 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
 
 
 def experience() -> Path:
-    """The file of the experience, which Kit takes as it is given: a bare name is not looked for.
+    """Return the path of the experience file, because Kit does not search for a bare name.
 
     Raises:
-        InputError: It is not there.
+        InputError: It is missing.
     """
     folder = os.environ.get("EXP_PATH", "")  # set when isaacsim is imported
     path = Path(folder, EXPERIENCE)
@@ -105,16 +105,16 @@ def _compute_on(gpu: int) -> None:
 
 
 def _unlicensed() -> InputError:
-    """It asks for its licence, and nobody is there to answer."""
+    """Return the error for a missing acceptance of the licence."""
     instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
     return InputError("the licence of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
 
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Take each round of Kit's loop for progress: while a stage loads, never while it renders.
+    """Count each iteration of Kit's loop as progress while a stage loads, not while it renders.
 
-    Replicator's step has loops of its own that go round for ever without an image.
+    Replicator's step has inner loops that may run forever without an image.
     """
     import carb.eventdispatcher
     import omni.kit.app
@@ -131,14 +131,14 @@ def progress_by_update() -> Iterator[None]:
 
 
 def _set_rendering() -> None:
-    """What stacked rendering needs; set for each stage, as a stage may bring settings of its own."""
+    """Set the options for stacked rendering; for each stage, because a stage may override them."""
     import carb.settings
 
     carb.settings.get_settings().set_int("/rtx/post/aa/op", _NATIVE)
 
 
 def installed_version() -> str:
-    """The version of Isaac Sim around this Python, by pip or as a workstation build; empty when not known."""
+    """Return the version of Isaac Sim in this Python, from pip or a workstation build; empty if unknown."""
     try:
         return importlib.metadata.version("isaacsim")
     except importlib.metadata.PackageNotFoundError:
@@ -161,7 +161,7 @@ def open_stage(path: str) -> None:
 
     opened = stage_utils.open_stage(path)
     if isinstance(opened, tuple) and not opened[0]:
-        raise InputError("Isaac Sim cannot open it", where=path)
+        raise InputError("Isaac Sim cannot open it", where=path, instead="check the file with usdchecker")
     _set_rendering()
     for _ in range(_LONGEST_LOADING):
         app_utils.update_app(steps=1)
@@ -171,10 +171,10 @@ def open_stage(path: str) -> None:
 
 
 def refresh_places() -> None:
-    """Have Fabric compute the place of every prim of the stage.
+    """Let Fabric compute the pose of every prim of the stage.
 
-    From a process's second stage on, Isaac Sim 6.0.1 takes up the local poses of a new stage without noticing that
-    world poses follow from them: what nobody writes stays at the origin. Writing each local position makes it notice.
+    From a process's second stage on, Isaac Sim 6.0.1 loads the local poses of a new stage without updating the world
+    poses, so that untouched prims stay at the origin. Writing each local position forces the update.
     """
     import isaacsim.core.experimental.utils.backend as backend_utils
     import isaacsim.core.experimental.utils.stage as stage_utils

@@ -29,7 +29,8 @@ _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what 
 _OBSERVED_EVERY = 10
 """Physics steps between two looks at contacts."""
 _WIDE_PAD = 0.03
-"""[m] Wider pads touch in several points: touching in one, opposite pads turn what they hold against friction."""
+"""Width above which pads have several contact points [m]; with one, opposite pads rotate their object against
+friction."""
 
 
 @register("simulator", "newton")
@@ -127,14 +128,14 @@ class NewtonSimulation:
         self._belt_speeds = np.array(list(moving.values()))
 
     def _run_belts(self) -> None:
-        """A belt moves on the spot: what lies on it meets its speed, and it stays where it is."""
+        """Move belts in place: objects on a belt get its speed, and the belt stays."""
         self.data.qpos[self._belt_positions] = 0.0
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
     def _keep_held_awake(self) -> None:
-        """Forbid sleep to all that the robot bears.
+        """Forbid sleep to everything that the robot carries.
 
-        MuJoCo counts the steps at rest in the hand, too: what is let go without a jerk would fall asleep in the air.
+        MuJoCo also counts steps at rest in the hand, so a gently released object would fall asleep in the air.
         """
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
@@ -148,11 +149,11 @@ class NewtonSimulation:
 
     @property
     def action_names(self) -> tuple[str, ...]:
-        """What is commanded, see :class:`~nimbus.datagen.robots.robot.Robot`."""
+        """Names of the commands, see :class:`~nimbus.datagen.robots.robot.Robot`."""
         return self.robot.action_names
 
     def present_action(self) -> FloatArray:
-        """(A,) the action that asks for the present joint positions [rad, m]."""
+        """Action (A,) that commands the current joint positions [rad, m]."""
         return self.data.qpos[self.qpos_index][self._leading].copy()
 
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
@@ -160,7 +161,7 @@ class NewtonSimulation:
 
         Args:
             action: (A,) commanded positions [rad, m].
-            observe: Called several times on the way, to look at what is not recorded.
+            observe: Called several times in between, for measurements that are not recorded.
         """
         target = action[self._action_index] * self._ratios
         model, data, period = self.model, self.data, 1.0 / self.rate
@@ -193,13 +194,13 @@ class NewtonSimulation:
         self._late_orders, self._late_reference = orders[self.steps_per_period :], reference[self.steps_per_period :]
 
     def _lead_of(self, acceleration: FloatArray) -> FloatArray:
-        """How far ahead of the reference a position command must be for the arm's inertia to follow it [rad, m]."""
+        """Return the lead of position commands over the reference that compensates for the arm's inertia [rad, m]."""
         torque = np.zeros(self.model.nv)
         mujoco.mj_mulM(self.model, self.data, torque, acceleration)
         return torque[self.dof_index] / self._stiffness
 
     def state(self) -> StartState:
-        """The full physics state."""
+        """Return the full physics state."""
         return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
 
     def restore(self, state: StartState) -> None:
@@ -213,7 +214,7 @@ class NewtonSimulation:
 
     @property
     def is_stable(self) -> bool:
-        """Whether all numbers have stayed finite since the start; MuJoCo starts over silently when they do not."""
+        """Return True if all numbers have stayed finite; MuJoCo silently resets when they do not."""
         return not any(self.data.warning[warning].number for warning in _UNSTABLE)
 
     def joint_positions(self) -> FloatArray:

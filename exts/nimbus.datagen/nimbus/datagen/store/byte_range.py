@@ -1,4 +1,4 @@
-"""A file that is a stretch of another file: how episodes lie in shards."""
+"""Byte ranges of files, which hold episodes in shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ByteRange:
     offset: int
     byte_count: int
     name: str = ""
-    """What it is, for errors."""
+    """Name in errors."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.name or f'bytes {self.offset} to {self.offset + self.byte_count}'}"
@@ -33,7 +33,7 @@ class ByteRange:
 
 
 class ByteRangeFile(io.RawIOBase):
-    """A :class:`ByteRange` as an open file."""
+    """:class:`ByteRange` as an open file."""
 
     def __init__(self, span: ByteRange) -> None:
         self._span = span
@@ -41,25 +41,25 @@ class ByteRangeFile(io.RawIOBase):
         self._descriptor = os.open(span.path, os.O_RDONLY | os.O_CLOEXEC)
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; returns the new position."""
+        """Move to a position; returns it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._span.byte_count}[whence]
         self._position = max(0, origin + offset)
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Read at the position, up to the end of the span."""
+        """Read at the position, up to the end of the range."""
         view = memoryview(buffer).cast("B")
         left = max(0, self._span.byte_count - self._position)
         count = os.preadv(self._descriptor, [view[:left]], self._span.offset + self._position) if left else 0

@@ -62,7 +62,7 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
         raise InputError(what, where=str(folder), instead=OTHER_OUT)
     if difference := find_difference(inputs, wanted.inputs):
         what = f"holds a dataset made with another {difference}"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore what it was made with")
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the original inputs")
 
 
 _WHERE_ABSENT = {"images": "lossless"}

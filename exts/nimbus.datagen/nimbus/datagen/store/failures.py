@@ -1,4 +1,4 @@
-"""Failed attempts that are kept: files of their own in ``failures/``, labelled, and no episodes."""
+"""Failed attempts that are kept: labelled files in ``failures/``, separate from episodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = "failures"
 
 
 def sentence(outcome: Outcome, layout: Layout) -> str:
-    """What went wrong, in words: "The robot was told to sort the cans, and failed in pick items_0 grasp (can) …"."""
+    """Describe a failure in one sentence: instruction, step, reason, and kinds of the objects involved."""
     kinds = {item.name: item.kind.replace("_", " ") for item in layout.physical.objects}
     things = [f"{name} is a {kind}" for name, kind in kinds.items() if name in f"{outcome.phase} {outcome.detail}"]
     said = layout.visual.instruction.rstrip(".! ")
@@ -37,18 +37,18 @@ def sentence(outcome: Outcome, layout: Layout) -> str:
 
 
 def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compression: int = 1) -> KeptFailure:
-    """Write a failed attempt, its images bit for bit, to ``failures/<episode id>.a<attempt>.hdf5``.
+    """Write a failed attempt with lossless images to ``failures/<episode id>.a<attempt>.hdf5``.
 
-    The same attempt made again gives the same file, which takes the place of the first.
+    Repeating the same attempt produces the same file and replaces it.
 
     Args:
         item: The attempt.
         shown: Its images.
-        stage: Folder for files that are being written, in that of the dataset.
+        stage: The dataset's folder for files in progress.
         compression: Level of gzip.
 
     Raises:
-        StorageError: The disk is full; nothing of it stays.
+        StorageError: The disk is full; the unfinished file is removed.
     """
     name = f"{item.layout.key.id}.a{item.attempt}"
     staged, folder = stage / f"{name}.{os.getpid()}.failure.tmp", stage.parent / FOLDER
@@ -77,10 +77,10 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
 
 
 def clear_failures(folder: Path, ledger: Ledger) -> None:
-    """Remove files of failures that the ledger does not know; for the one process that writes.
+    """Remove failure files that the ledger does not know; called by the dataset's writer.
 
     Raises:
-        StorageError: One cannot be removed.
+        StorageError: A file cannot be removed.
     """
     if (folder / FOLDER).is_dir():
         check_own(folder / FOLDER)
@@ -90,14 +90,14 @@ def clear_failures(folder: Path, ledger: Ledger) -> None:
 
 
 def _strays(folder: Path, attempts: Iterable[Attempt]) -> list[Path]:
-    """What a run left that was killed between file and row."""
+    """Return the files left by a run that was killed between the file and its ledger row."""
     known = {attempt.failure.path for attempt in attempts if attempt.failure}
     here = sorted((folder / FOLDER).glob("*"))
     return [path for path in here if f"{FOLDER}/{path.name}" not in known]
 
 
 def check_failures(folder: Path, attempts: Iterable[Attempt]) -> Iterator[str]:
-    """What is wrong with kept failures, one line each."""
+    """Yield one line for each problem of the kept failures."""
     attempts = [attempt for attempt in attempts if attempt.failure]
     if (folder / FOLDER).is_symlink():
         yield f"{FOLDER}: this is a link, and no folder of the dataset; the next run refuses it"
@@ -119,7 +119,7 @@ def _problems(path: Path, attempt: Attempt, kept: KeptFailure) -> Iterator[str]:
         yield "missing"
         return
     if not has_size(path, kept.byte_count):
-        yield f"{path.stat().st_size} bytes, the ledger says {kept.byte_count}"
+        yield f"{path.stat().st_size} bytes, expected {kept.byte_count}"
     try:
         with EpisodeFile(path) as episode:
             if episode.outcome.success or episode.episode_id != attempt.episode_id:

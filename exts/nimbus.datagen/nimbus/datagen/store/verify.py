@@ -1,4 +1,4 @@
-"""Reading a whole dataset again: ledger against files, shapes and types, finite numbers, contents against hashes."""
+"""Verification of a whole dataset: ledger against files, shapes and types, finite values, contents against hashes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def find_unfinished(states: Iterable[EpisodeState]) -> Iterator[str]:
 
 
 def attempt_name(state: EpisodeState) -> str:
-    """Its id, or its address while that is not known."""
+    """Return the id of an episode, or its address while it has none."""
     return state.episode_id or f"episode {state.idx}, variant {state.variant}"
 
 
@@ -76,27 +76,27 @@ def _check_done(state: EpisodeState | None, stored: list[Attempt]) -> Iterator[s
     elif not stored:
         yield f"ledger.sqlite: {attempt_name(state)}: is done, but no attempt at it is stored"
     elif (state.sha256, state.byte_count) != (stored[0].sha256, stored[0].byte_count):
-        yield f"ledger.sqlite: {attempt_name(state)}: its attempt tells of another file than its state"
+        yield f"ledger.sqlite: {attempt_name(state)}: attempt and state name different files"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What a verification found."""
+    """Result of a verification."""
 
     info: DatasetInfo
     episode_count: int
     step_count: int
     byte_count: int
     failed_count: int
-    """Failed attempts in the ledger."""
+    """Number of failed attempts in the ledger."""
     kept_count: int
-    """Those of them that were kept, in ``failures/``."""
+    """Number of failed attempts kept in ``failures/``."""
     problems: tuple[str, ...]
-    """One line each; none when all is well."""
+    """One line for each problem; empty for a valid dataset."""
     faults: dict[str, int] = field(default_factory=dict)
-    """Workers that died, hung or raised, by kind; no problem of the dataset."""
+    """Workers that died, hung or raised, by kind; not a problem of the dataset."""
     quarantined: dict[str, str] = field(default_factory=dict)
-    """Evidence by episode; these are not made any more."""
+    """Evidence by quarantined episode; these are not made again."""
 
 
 @dataclass(kw_only=True)
@@ -123,7 +123,7 @@ def verify(folder: Path) -> Verification:
     """Check everything in a dataset by reading it all, from the store where it lies in one.
 
     Raises:
-        InputError: There is no dataset in the folder.
+        InputError: The folder holds no dataset.
     """
     # In this order: a run writes the ledger before it names a file, and dataset.json after it.
     files = names_in(folder, "episodes")
@@ -176,7 +176,7 @@ def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> 
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[Ledger]:
-    """A dataset's ledger as it stands at one moment."""
+    """Yield a dataset's ledger as a consistent snapshot."""
     read_info(folder)
     ledger = Ledger(folder, read_only=True)
     try:
@@ -187,14 +187,14 @@ def _reading(folder: Path) -> Iterator[Ledger]:
 
 
 def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]:
-    """One hash of a dataset by level of determinism, from reading all of its episodes.
+    """Return one hash of a dataset by level of determinism, from reading all of its episodes.
 
     Args:
-        folder: Of the dataset.
-        fields: Number of the field schema whose fields are hashed; that of the dataset when not given.
+        folder: Folder of the dataset.
+        fields: Number of the field schema to hash; the dataset's own when None.
 
     Raises:
-        InputError: There is no dataset in the folder, it has no such field schema, or an episode in it cannot be read.
+        InputError: The folder holds no dataset, there is no such field schema, or an episode cannot be read.
     """
     schema = _field_schema(read_info(folder), fields)
     hashes = {level: CombinedHash() for level in LEVELS}
@@ -223,7 +223,7 @@ def _field_schema(info: DatasetInfo, wanted: int | None) -> int:
 
 
 def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
-    """The problems of one stored episode, one line each."""
+    """Return the problems of one stored episode, one line each."""
     try:
         episode = EpisodeFile(path)
     except StoreAwayError:
@@ -246,12 +246,12 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             return [f"cannot be read: {error}".splitlines()[0]]
     if (size := episode.path.stat().st_size) != attempt.byte_count:
-        problems.append(f"{size} bytes, the ledger says {attempt.byte_count}")
+        problems.append(f"{size} bytes, expected {attempt.byte_count}")
     return problems
 
 
 def _outside(inside: DatasetPaths, attempt: Attempt) -> Iterator[str]:
-    """Files that are links to somewhere else: a copy of the dataset would not have them."""
+    """Yield a line for each file that is a link out of the dataset, which a copy would miss."""
     for path in attempt.files:
         try:
             inside.path(path)
@@ -262,7 +262,7 @@ def _outside(inside: DatasetPaths, attempt: Attempt) -> Iterator[str]:
 def _differences(info: DatasetInfo, counts: _Counts) -> Iterator[str]:
     for name in ("episode_count", "step_count", "byte_count"):
         if getattr(info, name) != (count := getattr(counts, name)):
-            yield f"dataset.json: {name} {getattr(info, name)}, the ledger says {count}; the next run mends this"
+            yield f"dataset.json: {name} {getattr(info, name)}, but {count} in the ledger; the next run corrects this"
     for name in ("rate", "features"):
         if counts.episode_count and not getattr(info, name):
             yield f"dataset.json: no {name}; the next run mends this"
@@ -287,10 +287,10 @@ def _unknown(files: Iterable[str], ledger: Ledger, under_commit: set[str]) -> li
 
 
 def _videos(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
-    """Whether an episode's videos are those that were written, byte for byte."""
+    """Yield a line for each video that differs from the one written, byte for byte."""
     told = [stored_video(record, episode=attempt.episode_id, camera=name) for name, record in episode.videos.items()]
     if sorted(told, key=lambda video: video.path) != sorted(attempt.videos, key=lambda video: video.path):
-        yield "tells of other videos than the ledger"
+        yield "its list of videos differs from the ledger's"
     for video in attempt.videos:
         path = episode.path.with_name(video.path.rpartition("/")[2])
         try:
@@ -305,17 +305,17 @@ def _videos(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
 
 def _identity(episode: EpisodeFile, attempt: Attempt) -> Iterator[str]:
     if episode.episode_id != attempt.episode_id or episode.layout().key.id != attempt.episode_id:
-        yield f"holds episode {episode.episode_id}, the ledger says {attempt.episode_id}"
+        yield f"holds episode {episode.episode_id}, expected {attempt.episode_id}"
     if episode.step_count != attempt.step_count:
-        yield f"{episode.step_count} steps, the ledger says {attempt.step_count}"
+        yield f"{episode.step_count} steps, expected {attempt.step_count}"
     if not episode.outcome.success:
         yield "holds a failed attempt"
 
 
 def _rate(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
-    """Compare an episode's rate with the dataset's; reading it refuses what is no rate."""
+    """Yield a line if an episode's rate differs from the dataset's or is invalid."""
     if info.rate and episode.rate != info.rate:
-        yield f"{episode.rate:g} Hz, dataset.json says {info.rate:g}"
+        yield f"{episode.rate:g} Hz, but {info.rate:g} in dataset.json"
 
 
 def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
@@ -341,7 +341,7 @@ def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
         elif not unify(field, dataset.shape, sizes, scope=path.rpartition("/")[2]):
             yield f"{path}: shape {dataset.shape}, expected ({', '.join(map(str, field.dims))}) with {sizes}"
         elif (known := info.features.get(path)) and not _same_sizes(known["shape"], dataset.shape):
-            yield f"{path}: shape {dataset.shape}, dataset.json says {known['shape']}"
+            yield f"{path}: shape {dataset.shape}, but {known['shape']} in dataset.json"
 
 
 def _same_sizes(known: list[int | str], shape: tuple[int, ...]) -> bool:

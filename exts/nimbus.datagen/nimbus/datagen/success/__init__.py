@@ -1,1 +1,1 @@
-"""Conditions of success by subject, judged from physics at the end of an attempt."""
+"""Conditions of success by subject, evaluated on the state of physics at the end of an attempt."""

@@ -8,7 +8,7 @@ from nimbus.datagen.plugin import Field, JointedReference, Outcome, Predicate, R
 
 @register("predicate", "open_by")
 class OpenBy(Predicate):
-    """A joint of the object is at 80 % of its way or further; 0 % is closed, 100 % is as far as it goes."""
+    """A joint of the object is at 80 % of its range or beyond; 0 % is closed, 100 % is fully open."""
 
     main = "object"
     states = ("open(object)", "turned(object)")
@@ -18,7 +18,7 @@ class OpenBy(Predicate):
     at_most: Ratio = Field(1.0, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Not far enough, or too far."""
+        """Return the reason if it is not open far enough, or too far."""
         share = world.joint_fraction(self.object, self.joint or "")
         if self.at_least <= share and (share <= self.at_most or self.at_most == 1.0):
             return None
@@ -28,7 +28,7 @@ class OpenBy(Predicate):
 
 @register("predicate", "closed")
 class Closed(Predicate):
-    """A joint of the object is within 5 % of its way from closed; without a name, every joint."""
+    """A joint of the object is within 5 % of its range from closed; without a name, every joint."""
 
     main = "object"
     states = ("closed(object)",)
@@ -37,7 +37,7 @@ class Closed(Predicate):
     within: Ratio = Field(SHUT, gt=0, le=1, description="Share of the joint's way that may be left.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first joint that is open."""
+        """Return the reason for the first open joint."""
         for joint in [self.joint] if self.joint else [part.name for part in world.model(self.object).parts]:
             share = world.joint_fraction(self.object, joint)
             if share > self.within:
@@ -48,7 +48,7 @@ class Closed(Predicate):
 
 @register("predicate", "pressed")
 class Pressed(Predicate):
-    """A joint of the object has been at 90 % of its way or further, at any instant of the attempt."""
+    """A joint of the object has been at 90 % of its range or beyond, at any instant of the attempt."""
 
     main = "object"
     states = ("pressed(object)",)
@@ -57,7 +57,7 @@ class Pressed(Predicate):
     at_least: Ratio = Field(PRESSED, gt=0, le=1, description="Share of the joint's way.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Never far enough."""
+        """Return the reason if it was never pressed far enough."""
         share = world.largest_fraction(self.object, self.joint or "")
         if share >= self.at_least:
             return None

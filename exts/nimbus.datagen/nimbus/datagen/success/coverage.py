@@ -26,11 +26,11 @@ from nimbus.datagen.plugin import (
 )
 
 _TOUCH = 0.002
-"""[m] What is so near to the surface touches it."""
+"""Distance within which an object touches the surface [m]."""
 _RIM = 0.005
-"""[m] Of an object's underside what is higher does not wipe."""
+"""Height up to which an object's underside wipes [m]."""
 _GRID = 0.01
-"""[m] Between points of the region that are looked at."""
+"""Spacing of the region's sample points [m]."""
 
 
 @register("predicate", "wiped")
@@ -44,7 +44,7 @@ class Wiped(Predicate):
     at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the region.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Too much of it was left out."""
+        """Return the reason if too much of the region is left out."""
         region = world.regions[self.region]
         surface = world.stage.surfaces[region.on].upper[2]
         axes = (
@@ -64,7 +64,7 @@ class Wiped(Predicate):
 
 
 def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[np.bool_]:
-    """Which points (N, 2) of a surface are under an object that touches it."""
+    """Return (N,) True for points (N, 2) of a surface under an object that touches it."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
     if lowest > surface + _TOUCH or len(base) < 3:
@@ -75,7 +75,7 @@ def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[
 
 @register("predicate", "poured_fraction")
 class PouredFraction(Predicate):
-    """At least 80 % of the objects have their centres of mass within the container."""
+    """At least 80 % of the objects have their centers of mass within the container."""
 
     main = "objects"
     states = ("poured_into(objects, container)",)
@@ -84,7 +84,7 @@ class PouredFraction(Predicate):
     at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the objects.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Too few."""
+        """Return the reason if too few are inside."""
         names = each(self.objects)
         inside = sum(contains(world, self.container, name) for name in names)
         if names and inside >= self.at_least * len(names) - 1e-9:

@@ -1,4 +1,4 @@
-"""Conditions on the grippers and what they hold."""
+"""Conditions on the grippers and the objects in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class GripperClear(Predicate):
     states = ("empty_hand",)
 
     def failure(self, world: World) -> Outcome | None:
-        """Not open, or something sticks to it."""
+        """Return the reason if it is not open, or touches something."""
         if world.finger_gap() > 0.005:
             return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
         for name in sorted(world.touched_by_gripper()):
@@ -31,7 +31,7 @@ class Held(Predicate):
     arm: str | None = Field(None, description="Name of the arm; any when not given.")
 
     def failure(self, world: World) -> Outcome | None:
-        """In no hand, or lying on something as well."""
+        """Return the reason if it is in no hand, or rests on something as well."""
         if not is_gripped(world, self.object, self.arm):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
         if others := find_others(world, self.object):

@@ -25,7 +25,7 @@ from nimbus.datagen.plugin import (
 
 @register("predicate", "moved_by")
 class MovedBy(Predicate):
-    """The objects are so far from their start or further, in any direction or within 30 degrees of one."""
+    """The objects are at least this far from their start, in any direction or within 30 degrees of one."""
 
     main = "object"
     states = ("moved(object)",)
@@ -35,7 +35,7 @@ class MovedBy(Predicate):
     tolerance: Radians = Field(math.radians(30), gt=0, le=math.pi, description="How far the direction may be off.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that did not come far enough, or went elsewhere."""
+        """Return the reason for the first object that moved too little, or in another direction."""
         for name in each(self.object):
             way, _ = measure_motion(world, name)
             distance = float(np.linalg.norm(way))
@@ -53,7 +53,7 @@ class MovedBy(Predicate):
 
 @register("predicate", "not_moved")
 class NotMoved(Predicate):
-    """The objects are within 2 cm and 0.2 rad of where they were at the start."""
+    """The objects are within 2 cm and 0.2 rad of their initial poses."""
 
     main = "object"
     states = ("untouched(object)",)
@@ -62,7 +62,7 @@ class NotMoved(Predicate):
     turn: Radians = Field(TURNED, gt=0, description="How far it may have turned or tipped.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that moved."""
+        """Return the reason for the first object that moved."""
         for name in each(self.object):
             way, turn = measure_motion(world, name)
             distance = float((way @ way) ** 0.5)
@@ -74,9 +74,9 @@ class NotMoved(Predicate):
 
 @register("predicate", "turned_by")
 class TurnedBy(Predicate):
-    """The angle between the object's orientation and that at the start is within 15 degrees of what is asked.
+    """The angle between the object's orientation and its initial one is within 15 degrees of the requested angle.
 
-    About whatever axis: upside down is 180 degrees, on a side is 90.
+    The axis does not matter: upside down is 180 degrees, on a side is 90.
     """
 
     main = "object"
@@ -86,7 +86,7 @@ class TurnedBy(Predicate):
     tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="How far it may be off.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Not turned, or otherwise."""
+        """Return the reason if the angle differs."""
         _, turn = measure_motion(world, self.object)
         if abs(turn - self.by) <= self.tolerance:
             return None
@@ -96,13 +96,13 @@ class TurnedBy(Predicate):
 
 @register("predicate", "fixtures_unmoved")
 class FixturesUnmoved(Predicate):
-    """No fixture was pushed away or tipped."""
+    """No fixture was displaced or tipped."""
 
     tolerance: Metres = Field(0.01, gt=0, description="How far a fixture may have moved.")
     turn: Radians = Field(0.1, gt=0, description="How far it may have turned or tipped.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first fixture that moved."""
+        """Return the reason for the first fixture that moved."""
         for name in world.stage.fixtures:
             change = np.linalg.inv(world.start_poses[name]) @ world.pose(name)
             distance = float(np.linalg.norm(change[:3, 3]))
@@ -115,13 +115,13 @@ class FixturesUnmoved(Predicate):
 
 @register("predicate", "at_rest")
 class AtRest(Predicate):
-    """The objects are slower than 2 cm/s and turn slower than 0.5 rad/s; without a name, all objects."""
+    """The objects are slower than 2 cm/s and 0.5 rad/s; without a name, all objects."""
 
     main = "object"
     object: ObjectsReference | None = Field(None, description="What must be at rest; everything when not given.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first that still moves."""
+        """Return the reason for the first object in motion."""
         for name in world.objects if self.object is None else each(self.object):
             if not world.is_at_rest(name):
                 linear, angular = world.simulation.body_speed(name)
@@ -135,7 +135,7 @@ class NothingOnFloor(Predicate):
     """No object fell off the table."""
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that lies deeper than it did."""
+        """Return the reason for the first object that lies lower than at the start."""
         for name in world.objects:
             if world.has_fallen(name):
                 return Outcome(success=False, reason=Reason.ON_FLOOR, detail=f"{name} fell")

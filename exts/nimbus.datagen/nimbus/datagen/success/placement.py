@@ -42,12 +42,12 @@ from nimbus.datagen.plugin import (
 
 _SIDES = {"left": "left_of", "right": "right_of", "front": "in_front_of", "behind": "behind"}
 _HEIGHT = 0.005
-"""[m] So near to the surface of a region its lowest point must be."""
+"""Largest distance of an object's lowest point from the surface of a region [m]."""
 
 
 @register("predicate", "inside")
 class Inside(Predicate):
-    """The objects' centres of mass are within the container's walls and below its rim."""
+    """The objects' centers of mass are within the container's walls and below its rim."""
 
     main = "object"
     states = ("in(object, container)",)
@@ -56,7 +56,7 @@ class Inside(Predicate):
     cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; any when not given.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Wrong bin, on the floor, or just not inside."""
+        """Return the reason for the first object outside, with its actual location."""
         outside = (name for name in each(self.object) if not contains(world, self.container, name, cavity=self.cavity))
         return next((self._why(world, name) for name in outside), None)
 
@@ -72,7 +72,7 @@ class Inside(Predicate):
 
 @register("predicate", "on")
 class On(Predicate):
-    """The objects touch the support from above; a region: its surface, their middle within its edges."""
+    """The objects touch the support from above; on a region: its surface, with their centers inside its edges."""
 
     main = "object"
     states = ("on(object, support)", "at(object, support)")
@@ -80,7 +80,7 @@ class On(Predicate):
     support: SupportReference = Field(description="The object, fixture or region that it must rest on.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that lies elsewhere."""
+        """Return the reason for the first object elsewhere."""
         for name in each(self.object):
             why = self._off_region(world, name) if self.support in world.regions else self._off_thing(world, name)
             if why:
@@ -119,7 +119,7 @@ class Stacked(Predicate):
     order: Literal["given", "any"] = Field("given", description="Whether the order of the list matters.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that does not rest on its neighbour."""
+        """Return the reason for the first object that does not rest on its predecessor."""
         names = each(self.objects)
         if self.order == "any":
             names = sorted(names, key=world.lowest_point)
@@ -132,10 +132,10 @@ class Stacked(Predicate):
 
 @register("predicate", "beside")
 class Beside(Predicate):
-    """The object is within 8 cm of the other one, neither rests on the other, and it is on the side that is named.
+    """The object is within 8 cm of the other one, neither rests on the other, and it is on the named side.
 
-    A side is as the robot sees it: within 45 degrees of that way, from the middle of the other one; front is nearer to
-    the robot.
+    Sides are those seen by the robot: within 45 degrees of the direction, from the center of the other one; front is
+    nearer to the robot.
     """
 
     main = "object"
@@ -152,7 +152,7 @@ class Beside(Predicate):
     side: Literal["left", "right", "front", "behind"] | None = Field(None, description="Any when not given.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Too far, on top, or on another side."""
+        """Return the reason if it is too far away, on top, or on another side."""
         if why := self._why(world):
             return Outcome(success=False, reason=Reason.OFF_TARGET, detail=f"{self.object} {why} {self.of}")
         return None
@@ -180,7 +180,7 @@ class Near(Predicate):
     within: Metres = Field(NEAR, gt=0, le=2, description="Largest distance between the two surfaces.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that is too far."""
+        """Return the reason for the first object that is too far away."""
         for name in each(self.object):
             distance = measure_gap(world, name, self.to, most=2 * self.within)
             if distance > self.within:
@@ -192,7 +192,7 @@ class Near(Predicate):
 
 @register("predicate", "inserted")
 class Inserted(Predicate):
-    """The peg's frame ``tip`` is inside the hole, at least as deep as a share of it."""
+    """The peg's frame ``tip`` is inside the hole, at least as deep as a fraction of it."""
 
     main = "object"
     states = ("inserted(object, into)",)
@@ -202,7 +202,7 @@ class Inserted(Predicate):
     depth: Ratio = Field(0.6, gt=0, le=1, description="Least share of the hole's depth.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Beside the hole, or not deep enough."""
+        """Return the reason if the tip is beside the hole, or not deep enough."""
         low, high = world.model(self.into).cavities[self.hole]
         tip = world.pose(self.object) @ find_frame(world, self.object, "tip")[:, 3]
         place = (np.linalg.inv(world.pose(self.into)) @ tip)[:3]
@@ -215,7 +215,7 @@ class Inserted(Predicate):
 
 @register("predicate", "at_pose")
 class AtPose(Predicate):
-    """The middle of the object's bounds, or the robot's tool, is within 2 cm of a point."""
+    """The center of the object's bounds, or the robot's tool, is within 2 cm of a point."""
 
     main = "at"
     object: ObjectReference | None = Field(None, description="What must be there; the tool when not given.")
@@ -224,7 +224,7 @@ class AtPose(Predicate):
     axes: Literal["xyz", "xy", "z"] = Field("xyz", description="Which axes of the world count.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Elsewhere."""
+        """Return the reason if it is elsewhere."""
         here = world.tool_pose()[:3, 3] if self.object is None else np.add(*world.bounds(self.object)) / 2
         away = (here - np.asarray(self.at, dtype=float))[["xyz".index(axis) for axis in self.axes]]
         distance = float(np.linalg.norm(away))
@@ -238,8 +238,8 @@ class AtPose(Predicate):
 class Aligned(Predicate):
     """The object's heading, or one of its axes, is within 10 degrees of another thing's or the world's.
 
-    Without ``axis`` headings are compared, and ``every`` says after which turn the object looks the same: 90 deg for a
-    block, 180 deg for a book. With ``axis`` that axis of both is compared, and its sense does not matter.
+    Without ``axis`` headings are compared, and ``every`` gives the rotation after which the object looks the same: 90
+    deg for a block, 180 deg for a book. With ``axis`` that axis of both is compared, regardless of its sign.
     """
 
     main = "object"
@@ -257,7 +257,7 @@ class Aligned(Predicate):
         return self
 
     def failure(self, world: World) -> Outcome | None:
-        """Turned away."""
+        """Return the reason if it is misaligned."""
         turn = world.pose(self.object)[:3, :3]
         other = np.eye(3) if self.to is None else world.pose(self.to)[:3, :3]
         off = self._between_axes(turn, other) if self.axis else self._between_headings(turn, other)
@@ -288,7 +288,7 @@ class Upright(Predicate):
     tolerance: Radians = Field(LEAN, gt=0, le=math.pi / 2, description="How far it may lean.")
 
     def failure(self, world: World) -> Outcome | None:
-        """The first object that leans."""
+        """Return the reason for the first tilted object."""
         for name in each(self.object):
             lean = measure_lean(world, name)
             if lean > self.tolerance:

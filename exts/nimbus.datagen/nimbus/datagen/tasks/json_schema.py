@@ -1,4 +1,4 @@
-"""The JSON Schema of a task file, so that editors complete and check it while it is written."""
+"""JSON Schema of task files, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.tasks.task_file import TaskFile, presets
 
 
 def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a task file, with every registered skill, condition and randomizer."""
+    """Return the JSON Schema (draft 2020-12) of a task file, with every registered skill, condition and randomizer."""
     discover(skill_folders)
     schema = TaskFile.model_json_schema()
     definitions: dict[str, Any] = schema.setdefault("$defs", {})
@@ -33,12 +33,12 @@ def _list(kind: str) -> dict[str, Any]:
 
 
 def _block(kind: str) -> dict[str, Any]:
-    """A list, or one entry alone."""
+    """Return the schema of a list, or of a single entry."""
     return {"anyOf": [{"$ref": f"#/$defs/{kind}"}, _list(kind)]}
 
 
 def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
-    """A statement of a kind, or a composite of such statements."""
+    """Define the entry of a statement kind, or of a composite of such statements."""
     composites = [registry.lookup("composite", name) for name in registry.names("composite")]
     models = {name: registry.lookup(kind, name) for name in registry.names(kind)}
     bare = [name for name, model in models.items() if not any(f.is_required() for f in model.model_fields.values())]
@@ -63,7 +63,7 @@ def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
 
 
 def _cameras(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Names of presets, or cameras by name."""
+    """Return the schema of names of presets, or cameras by name."""
     known = sorted(presets("cameras"))
     one, own = {"enum": known}, mapping["additionalProperties"]
     settings = definitions[own["$ref"].rsplit("/", 1)[1]]
@@ -82,7 +82,7 @@ def _with_presets(mapping: dict[str, Any], *forms: dict[str, Any]) -> dict[str, 
 
 
 def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The name of a preset, or settings by randomizer."""
+    """Return the schema of a preset's name, or of settings by randomizer."""
     known = registry.names("randomizer")
     entries = {name: _define(f"randomizer.{name}", registry.lookup("randomizer", name), definitions) for name in known}
     properties = {name: {"anyOf": [{"type": "null"}, entry]} for name, entry in entries.items()}
@@ -91,7 +91,7 @@ def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[s
 
 
 def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The parameters by name, or the main one alone."""
+    """Return the schema of parameters by name, or of the main parameter alone."""
     summary = {"description": model.summary()}
     if not model.main:
         return entry | summary
@@ -100,7 +100,7 @@ def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str,
 
 
 def _define(name: str, model: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """Put a model's schema among the definitions, under a name of its own."""
+    """Add a model's schema to the definitions under its own name."""
     template = f"#/$defs/{name}.{{model}}"
     schema = model.model_json_schema(ref_template=template)
     for inner, definition in schema.pop("$defs", {}).items():

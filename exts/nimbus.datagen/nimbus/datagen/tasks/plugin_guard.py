@@ -1,6 +1,7 @@
-"""Guard around the import of a user's own code: it ends by itself, and the process does not end with it.
+"""Guard around the import of plug-in code: the import terminates, and cannot end the process.
 
-Skills are trusted; this is for mistakes. A command that imports one and ends in silence looks as if all were well.
+Plug-ins are trusted; the guard catches mistakes. A command that silently ends while importing one would look
+successful.
 """
 
 from __future__ import annotations
@@ -15,24 +16,25 @@ from types import FrameType
 from typing import Any, NoReturn
 
 IMPORT_SECONDS = (30.0, 120.0)
-"""[s] That an import may take, of the processor and of the clock; PyTorch takes 5 and 20 on a slow machine."""
+"""Longest CPU and wall-clock time of an import [s]; PyTorch takes 5 and 20 on a slow machine."""
 _ENDS = ("_exit", "execv", "execve")
-"""Functions of :mod:`os` that end a process without a word, or put another program in its place."""
+"""Functions of :mod:`os` that end a process without a message, or replace it by another program."""
 _SIGNALS = ("SIGPROF", "SIGALRM")
 _AGAIN = 1.0
-"""[s] After which an import that caught the interruption is interrupted again; to end it takes far less."""
+"""Interval after which an import that caught the interruption is interrupted again [s], far longer than it takes to
+end."""
 
 
 class UnendingImportError(BaseException):
-    """Import that takes too long, or would end the process; no handler of errors in the imported code takes it."""
+    """Raised for an import that takes too long or would end the process; handlers of ``Exception`` do not catch it."""
 
 
 @contextmanager
 def guarded_import() -> Iterator[None]:
-    """Refuse, while code is imported, what ends the process; interrupt it when it takes too long.
+    """Prevent imported code from ending the process, and interrupt an import that takes too long.
 
-    Time is watched in the main thread alone, where Python delivers signals. Threads that are started do not keep the
-    process alive at its end.
+    Time is limited in the main thread only, where Python delivers signals. Threads started by the import do not keep
+    the process alive at its end.
 
     Raises:
         UnendingImportError: It takes longer than :data:`IMPORT_SECONDS`, or calls a function that ends the process.
@@ -44,7 +46,7 @@ def guarded_import() -> Iterator[None]:
         def refuse(*arguments: Any) -> NoReturn:
             if os.getpid() != own:  # a child that the import made for itself may end as it likes
                 kept[name](*arguments)
-            raise UnendingImportError(f"calls os.{name}: the process would end without a word")
+            raise UnendingImportError(f"calls os.{name}, which would end the process without a message")
 
         return refuse
 
@@ -60,7 +62,7 @@ def guarded_import() -> Iterator[None]:
 
 @contextmanager
 def _daemon_threads() -> Iterator[None]:
-    """Make threads that this one starts daemons: Python waits at its end for all others, also for an endless one."""
+    """Make threads started in the block daemons, because Python waits at its end for all others, even endless ones."""
     importer, start = threading.current_thread(), threading.Thread.start
 
     def start_daemon(thread: threading.Thread) -> None:
@@ -104,13 +106,13 @@ class _Watch:
     """Interruption of one import by signals."""
 
     is_over = False
-    """The import has ended."""
+    """True once the import has ended."""
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt the import; both timers start again, so that what ends it is not interrupted too.
+        """Interrupt the import; both timers restart, so that its cleanup is not interrupted too.
 
         Raises:
-            UnendingImportError: Always, while the import goes on.
+            UnendingImportError: Always, while the import runs.
         """
         if self.is_over:
             return
@@ -120,12 +122,12 @@ class _Watch:
             return
         processor, clock = IMPORT_SECONDS
         limit = f"{processor:g} s of the processor" if number == getattr(signal, "SIGPROF", 0) else f"{clock:g} s"
-        raise UnendingImportError(f"does not end after {limit}: it may do nothing but define")
+        raise UnendingImportError(f"does not end after {limit}; move work into functions")
 
     _last = -_AGAIN
-    """[s] Moment of the last interruption."""
+    """Time of the last interruption [s]."""
 
     def _is_doubled(self) -> bool:
-        """Distinguish a signal that was pending with the one before from one of a timer started again."""
+        """Return True for a signal that was already pending at the previous one."""
         before, self._last = self._last, time.monotonic()
         return self._last - before < _AGAIN / 2

@@ -1,4 +1,4 @@
-"""Where an error arose in somebody's own code: a skill or component that is neither Nimbus nor an installed library."""
+"""Location of an error in plug-in code: outside Nimbus and installed libraries."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def find_user_frame(error: BaseException) -> str:
-    """``file:line`` of the innermost frame in somebody's own code; empty when there is none.
+    """Return ``file:line`` of the innermost frame in plug-in code; empty when there is none.
 
     Args:
-        error: Its traceback begins where it was caught.
+        error: Error whose traceback begins where it was caught.
     """
     frames = traceback.extract_tb(error.__traceback__)
     return next((f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames) if _is_own(frame)), "")
 
 
 def user_frame_line(error: BaseException) -> str:
-    """What a bug in somebody's own code says, with its place first; empty when it is not one."""
+    """Return the message of an error in plug-in code, with its location first; empty for other errors."""
     place = find_user_frame(error)
     return f"{place}: {type(error).__name__}: {error}" if place else ""
 
@@ -36,6 +36,6 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def _short(name: str) -> str:
-    """From the working directory, for what is below it."""
+    """Return a path relative to the working directory where it is below it."""
     path = Path(name)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else name

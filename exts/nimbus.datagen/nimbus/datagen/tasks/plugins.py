@@ -1,4 +1,4 @@
-"""Finds what plugs in: importing a skill's file registers it."""
+"""Discovery of plug-ins: importing a file registers its classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = (
     "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or the like, or ClassVar for no parameter"
 )
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
-"""Packages of the composites, skills, conditions and randomizers of Nimbus; each of their modules is imported."""
+"""Packages of Nimbus's composites, skills, conditions and randomizers; each of their modules is imported."""
 
 
 COMPONENTS = (
@@ -44,14 +44,14 @@ COMPONENTS = (
     "nimbus.datagen.simulate.isaacsim",
     "nimbus.datagen.store.writer",
 )
-"""Modules of the components of pipelines; importing them loads simulator and renderer."""
+"""Modules of pipeline components; importing them loads simulator and renderer."""
 
 
 def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
-    """Check what a file has registered.
+    """Check the classes that a file has registered.
 
     Raises:
-        InputError: That is nothing, of no kind that there is, or cannot be used.
+        InputError: There are none, they are of an unknown kind, or they cannot be used.
     """
     if not components:
         instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'
@@ -75,7 +75,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
 def _check_randomizer(name: str, component: Any, *, where: str) -> None:
     if not (isinstance(component, type) and issubclass(component, Randomization) and callable(_of(component, "draw"))):
         instead = "derive it from LayoutRandomization of nimbus.datagen.randomize.base"
-        raise InputError(f"randomizer '{name}' is no LayoutRandomization", where=where, instead=instead)
+        raise InputError(f"randomizer '{name}' is not a LayoutRandomization", where=where, instead=instead)
     if lacking := sorted(getattr(component, "__abstractmethods__", ())):
         what = f"randomizer '{name}' has no method '{lacking[0]}'"
         raise InputError(what, where=where, instead=f"write def {lacking[0]}(self, draft, streams): …")
@@ -92,7 +92,7 @@ def _check_statement(kind: str, name: str, component: Any, *, where: str) -> Non
     base = _BASES[kind]
     if not (isinstance(component, type) and issubclass(component, base)):
         raise InputError(
-            f"{kind} '{name}' is no {base.__name__}", where=where, instead=f"derive it from {base.__name__}"
+            f"{kind} '{name}' is not a {base.__name__}", where=where, instead=f"derive it from {base.__name__}"
         )
     if lacking := sorted(getattr(component, "__abstractmethods__", ())):
         parameters = ", ".join(inspect.signature(getattr(component, lacking[0])).parameters)
@@ -101,7 +101,7 @@ def _check_statement(kind: str, name: str, component: Any, *, where: str) -> Non
 
 
 def import_error(error: BaseException, path: Path) -> InputError:
-    """One line about a file that does not import."""
+    """Return the one-line error for a file that cannot be imported."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, registry.TakenError):
@@ -109,7 +109,9 @@ def import_error(error: BaseException, path: Path) -> InputError:
         return InputError(what, where=find_user_frame(error) or str(path), instead=_ANOTHER_NAME)
     if isinstance(error, SyntaxError):
         where = f"{error.filename or path}:{error.lineno}"
-        return InputError(f"cannot be imported: SyntaxError: {error}", where=where)
+        return InputError(
+            f"cannot be imported: SyntaxError: {error}", where=where, instead="fix the syntax at this line"
+        )
     where = find_user_frame(error) or str(path)
     if isinstance(error, PydanticSchemaGenerationError):
         kind = re.search(r"schema for (?:<class '(.+?)'>|(.+?)\.(?:\s|$))", str(error))
@@ -120,11 +122,15 @@ def import_error(error: BaseException, path: Path) -> InputError:
         return InputError(
             what, where=where, instead="annotate each parameter, such as x: Metres; ClassVar for no parameter"
         )
-    return InputError(f"cannot be imported: {type(error).__name__}: {error}", where=where)
+    return InputError(
+        f"cannot be imported: {type(error).__name__}: {error}",
+        where=where,
+        instead="fix the error that the import raises",
+    )
 
 
 def _place(component: Any, path: Path) -> str:
-    """File and line of its definition, as far as Python knows."""
+    """Return file and line of a class definition, as far as Python knows."""
     try:
         return f"{inspect.getsourcefile(component) or path}:{inspect.getsourcelines(component)[1]}"
     except (TypeError, OSError):
@@ -144,14 +150,13 @@ def discover_components() -> None:
 def discover(skill_folders: Iterable[Path | str] = ()) -> None:
     """Register the skills, conditions and randomizers of Nimbus, of installed packages and of folders.
 
-    Installed packages name theirs in the entry-point group ``nimbus.skills``.
+    Installed packages declare theirs in the entry-point group ``nimbus.skills``.
 
     Args:
-        skill_folders: Folders with further skills, one a file; files whose names begin with ``_`` are left alone.
+        skill_folders: Folders with further skills, one per file; files whose names begin with ``_`` are skipped.
 
     Raises:
-        InputError: A folder does not exist, or a file in it cannot be imported, registers nothing or a name that is
-            taken.
+        InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or a name in use.
     """
     for package in PACKAGES:
         _import_package(package)
@@ -162,15 +167,15 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
 
 @lru_cache(maxsize=4)
 def _offered(path: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """Entry points of the packages on a search path; to look for them takes as long as to read a task file."""
+    """Return the entry points of packages on a search path, cached because the search is slow."""
     return tuple(importlib.metadata.entry_points(group="nimbus.skills"))
 
 
 def import_folders(folders: Iterable[Path | str]) -> None:
-    """Register what the files of some folders hold.
+    """Import the files of some folders.
 
     Raises:
-        InputError: A folder does not exist or holds nothing, or a file in it cannot be imported.
+        InputError: A folder does not exist or is empty, or a file in it cannot be imported.
     """
     for folder in folders:
         for path in _files(Path(folder)):
@@ -182,14 +187,14 @@ def _files(folder: Path) -> list[Path]:
     if folder.is_file():
         raise InputError("is a file", where=where, instead=f"give its folder: --skills {folder.parent}")
     if not folder.is_dir():
-        raise InputError("no such folder", where=where)
+        raise InputError("no such folder", where=where, instead="give the folder of your skills: --skills FOLDER")
     if files := sorted(folder.resolve().glob("[!_]*.py")):
         return files
     raise InputError("no skills in this folder", where=where, instead="put a file with a skill into it, such as tap.py")
 
 
 def _load(entry: importlib.metadata.EntryPoint) -> None:
-    """Import what an installed package offers."""
+    """Import the entry point of an installed package."""
     package = entry.dist.name if entry.dist else "a package"
     where = f"{package}, entry point '{entry.name}' of nimbus.skills"
     before = registry.registered()
@@ -217,7 +222,7 @@ def _import_package(name: str) -> None:
 
 
 def _import_file(path: Path) -> None:
-    """Import a file once, under a name of its own, so that it is the same module in every caller."""
+    """Import a file once, under a unique module name shared by all callers."""
     name = "nimbus_skills." + "_".join(path.with_suffix("").parts[1:])
     if name in sys.modules:
         return

@@ -17,15 +17,15 @@ from nimbus.datagen.tasks.references import ATTRIBUTES, AttributeRef, Expression
 
 Vector = tuple[float, float, float]
 Locate = Callable[[Expression, str], FloatArray]
-"""Where a point (3,) of a thing is in the world [m], by the reference to the thing and the name of the point."""
+"""Function from the reference to a thing and the name of a point to its position (3,) in the world [m]."""
 
 TOOL = "tool"
-"""What stands for the robot's tool where nothing of the task has that name."""
+"""Name of the robot's tool, unless a thing of the task has that name."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a thing: its ``center`` when nothing is said, its ``top``, or a keypoint or frame of it."""
+    """Point of a thing: its ``center`` by default, its ``top``, or a keypoint or frame of it."""
 
     thing: Expression
     feature: str = "center"
@@ -34,13 +34,13 @@ class Point:
         return written(self.thing) + ("" if self.feature == "center" else f".{self.feature}")
 
     def at(self, locate: Locate) -> FloatArray:
-        """Where it is (3,) [m]."""
+        """Return its position (3,) [m]."""
         return locate(self.thing, self.feature)
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """A point and a way from it, along the axes of the world."""
+    """Point with a displacement along the axes of the world."""
 
     start: PoseExpression
     way: Vector
@@ -49,13 +49,13 @@ class Shifted:
         return f"{self.start} + [{', '.join(f'{value:.9g}' for value in self.way)}]"
 
     def at(self, locate: Locate) -> FloatArray:
-        """Where it is (3,) [m]."""
+        """Return its position (3,) [m]."""
         return self.start.at(locate) + self.way
 
 
 @dataclass(frozen=True)
 class Above:
-    """Straight above the top of a thing."""
+    """Point straight above the top of a thing."""
 
     thing: Expression
     height: float
@@ -64,13 +64,13 @@ class Above:
         return f"above({written(self.thing)}, {self.height:.9g})"
 
     def at(self, locate: Locate) -> FloatArray:
-        """Where it is (3,) [m]."""
+        """Return its position (3,) [m]."""
         return locate(self.thing, "top") + (0.0, 0.0, self.height)
 
 
 @dataclass(frozen=True)
 class Between:
-    """On the line between two points; the share is counted from the first."""
+    """Point on the line between two points, at a fraction of its length from the first."""
 
     one: PoseExpression
     other: PoseExpression
@@ -81,7 +81,7 @@ class Between:
         return f"between({self.one}, {self.other}{share})"
 
     def at(self, locate: Locate) -> FloatArray:
-        """Where it is (3,) [m]."""
+        """Return its position (3,) [m]."""
         one, other = self.one.at(locate), self.other.at(locate)
         return one + self.share * (other - one)
 
@@ -93,13 +93,13 @@ def parse_pose(text: str) -> PoseExpression:
     """Parse a point in words.
 
     Raises:
-        InputError: The text is none.
+        InputError: The text is not a point.
     """
     return _PoseParser(text).pose()
 
 
 def normal_form(text: str) -> str:
-    """The same for every way of writing a point, for models of parameters."""
+    """Return the same text for every way of writing a point; for models of parameters."""
     try:
         return str(parse_pose(text))
     except InputError as error:
@@ -107,7 +107,7 @@ def normal_form(text: str) -> str:
 
 
 def points_in(expression: PoseExpression) -> Iterator[Point]:
-    """Every point of a thing that an expression begins with."""
+    """Yield every point of a thing that an expression begins with."""
     match expression:
         case Point():
             yield expression
@@ -121,7 +121,7 @@ def points_in(expression: PoseExpression) -> Iterator[Point]:
 
 
 def written(expression: Expression | str | int) -> str:
-    """A reference as it is written."""
+    """Write a reference as text."""
     match expression:
         case NameRef(name):
             return name
@@ -141,10 +141,10 @@ _FUNCTION = re.compile(r"\s*(above|between)\s*\(")
 
 
 class _PoseParser(ReferenceParser):
-    """Reads a point, then any number of ``+ [x, y, z]`` and ``- [x, y, z]``."""
+    """Parser of a point followed by any number of ``+ [x, y, z]`` and ``- [x, y, z]``."""
 
     def pose(self) -> PoseExpression:
-        """The whole text."""
+        """Parse the whole text."""
         expression = self._sum()
         if self.text[self.at :].strip():
             raise self._error()
@@ -204,7 +204,9 @@ class _PoseParser(ReferenceParser):
         try:
             return float(quantity.parse(text if text[-1].isalpha() or text[-1] == "%" else float(text)))
         except PydanticCustomError as error:
-            raise InputError(f"'{text}' in '{self.text}': {error.message()}") from None
+            raise InputError(
+                f"'{text}' in '{self.text}': {error.message()}", instead="write a length with its unit, such as 10 cm"
+            ) from None
 
     def _next(self) -> str:
         return self.text[self.at :].lstrip()[:1]
@@ -222,5 +224,5 @@ class _PoseParser(ReferenceParser):
 
 
 def is_tool(thing: Expression, names: Any) -> bool:
-    """Whether a reference stands for the robot's tool."""
+    """Return True if a reference is the robot's tool."""
     return thing == NameRef(TOOL) and TOOL not in names

@@ -1,4 +1,4 @@
-"""How a task file names things: ``item``, ``items[0]``, ``tray``, ``bins[item.class]``, ``for item in items``."""
+"""References to things in a task file, such as ``item``, ``items[0]``, ``bins[item.class]``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError, suggest
 
 @dataclass(frozen=True)
 class NameRef:
-    """A loop variable, object, group of objects, fixture, group of fixtures or region."""
+    """Loop variable, object, group of objects, fixture, group of fixtures or region."""
 
     name: str
 
@@ -36,21 +36,21 @@ class MemberRef:
 Expression = NameRef | AttributeRef | MemberRef
 
 ATTRIBUTES = {"class": "object_class", "kind": "kind", "name": "name"}
-"""What may follow the dot, and the field that it reads."""
+"""Attributes that may follow the dot, with the field that each reads."""
 
 
 class NamedRef(Protocol):
-    """What a reference leads to."""
+    """Target of a reference."""
 
     @property
     def name(self) -> str:
-        """Unique in the scene."""
+        """Name that is unique in the scene."""
         ...
 
 
 @dataclass(frozen=True)
 class GroupRef:
-    """Things that share a name in the task file or in the scene, in a fixed order."""
+    """Things with a common name in the task file or in the scene, in a fixed order."""
 
     name: str
     members: tuple[Any, ...]
@@ -58,7 +58,7 @@ class GroupRef:
 
 @dataclass(frozen=True)
 class RegionRef:
-    """A region of the task file, as a reference leads to it."""
+    """Region of the task file as the target of a reference."""
 
     name: str
 
@@ -76,20 +76,20 @@ def parse_reference(text: str) -> Expression:
 
 
 class ReferenceParser:
-    """Reads ``name``, then any number of ``.attribute`` and ``[index]``."""
+    """Parser of ``name`` followed by any number of ``.attribute`` and ``[index]``."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def parse(self) -> Expression:
-        """The whole text."""
+        """Parse the whole text."""
         expression = self.expression()
         if self.text[self.at :].strip():
             raise self._error()
         return expression
 
     def expression(self) -> Expression:
-        """The reference that begins where the parser is."""
+        """Parse the reference at the current position."""
         expression: Expression = NameRef(self._word())
         while (token := self._peek()) in (".", "["):
             self._take()
@@ -133,7 +133,7 @@ class ReferenceParser:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Every name that a reference begins with, also inside brackets."""
+    """Return every name that a reference begins with, also inside brackets."""
     match expression:
         case NameRef(name):
             return {name}
@@ -146,11 +146,11 @@ def names_in(expression: Expression) -> set[str]:
 def build_environment(
     *, objects: Iterable[Any] = (), fixtures: Iterable[Any] = (), regions: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """What the names of a scene stand for.
+    """Return the meaning of each name of a scene.
 
     Args:
-        objects: With ``name``, ``group``, ``kind`` and ``object_class``, for example ``PlacedObject``.
-        fixtures: With ``name``, ``group`` and ``object_class``.
+        objects: Objects with ``name``, ``group``, ``kind`` and ``object_class``, for example ``PlacedObject``.
+        fixtures: Fixtures with ``name``, ``group`` and ``object_class``.
         regions: Names of the task file's regions.
     """
     names: dict[str, Any] = {region: RegionRef(region) for region in regions}
@@ -163,10 +163,10 @@ def build_environment(
 
 
 def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
-    """What a reference leads to: an object, a fixture, a place, a group, or a text such as a class.
+    """Return the target of a reference: an object, a fixture, a region, a group, or a text such as a class.
 
     Raises:
-        InputError: It leads to nothing; the message lists what there is.
+        InputError: It cannot be resolved; the message lists the known names.
     """
     match parse_reference(reference) if isinstance(reference, str) else reference:
         case NameRef(name):
@@ -178,29 +178,32 @@ def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
             if name not in ATTRIBUTES:
                 raise InputError(f"unknown attribute '{name}'", instead=suggest(name, ATTRIBUTES))
             if not hasattr(value, ATTRIBUTES[name]):
-                raise InputError(f"'{value.name}' has no {name}")
+                raise InputError(f"'{value.name}' has no {name}", instead="name an object that has it")
             return getattr(value, ATTRIBUTES[name])
         case MemberRef(base, index):
             group = evaluate(base, names)
             if not isinstance(group, GroupRef):
-                raise InputError(f"'{_describe(group)}' is not a group: it has no members to choose from")
+                raise InputError(
+                    f"'{_describe(group)}' is not a group: it has no members to choose from",
+                    instead="leave out the brackets",
+                )
             return _member(group, index if isinstance(index, (str, int)) else evaluate(index, names))
 
 
 def resolve(reference: Expression | str, names: Mapping[str, Any]) -> NamedRef:
-    """The one thing that a reference names.
+    """Return the one thing that a reference names.
 
     Raises:
-        InputError: It leads to nothing, to a text or to several things.
+        InputError: It cannot be resolved, or leads to a text or to several things.
     """
     value = single(evaluate(reference, names))
     if isinstance(value, str):
-        raise InputError(f"'{value}' is a text: it names no thing in the scene")
+        raise InputError(f"'{value}' does not name a thing in the scene", instead=suggest(value, names))
     return value
 
 
 def single(value: Any) -> Any:
-    """A group of one is its member; other groups are refused."""
+    """Return a thing, or the only member of a group; other groups are refused."""
     if not isinstance(value, GroupRef):
         return value
     if len(value.members) != 1:
@@ -212,7 +215,10 @@ def single(value: Any) -> Any:
 def _member(group: GroupRef, index: Any) -> Any:
     if isinstance(index, int):
         if index >= len(group.members):
-            raise InputError(f"'{group.name}[{index}]' does not exist: the group has {len(group.members)} members")
+            raise InputError(
+                f"'{group.name}[{index}]' does not exist: the group has {len(group.members)} members",
+                instead="write a smaller number",
+            )
         return group.members[index]
     if not isinstance(index, str):
         raise InputError(f"'{_describe(index)}' cannot choose from '{group.name}'", instead="write a class or a number")

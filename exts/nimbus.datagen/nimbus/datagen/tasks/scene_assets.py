@@ -1,4 +1,4 @@
-"""Opened assets of a task: what its load component makes and the later stages use."""
+"""Opened assets of a task, created by its load component and used by the later stages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.usd.stage import StageInfo
 
 REACH_CELL = 0.05
-"""[m] Resolution of the reach map."""
+"""Cell size of the reach map [m]."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class ReachMap:
     origin: tuple[float, float]
     """Lower corner of the region, x and y in the world [m]."""
     cells: np.ndarray
-    """(X, Y) bool"""
+    """(X, Y) True for reachable cells."""
 
     def __call__(self, x: float, y: float) -> bool:
-        """Whether the cell of a point [m] is within reach."""
+        """Return True if the cell of a point [m] is reachable."""
         i, j = (int((value - low) // REACH_CELL) for value, low in zip((x, y), self.origin, strict=True))
         return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
 
     def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
-        """For a report; ``size`` is the region's [m]."""
+        """Return plain data for a report; ``size`` is the region's [m]."""
         rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
         return {"origin": list(self.origin), "size": list(size), "cell": REACH_CELL, "reached": rows}
 
@@ -43,7 +43,7 @@ class VisibleAssets(Protocol):
 
     @property
     def stage(self) -> StageInfo:
-        """Names and places of the scene's file."""
+        """Names and positions in the scene's file."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class VisibleAssets(Protocol):
 
     @property
     def libraries(self) -> Mapping[str, ObjectLibrary]:
-        """Object libraries by the name that the task gives."""
+        """Object libraries by the name that the task gives them."""
         ...
 
 
@@ -65,6 +65,6 @@ class SceneAssets:
     stage: StageInfo
     robot: Robot
     libraries: Mapping[str, ObjectLibrary]
-    """By the name that the task gives."""
+    """Object libraries by the name that the task gives them."""
     reach: Mapping[str, ReachMap]
-    """By region."""
+    """Reach map of each region."""

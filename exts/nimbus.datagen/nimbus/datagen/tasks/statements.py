@@ -1,4 +1,4 @@
-"""What a task file's ``steps:`` and ``success:`` are made of.
+"""Statements: the entries of a task file's ``steps:`` and ``success:``.
 
 A skill is one file in ``skills/``:
 
@@ -44,7 +44,7 @@ _HANDS = ("keeps", "takes", "puts", "")
 
 
 class SkillFailure(Exception):
-    """A skill cannot be done here; the attempt ends with this reason."""
+    """Raised by a skill that fails; the attempt ends with its reason."""
 
     def __init__(self, reason: Reason, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
@@ -52,29 +52,29 @@ class SkillFailure(Exception):
 
     @classmethod
     def of_plan(cls, plan: MotionPlan) -> Self:
-        """The failure of a skill for which there is no motion."""
+        """Return the failure of a skill without a motion."""
         return cls(plan.reason, plan.detail)
 
 
 class GivenUp(SkillFailure):
-    """The steps end the attempt here; no recovery follows."""
+    """Raised where the steps end the attempt; no recovery follows."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Marks a text parameter as a reference, and says what kinds of thing it may name."""
+    """Mark of a text parameter that is a reference, with the types that it may have."""
 
     kinds: tuple[str, ...]
-    """Of ``object``, ``fixture`` and ``region``."""
+    """Types of things: ``object``, ``fixture`` or ``region``."""
     many: bool = False
-    """One thing, a group or a list of things: names in a tuple when the statement is carried out."""
+    """True for one thing, a group or a list of things; a tuple of names at run time."""
     jointed: bool = False
-    """It must have moving parts."""
+    """True if it must have moving parts."""
 
 
 @dataclass(frozen=True)
 class PoseMark:
-    """Marks a parameter as a point, which may be given in words."""
+    """Mark of a parameter that is a point, which may be given in words."""
 
 
 ObjectReference = Annotated[str, Reference(("object",))]
@@ -84,23 +84,23 @@ FixtureReference = Annotated[str, Reference(("fixture",))]
 RegionReference = Annotated[str, Reference(("region",))]
 """A region of the task file."""
 PlaceReference = Annotated[str, Reference(("fixture", "region"))]
-"""Where an object can be put: a fixture or a region."""
+"""Destination of an object: a fixture or a region."""
 ContainerReference = Annotated[str, Reference(("object", "fixture"))]
-"""What can contain something, or be touched: an object or a fixture."""
+"""Container, or thing to touch: an object or a fixture."""
 SupportReference = Annotated[str, Reference(("object", "fixture", "region"))]
-"""What something can lie on: an object, a fixture or a region."""
+"""Support: an object, a fixture or a region."""
 ObjectsReference = Annotated[str | tuple[str, ...], Reference(("object",), many=True)]
-"""One object, a group or a list of objects: ``item``, ``items``, ``[items[0], items[1]]``; a tuple of names when the
-statement is carried out."""
+"""One object, a group or a list of objects: ``item``, ``items``, ``[items[0], items[1]]``; a tuple of names at run
+time."""
 JointedReference = Annotated[str, Reference(("object",), jointed=True)]
-"""An object with moving parts."""
+"""Object with moving parts."""
 PoseReference = Annotated[tuple[Metres, Metres, Metres] | Annotated[str, AfterValidator(normal_form)], PoseMark()]
-"""A point: ``[0.4, 0, 10 cm]`` in the world frame, or in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``,
-``between(a, b)``, ``start.center``. When the statement is carried out it is x, y, z in the world frame [m]."""
+"""Point: ``[0.4, 0, 10 cm]`` in the world frame, or in words: ``cup + [0, 0, 10 cm]``, ``above(cup, 10 cm)``,
+``between(a, b)``, ``start.center``. At run time it is x, y, z in the world frame [m]."""
 
 
 def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
-    """The mark among a field's annotations, also inside ``… | None``."""
+    """Return the mark among a field's annotations, also inside ``… | None``."""
     for part in parts:
         if isinstance(part, kind):
             return part
@@ -110,17 +110,17 @@ def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
 
 
 def each(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The names that an ``ObjectsReference`` led to."""
+    """Return the names behind an ``ObjectsReference`` at run time."""
     return (names,) if isinstance(names, str) else names
 
 
 class Statement(StrictModel, ABC):
-    """One entry of ``steps:`` or ``success:``; its fields are its parameters."""
+    """Entry of ``steps:`` or ``success:``; its fields are its parameters."""
 
     version: ClassVar[int] = 1
-    """Raise it when what it does changes: runs of another version do not continue a dataset."""
+    """Version of its behavior, raised when that changes; a dataset is not continued with another version."""
     main: ClassVar[str] = ""
-    """The parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
+    """Parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
     frames: ClassVar[dict[str, str]] = {}
     """Frames that objects need, by the parameter that names the object; ``{hole}`` stands for its value."""
 
@@ -128,16 +128,16 @@ class Statement(StrictModel, ABC):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Refuse a class whose main parameter does not exist."""
         if cls.main and cls.main not in cls.model_fields:
-            raise TypeError(f"{cls.__name__}.main is '{cls.main}', which is none of its fields")
+            raise TypeError(f"{cls.__name__}.main is '{cls.main}', which is not one of its fields")
 
     @classmethod
     def references(cls) -> dict[str, Reference]:
-        """The parameters that name things, and what they may name."""
+        """Return the parameters that name things, with the types that they may have."""
         return cls._marked(Reference)
 
     @classmethod
     def poses(cls) -> dict[str, PoseMark]:
-        """The parameters that are points."""
+        """Return the parameters that are points."""
         return cls._marked(PoseMark)
 
     @classmethod
@@ -148,35 +148,35 @@ class Statement(StrictModel, ABC):
 
     @classmethod
     def facts(cls, kind: str) -> tuple[Fact, ...]:
-        """The facts that it declares as ``needs``, ``gives`` or ``states``."""
+        """Return the facts declared as ``needs``, ``gives`` or ``states``."""
         return tuple(map(parse_fact, getattr(cls, kind)))
 
     @classmethod
     def reasons(cls) -> list[str]:
-        """The reasons of failure that its docstring names, in its order."""
+        """Return the failure reasons named in the docstring, in order."""
         named = re.findall(r"``(\w+)``", cls.__doc__ or "")
         return [name for name in dict.fromkeys(named) if name in set(Reason)]
 
     @classmethod
     def summary(cls) -> str:
-        """The first line of its docstring."""
+        """Return the first line of the docstring."""
         return (cls.__doc__ or "").strip().split("\n")[0]
 
 
 class Skill(Statement):
-    """Something a robot does. References in its parameters are names of the scene's things when it runs."""
+    """Action of a robot. References in its parameters are names of the scene's things at run time."""
 
     needs: ClassVar[tuple[str, ...]] = ()
-    """Facts that must hold before it: ``("held(object)", "open(into)")``. A need over a parameter that is left out
-    does not count; settings are those with which the skill that gives it should be written."""
+    """Facts that must hold before it: ``("held(object)", "open(into)")``. A need over an omitted parameter is ignored;
+    settings are those that a proposed step before it should have."""
 
     gives: ClassVar[tuple[str, ...]] = ()
     """Facts that hold after it. A skill that declares none is never proposed."""
 
     hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
-    """What it does to the gripper: leaves it as it is, takes the main object into it, or lets go of the main object,
-    which must be in it. Left out: what its facts lead to; empty: not known. Steps that contradict each other are
-    found by this before a run."""
+    """Effect on the gripper: ``keeps`` it as it is, ``takes`` the main object into it, or ``puts`` down the main
+    object, which must be in it. By default it follows from the facts; empty means unknown. Contradictions between steps
+    are found with it before a run."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
@@ -200,7 +200,7 @@ class Skill(Statement):
         """Check the state of the gripper that the skill needs; called before :meth:`run`.
 
         Raises:
-            SkillFailure: It is not empty, or does not hold the main object.
+            SkillFailure: The gripper is not empty, or does not hold the main object.
         """
         if arm.held and (self.hand == "takes" or self._declares("needs", "empty_hand")):
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
@@ -210,21 +210,22 @@ class Skill(Statement):
 
     @abstractmethod
     def run(self, arm: Workcell) -> None:
-        """Do it, in physics.
+        """Execute the skill in physics.
 
         Args:
-            arm: The arm that does it, in its scene.
+            arm: Arm that executes it, in its scene.
 
         Raises:
-            SkillFailure: It cannot be done here.
+            SkillFailure: The skill fails here.
         """
 
 
 class Predicate(Statement):
-    """A condition of ``success:``, ``if:`` or ``until:``, judged from physics."""
+    """Condition of ``success:``, ``if:`` or ``until:``, evaluated on the state of physics."""
 
     states: ClassVar[tuple[str, ...]] = ()
-    """Facts that hold where it holds: ``("in(object, container)",)``. A planner writes success from these."""
+    """Facts that hold where it holds: ``("in(object, container)",)``. Proposed tasks derive their success from
+    these."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
@@ -234,15 +235,15 @@ class Predicate(Statement):
 
     @abstractmethod
     def failure(self, world: World) -> Outcome | None:
-        """Reason and detail with which the condition does not hold, or None when it does."""
+        """Return the reason and detail with which the condition does not hold, or None when it does."""
 
 
 class Randomization(StrictModel):
     """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
 
     version: ClassVar[int] = 1
-    """Raise it when what it draws changes: runs of another version do not continue a dataset."""
+    """Version of its draws, raised when they change; a dataset is not continued with another version."""
 
     def seen_from(self, folder: Path) -> Self:
-        """The same with relative paths, which begin at the task's folder, seen from the working directory."""
+        """Return the settings with paths relative to the working directory instead of the task's folder."""
         return self

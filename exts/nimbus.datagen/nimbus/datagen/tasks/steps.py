@@ -1,6 +1,6 @@
-"""The little language of ``steps:`` and ``success:``: statements, and composites of them such as loops.
+"""Language of ``steps:`` and ``success:``: statements, and composites of them such as loops.
 
-A composite is one file in ``control_flow/``: what its keys mean, and how it is carried out.
+A composite is one file in ``control_flow/``, which defines its keys and runs it.
 """
 
 from __future__ import annotations
@@ -20,107 +20,107 @@ from nimbus.datagen.tasks.statements import SkillFailure, Statement
 
 @dataclass(frozen=True)
 class Scope:
-    """Names at one place of the steps."""
+    """Names at one point of the steps."""
 
     names: Mapping[str, Any]
-    """Meaning of each name, from ``references.environment`` and the loops around."""
+    """Meaning of each name, from ``references.build_environment`` and the enclosing loops."""
     choices: Mapping[str, int] = field(default_factory=dict)
     """Draws of the episode by address."""
     inside: tuple[str, ...] = ()
-    """Names of what the loops around are at, outermost first."""
+    """Names of the current members of the enclosing loops, outermost first."""
     tried: Any = ()
-    """In a recovery: the steps that failed."""
+    """Steps that failed, in a recovery."""
     reason: Any = None
-    """In a recovery: their failure."""
+    """Their failure, in a recovery."""
 
     def bind(self, variable: str, member: Any) -> Scope:
-        """With a further name."""
+        """Return the scope with a further name."""
         return replace(self, names={**self.names, variable: member}, inside=(*self.inside, member.name))
 
     def members(self, group: str) -> tuple[Any, ...]:
-        """Members of a group; a group that has none in this episode is empty."""
+        """Return the members of a group; empty for a group without members in this episode."""
         found = self.names.get(group, GroupRef(group, ()))
         return found.members if isinstance(found, GroupRef) else (found,)
 
     def address(self, keys: Keys | str) -> str:
-        """Address of a draw: its place in the file or its words, and the round of each loop around."""
+        """Return the address of a draw: its location or text in the file, and the iteration of each enclosing loop."""
         return " ".join((keys if isinstance(keys, str) else dotted(keys), *self.inside))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One statement, and where it stands in the file."""
+    """Statement with its location in the file."""
 
     name: str
     statement: Any
-    """A ``Skill`` or a ``Predicate``."""
+    """``Skill`` or ``Predicate``."""
     keys: Keys
     kind: str
-    """As what it is registered: ``skill`` or ``predicate``."""
+    """Kind that it is registered as: ``skill`` or ``predicate``."""
 
     @property
     def target(self) -> str:
-        """What it is about, where that is one thing."""
+        """Thing that it is about, where there is exactly one."""
         main = type(self.statement).main
         value = getattr(self.statement, main) if main else ""
         return value if isinstance(value, str) else ""
 
     def canonical(self) -> Any:
-        """Plain data, the same for every way of writing it."""
-        # A parameter that a later version of Nimbus adds has None as its default, and changes no task that lacks it.
+        """Return plain data, the same for every way of writing it."""
+        # A parameter added by a later version of Nimbus defaults to None, and leaves tasks without it unchanged.
         return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
 
 
 class Judge(Protocol):
-    """Interface through which composites judge the conditions inside them."""
+    """Interface through which composites evaluate the conditions inside them."""
 
     def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
-        """The first condition that does not hold; None when all hold."""
+        """Return the first condition that does not hold; None when all hold."""
         ...
 
 
 class Performer(Judge, Protocol):
-    """Interface through which composites carry out the steps and conditions inside them."""
+    """Interface through which composites run the steps and conditions inside them."""
 
     def do(self, steps: Steps, scope: Scope) -> None:
-        """Do steps one after another.
+        """Run steps in sequence.
 
         Raises:
-            SkillFailure: One cannot be done.
+            SkillFailure: A step fails.
         """
         ...
 
     def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
-        """Do steps, and return the failure that a recovery may follow."""
+        """Run steps, and return a failure that can be recovered from."""
         ...
 
     def regain(self) -> None:
-        """Make the arm ready to go on from where a failure left it."""
+        """Make the arm ready to continue from the state that a failure left."""
         ...
 
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
-        """Let several arms, by name, do their steps at the same time.
+        """Run the steps of several arms, by name, at the same time.
 
         Raises:
-            SkillFailure: Of the first arm that fails; the others end there.
+            SkillFailure: The first arm's failure; the other arms are stopped.
         """
         ...
 
 
 class Composite(ABC):
-    """Steps or conditions put together; registered as kind ``composite``."""
+    """Combination of steps or conditions; registered as kind ``composite``."""
 
     version: ClassVar[int] = 1
-    """Raise it when what it does changes: runs of another version do not continue a dataset."""
+    """Version of its behavior, raised when that changes; a dataset is not continued with another version."""
     kinds: ClassVar[tuple[str, ...]] = ("skill",)
-    """What it is made of in the file: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
+    """Kinds of its entries: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
     words: ClassVar[tuple[str, ...]] = ()
     """Its keys, the first one first."""
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
-    """How its lists are done: again and again, one of them, one of them in its own circumstances, or nobody knows.
-    Contradictions are found by this."""
+    """Execution of its blocks: repeatedly, one of them, one of them under its own conditions, or unknown. Used to find
+    contradictions."""
     variable: str = ""
-    """The name that it gives to a member of ``group``, where it does."""
+    """Name that it binds to a member of ``group``, if any."""
     group: str = ""
     arms: tuple[str, ...] = ()
     """Names of the robot's arms that it needs."""
@@ -128,38 +128,38 @@ class Composite(ABC):
 
     @classmethod
     def claims(cls, entry: Any) -> bool:
-        """Whether an entry of the file is one of these."""
+        """Return True if an entry of the file is of this type."""
         return isinstance(entry, dict) and next(iter(entry), None) == cls.words[0]
 
     @classmethod
     @abstractmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read an entry that stands at ``keys``."""
+        """Parse the entry at ``keys``."""
 
     @classmethod
     @abstractmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """JSON Schema of an entry, from those of a step or a list of steps, and of a condition or a list of them."""
+        """Return the JSON Schema of an entry, from those of a block of steps and a block of conditions."""
 
     @abstractmethod
     def canonical(self) -> Any:
-        """Plain data, the same for every way of writing it."""
+        """Return plain data, the same for every way of writing it."""
 
     @abstractmethod
     def blocks(self) -> tuple[Steps, ...]:
-        """The lists inside."""
+        """Return its blocks."""
 
     def draws(self, scope: Scope) -> tuple[str, list[float]] | None:
-        """What must be drawn for an episode: the address in ``scope.choices``, and the weights."""
+        """Return the draw that it needs for an episode: the address in ``scope.choices``, and the weights."""
         return None
 
     def scopes(self, scope: Scope) -> Iterator[Scope]:
-        """What names stand for inside, once for each time that the inside is done in a row."""
+        """Yield the scope of each execution of its blocks in sequence."""
         yield scope
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Do its steps; of those whose ``kinds`` have ``skill``."""
-        raise TypeError(f"{type(self).__name__} stands among conditions only")
+        """Run its steps; for those whose ``kinds`` have ``skill``."""
+        raise TypeError(f"{type(self).__name__} can stand among conditions only")
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
         """Why it does not hold, or None when it does; of those whose ``kinds`` have ``predicate``."""
@@ -174,38 +174,38 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Step
 
     Args:
         document: The task file.
-        keys: Where the list stands in it.
+        keys: Location of the list in it.
         data: The list.
-        kind: What the names are registered as: ``skill`` or ``predicate``.
+        kind: Kind that the names are registered as: ``skill`` or ``predicate``.
 
     Raises:
-        InputError: An unknown name, a wrong parameter, a list that is none.
+        InputError: There is an unknown name or a wrong parameter, or the value is not a list.
     """
     return StepParser(document, kind).steps(keys, data)
 
 
 @dataclass(frozen=True)
 class StepParser:
-    """Reads steps or conditions of a task file."""
+    """Parser of a task file's steps or conditions."""
 
     document: Document
     kind: str
     recovering: bool = False
-    """Within ``recover:``."""
+    """True within ``recover:``."""
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
-        """An error about one field of the file, ready to raise."""
+        """Return an error about one field of the file, ready to raise."""
         return self.document.error(keys, what, instead=instead, at_key=at_key)
 
     def steps(self, keys: Keys, data: Any) -> Steps:
-        """A list."""
+        """Parse a list."""
         if not isinstance(data, tuple) or not data:
             instead = f"begin each with '- ' and the name of a {self.kind}"
             raise self.error(keys, "expected a list of steps", instead=instead)
         return tuple(self._entry((*keys, index), entry) for index, entry in enumerate(data))
 
     def block(self, keys: Keys, data: Any) -> Steps:
-        """A list, or one entry alone."""
+        """Parse a list, or a single entry."""
         return self.steps(keys, data) if isinstance(data, tuple) else (self._entry(keys, data),)
 
     def fields(self, keys: Keys, entry: dict[str, Any], known: Collection[str], *, needed: Collection[str]) -> None:
@@ -219,7 +219,7 @@ class StepParser:
                 raise self.error((*keys, first), f"'{key}' is missing", instead=f"add '{key}: …'", at_key=True)
 
     def count(self, keys: Keys, value: Any) -> int:
-        """How many times something is done."""
+        """Parse a number of repetitions."""
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 100:
             raise self.error(keys, f"expected a whole number from 1 to 100, found {value!r}")
         return value
@@ -237,7 +237,7 @@ class StepParser:
             return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
         if not isinstance(entry, dict) or len(entry) != 1:
             what = "expected one name, or one 'name: parameters'"
-            # YAML has cut a text in flow style at its comma: {move: above(cup, 10 cm)}
+            # YAML splits unquoted text in flow style at its comma: {move: above(cup, 10 cm)}
             cut = isinstance(entry, dict) and any(
                 value is None and key[-1:] in (")", "]") for key, value in entry.items()
             )
@@ -258,19 +258,19 @@ class StepParser:
             if not model.main:
                 what = f"'{name}' takes no value" if not model.model_fields else f"'{name}' needs named parameters"
                 raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
-            # A wrong value of the short form stands where the statement's own value stands.
+            # A wrong value of the short form is located where the statement's own value stands.
             value = {model.main: value}
         return self.document.validate(model, data=value, at=keys)
 
 
 def _words(kind: str) -> list[str]:
-    """First words of the composites."""
+    """Return the first keywords of the composites."""
     composites = [registry.lookup("composite", name) for name in registry.names("composite")]
     return [composite.words[0] for composite in composites if kind in composite.kinds and composite.words]
 
 
 def composites(steps: Steps) -> Iterator[Composite]:
-    """Every composite, outer ones first."""
+    """Yield every composite, outer ones first."""
     for step in steps:
         if isinstance(step, Composite):
             yield step
@@ -279,7 +279,7 @@ def composites(steps: Steps) -> Iterator[Composite]:
 
 
 def walk(steps: Steps, *, loops: tuple[Composite, ...] = ()) -> Iterator[tuple[Step, tuple[Composite, ...]]]:
-    """Every step and condition with the composites around it that name a member of a group, outermost first."""
+    """Yield every step and condition with the enclosing composites that bind a member of a group, outermost first."""
     for step in steps:
         if isinstance(step, Step):
             yield step, loops

@@ -1,4 +1,4 @@
-"""A task: what a robot does, with what, in which scene, and what varies. Loaded from a short, strictly read file."""
+"""Task: robot, objects, scene, steps and variation, loaded from a short file with a strict schema."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ from nimbus.datagen.tasks.steps import Steps, parse_steps
 from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile, presets
 
 AS_THE_TASK = "task"
-"""Amount of randomization that the task file asks for."""
+"""Level of randomization given in the task file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A validated task file.
+    """Validated task file.
 
-    What it names by a relative path (robot, scene, pipeline, libraries) is seen from its folder; here such a path is
-    seen from the working directory.
+    Relative paths in the file (robot, scene, pipeline, libraries) begin at its folder; here they are relative to the
+    working directory.
     """
 
     name: str
     path: str
     content_hash: str
-    """Of what the file says: comments and formatting do not change it. The order of names does, it orders the draws."""
+    """Hash of the file's content. Comments and formatting do not change it; the order of names does, because draws
+    follow it."""
     family: str
-    """What kind of task it is, for people; empty when the file does not say."""
+    """Category of the task, for display; empty when the file gives none."""
     robot: str
     scene: str
     pipeline: str
@@ -50,7 +51,7 @@ class Task:
     steps: Steps
     success: Steps
     execution_noise: float
-    """Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]."""
+    """Standard deviation of the noise on the motion of an empty arm toward a thing [rad]."""
     cameras: Mapping[str, CameraSettings]
     randomize: Mapping[str, Randomization]
     """Settings by the name of a registered randomizer."""
@@ -59,56 +60,56 @@ class Task:
 
     @property
     def text(self) -> str:
-        """The file as it was written."""
+        """Text of the file."""
         return self.document.text
 
     def where(self, *keys: str | int) -> str:
-        """Where a field stands in the file, for errors: ``where("objects", "items", "count")``."""
+        """Return the location of a field in the file, for errors: ``where("objects", "items", "count")``."""
         return self.document.where(keys)
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
-        """An error about one field of the file, ready to raise."""
+        """Return an error about one field of the file, ready to raise."""
         return self.document.error(keys, what, instead=instead, at_key=at_key)
 
 
 def task_names() -> list[str]:
-    """Names of the tasks that come with Nimbus."""
+    """Return the names of the tasks that come with Nimbus."""
     return scene_names("tasks")
 
 
 def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task:
-    """Load a task by name or path, and validate all that can be said without robot, scene and libraries.
+    """Load a task by name or path, and check everything that needs no robot, scene or libraries.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
-        skill_folders: Folders with skills of one's own.
+        skill_folders: Folders with custom skills.
 
     Raises:
-        InputError: No such task, or the first mistake in it: one line with its place.
+        InputError: There is no such task, or the first error in it, in one line with its location.
     """
     path = scene_file("tasks", name_or_path, kind="task")
     return _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
 
 
 def check_form(name_or_path: str | Path) -> None:
-    """Check that a file has the form of a task; no skill is imported for it.
+    """Check that a file has the form of a task, without importing skills.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
 
     Raises:
-        InputError: No such task, or the first mistake of form in it.
+        InputError: There is no such task, or the first error of form in it.
     """
     read(scene_file("tasks", name_or_path, kind="task")).validate(TaskFile)
 
 
 def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
-    """Validate the text of a task file, for example one that an episode carries, or that is being edited.
+    """Parse and check the text of a task file, for example one stored in an episode, or one that is being edited.
 
     Args:
         text: The text.
-        name: What the task and the file in errors are called.
-        folder: From where relative paths in it are seen.
+        name: Name of the task, and of the file in errors.
+        folder: Folder at which relative paths begin.
     """
     return _task(parse(text, f"{name}.yaml"), name, folder=folder)
 
@@ -149,16 +150,16 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
 
 
 def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where: str = "randomize") -> Task:
-    """The same task, randomized by another amount; its layouts keep their objects and places.
+    """Return the task with another level of randomization; its layouts keep their objects and positions.
 
     Args:
         task: The task.
-        level: Name of an amount, such as ``none`` or ``medium``; ``task``: that of the file.
-        only: Names of the randomizers that are kept; all when empty.
-        where: Flag, for messages.
+        level: Name of a level, such as ``none`` or ``medium``; ``task`` for that of the file.
+        only: Names of randomizers to keep; all when empty.
+        where: Command-line flag, for messages.
 
     Raises:
-        InputError: There is no such amount, or it has no such randomizer.
+        InputError: There is no such level, or it has no such randomizer.
     """
     known = presets("randomizations")
     if level not in (AS_THE_TASK, *known):
@@ -175,7 +176,7 @@ def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where:
 
 
 def _scene(scene: str | RoomSettings | StageFileSettings, folder: Path) -> str:
-    """Resolve a scene to what opens its stage."""
+    """Return the name or path that opens the stage of a scene."""
     if isinstance(scene, str):
         return resolve_from(folder, scene)
     if isinstance(scene, StageFileSettings):

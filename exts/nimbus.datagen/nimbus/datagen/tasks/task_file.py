@@ -1,4 +1,4 @@
-"""What stands in a task file, apart from its steps: the models it is validated against."""
+"""Models of a task file, apart from its steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import Quaternion
-from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Vector
+from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Sensor, Tone, Vector
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
@@ -37,20 +37,21 @@ Value = TypeVar("Value")
 
 
 EXECUTION_NOISE = 0.015
-"""[rad] About 1 cm at the hand of an arm of 0.7 m: as far as the tasks' first attempts bear without loss."""
+"""Execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the most that costs no first attempts in the
+tasks."""
 
 
 @dataclass(frozen=True)
 class WordingField:
-    """A pair of braces in a wording."""
+    """Field in braces in a wording."""
 
     name: str
     text: str
-    """As it was written, braces included."""
+    """Text of the field, braces included."""
 
     @property
     def is_plain(self) -> bool:
-        """True for a name alone: widths and conversions are for numbers, not for sentences."""
+        """True for a bare name; widths and conversions are for numbers, not for sentences."""
         return self.text == f"{{{self.name}}}"
 
 
@@ -75,9 +76,9 @@ def presets(room: str) -> dict[str, Any]:
 
 
 def expand_cameras(value: Any) -> Any:
-    """Cameras by name: ``front+wrist``, ``[front, wrist]`` or ``{mine: front}`` become their settings.
+    """Expand cameras by name: ``front+wrist``, ``[front, wrist]`` or ``{mine: front}`` become their settings.
 
-    ``{mine: {preset: front, size: [640, 480]}}`` takes the preset's settings where it gives none.
+    ``{mine: {preset: front, size: [640, 480]}}`` takes omitted settings from the preset.
     """
     if isinstance(value, str):
         value = _named(value)
@@ -96,7 +97,7 @@ def expand_cameras(value: Any) -> Any:
 
 
 def _expand_camera(entry: Any) -> Any:
-    """A preset by name, or with changes: ``{preset: front, modalities: [rgb, depth]}``."""
+    """Expand a preset by name, or with changes: ``{preset: front, modalities: [rgb, depth]}``."""
     if isinstance(entry, dict) and "preset" in entry:
         changes = {name: setting for name, setting in entry.items() if name != "preset"}
         base = _preset("cameras", entry["preset"])
@@ -110,12 +111,12 @@ def _named(names: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in names.split("+"))
     if "" in found and names.strip():
         context = {"names": names, "instead": f"write {'+'.join(filter(None, found)) or 'front+wrist'}"}
-        raise PydanticCustomError("preset", "a name is missing beside a + in '{names}'", context)
+        raise PydanticCustomError("preset", "a name is missing next to a + in '{names}'", context)
     return found
 
 
 def expand_randomization(value: Any) -> Any:
-    """Expand the name of an amount: ``medium`` becomes the settings of each randomizer."""
+    """Expand the name of a level: ``medium`` becomes the settings of each randomizer."""
     if isinstance(value, str):
         return _preset("randomizations", value)
     names = ", ".join(presets("randomizations"))
@@ -159,14 +160,14 @@ def _is_none(value: object) -> bool:
 
 
 def _scene_form(value: object) -> str:
-    """Form in which a scene is given: settings are a mapping, all else is a name."""
+    """Return the form of a scene: a mapping is settings, everything else a name."""
     if isinstance(value, StageFileSettings) or (isinstance(value, dict) and "file" in value):
         return "scene file"
     return "room settings" if isinstance(value, dict | RoomSettings) else "name"
 
 
 class _Growing(StrictModel):
-    """A field that a later version of Nimbus adds has None as its default: it changes no task that lacks it."""
+    """Model whose later fields default to None, so that they leave existing tasks unchanged."""
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -174,7 +175,7 @@ class _Growing(StrictModel):
 
 
 class Region(_Growing):
-    """A rectangle on a surface, where objects start or are put."""
+    """Rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that it lies on.")
     center: tuple[Coordinate, Coordinate] = Field(description="x, y of its middle in the world frame [m].")
@@ -211,13 +212,13 @@ class ObjectGroup(_Growing):
     classes: dict[str, str] | None = Field(
         None, description="Other names for classes of the library: {fruit: organic, any: residual}."
     )
-    anchored: bool | None = Field(None, description="Fixed where they stand; left out: as the library says.")
+    anchored: bool | None = Field(None, description="Fixed in place; by default as in the library.")
     joints: dict[str, Range[Annotated[Ratio, Field(ge=0, le=1)]]] | None = Field(
         None, description="Where parts start, by name, as shares of their range: {door: [0 %, 30 %]}; left out: at 0."
     )
 
     def class_of(self, name: str) -> str:
-        """Name that a class of the library has in this task."""
+        """Return the task's name of a class of the library."""
         return self.classes.get(name, self.classes.get("any", name)) if self.classes else name
 
     @model_validator(mode="after")
@@ -230,7 +231,7 @@ class ObjectGroup(_Growing):
 
 
 class CameraSettings(StrictModel):
-    """A pinhole camera before it is randomized."""
+    """Pinhole camera before randomization."""
 
     mount: str = Field("", description="Robot link it is fixed to, 'hand' for the one with the tool; empty: the world.")
     position: Point = Field(description="In the frame of the mount [m].")
@@ -249,6 +250,17 @@ class CameraSettings(StrictModel):
         exclude_if=_is_none,
         description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility; "
         "left out: all.",
+    )
+
+    antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
+        1,
+        exclude_if=lambda value: value == 1,
+        description="Samples of color along each side of a pixel; 2 smooths edges and takes four times as long.",
+    )
+    tone: Tone = Field(
+        "plain",
+        exclude_if=lambda value: value == "plain",
+        description="Curve from light to colors: plain, or filmic with deeper shadows and softer highlights.",
     )
 
     @model_validator(mode="after")
@@ -272,7 +284,7 @@ class CameraSettings(StrictModel):
         return self
 
     def camera(self, name: str) -> Camera:
-        """The camera as it is before randomization."""
+        """Return the camera before randomization."""
         width, height = self.size
         wanted = MODALITIES if self.modalities is None else self.modalities
         wxyz = self.wxyz or look_at(self.position, self.look_at or self.position, up=self.up)
@@ -284,12 +296,13 @@ class CameraSettings(StrictModel):
             vertical_fov=self.vertical_fov,
             width=width,
             height=height,
+            sensor=Sensor(antialiasing=self.antialiasing, tone=self.tone),
             modalities=tuple(modality for modality in MODALITIES if modality in wanted),
         )
 
 
 class TaskFile(_Growing):
-    """A task: a robot, a scene, what to do, and what to vary."""
+    """Task: a robot, a scene, steps, and variation."""
 
     family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")

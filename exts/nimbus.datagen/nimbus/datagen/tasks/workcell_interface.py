@@ -1,4 +1,4 @@
-"""Interfaces that plug-ins see: a skill moves a :class:`Workcell`, a condition judges a :class:`World`.
+"""Interfaces for plug-ins: a skill moves a :class:`Workcell`, a condition evaluates a :class:`World`.
 
 Poses are (4, 4) matrices named ``a_T_b``; lengths are in metres, angles in radians. Names are those of objects, of
 fixtures of the scene, of links of the robot, and ``object.part`` of the moving parts of an object.
@@ -32,26 +32,26 @@ class Physics(Protocol):
 
     @property
     def rate(self) -> float:
-        """Record periods a second [Hz]."""
+        """Record periods per second [Hz]."""
         ...
 
     @property
     def model(self) -> mujoco.MjModel:
-        """Bodies, joints and geometry; not to be changed."""
+        """Bodies, joints and geometry; read-only."""
         ...
 
     @property
     def data(self) -> mujoco.MjData:
-        """Present state; not to be changed."""
+        """Current state; read-only."""
         ...
 
     def body_speed(self, name: str) -> tuple[float, float]:
-        """Linear [m/s] and angular [rad/s] speed of a body."""
+        """Return the linear [m/s] and angular [rad/s] speed of a body."""
         ...
 
 
 class SceneState(Protocol):
-    """Objects and fixtures of the scene at this moment: positions, shapes, joints."""
+    """Objects and fixtures of the scene in their current state: positions, shapes, joints."""
 
     @property
     def objects(self) -> Mapping[str, PlacedObject]:
@@ -65,7 +65,7 @@ class SceneState(Protocol):
 
     @property
     def stage(self) -> StageInfo:
-        """Fixtures and surfaces of the scene, and the place of the robot in it."""
+        """Fixtures and surfaces of the scene, and the robot's mount."""
         ...
 
     @property
@@ -79,60 +79,60 @@ class SceneState(Protocol):
         ...
 
     def pose(self, name: str) -> FloatArray:
-        """``world_T_body`` (4, 4) of an object, a fixture, a part or a robot link."""
+        """Return ``world_T_body`` (4, 4) of an object, a fixture, a part or a robot link."""
         ...
 
     def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper corner (3,) of an object or a fixture along the axes of the world [m]."""
+        """Return the lower and upper corner (3,) of an object or a fixture along the world axes [m]."""
         ...
 
     def lowest_point(self, name: str) -> float:
-        """Height of an object's lowest point [m]."""
+        """Return the height of an object's lowest point [m]."""
         ...
 
     def model(self, name: str) -> ObjectModel:
-        """Shape and metadata of an object."""
+        """Return the shape and metadata of an object."""
         ...
 
     def fixture(self, name: str) -> Fixture:
-        """A fixture of the scene."""
+        """Return a fixture of the scene."""
         ...
 
     def contents(self, name: str) -> Sequence[str]:
-        """Names of the objects inside an open object."""
+        """Return the names of the objects inside an open object."""
         ...
 
     def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Frame ``world_T_cavity`` (4, 4), and corners (2, 3) [m] in it, of the room inside an object."""
+        """Return frame ``world_T_cavity`` (4, 4), and corners (2, 3) [m] in it, of an object's cavity."""
         ...
 
     def is_at_rest(self, name: str) -> bool:
-        """An object is slower than 2 cm/s and 0.5 rad/s."""
+        """Return True if an object is slower than 2 cm/s and 0.5 rad/s."""
         ...
 
     def has_fallen(self, name: str) -> bool:
-        """An object is clearly below the place where it started."""
+        """Return True if an object is clearly below its initial position."""
         ...
 
     def joint_fraction(self, name: str, joint: str = "") -> float:
-        """Position of a part in its range: 0 closed or at rest, 1 fully open; the first part when none is named."""
+        """Return a part's fraction of its range: 0 closed or at rest, 1 fully open; the first part by default."""
         ...
 
     def joint_position(self, name: str, joint: str = "") -> float:
-        """Position of a part's joint [rad or m]."""
+        """Return the position of a part's joint [rad or m]."""
         ...
 
     def largest_fraction(self, name: str, joint: str = "") -> float:
-        """Largest fraction of its range that a part has reached at any instant so far."""
+        """Return the largest fraction of its range that a part has reached at any instant so far."""
         ...
 
     def part_pose(self, name: str, part: str = "") -> FloatArray:
-        """``world_T_part`` (4, 4)."""
+        """Return ``world_T_part`` (4, 4)."""
         ...
 
 
 class ArmState(Protocol):
-    """One arm at this moment, as a condition sees it."""
+    """State of one arm, as a condition sees it."""
 
     @property
     def robot(self) -> Robot:
@@ -140,12 +140,12 @@ class ArmState(Protocol):
         ...
 
     def is_gripping(self, name: str) -> bool:
-        """All fingers touch an object."""
+        """Return True if all fingers touch an object."""
         ...
 
 
 class World(SceneState, Protocol):
-    """State that conditions judge: the scene, the arms in it, and the history of the attempt."""
+    """State that conditions evaluate: the scene, the arms in it, and the history of the attempt."""
 
     @property
     def arms(self) -> Mapping[str, ArmState]:
@@ -153,26 +153,26 @@ class World(SceneState, Protocol):
         ...
 
     def tool_pose(self) -> FloatArray:
-        """``world_T_tool`` (4, 4)."""
+        """Return ``world_T_tool`` (4, 4)."""
         ...
 
     def path(self, name: str) -> Sequence[FloatArray]:
-        """``world_T_body`` (4, 4) at each record of the attempt so far."""
+        """Return ``world_T_body`` (4, 4) at each record of the attempt so far."""
         ...
 
     def finger_gap(self) -> float:
-        """Largest distance of any arm's finger from its open position [m]."""
+        """Return the largest distance of any arm's finger from its open position [m]."""
         ...
 
     def touched_by_gripper(self) -> set[str]:
-        """Names of the bodies that the gripper touches, ``world`` for what stands still; not the robot itself."""
+        """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
         ...
 
 
 class Workcell(World, Protocol):
-    """One arm in its scene: look, plan, move, grasp.
+    """One arm in its scene: observe, plan, move, grasp.
 
-    A robot with several arms has one such view for each, see :meth:`World.arms`; the scene is common to them.
+    A robot with several arms has one such view for each, see :meth:`World.arms`; they share the scene.
     """
 
     @property
@@ -192,7 +192,7 @@ class Workcell(World, Protocol):
 
     @property
     def planner(self) -> MotionPlanner:
-        """Motion planner of the arm; its motions are run by :meth:`follow`."""
+        """Motion planner of the arm; its motions are executed by :meth:`follow`."""
         ...
 
     @property
@@ -207,12 +207,12 @@ class Workcell(World, Protocol):
 
     @property
     def released(self) -> set[str]:
-        """Names of the objects that were let go in this attempt."""
+        """Names of the objects released in this attempt."""
         ...
 
     @property
     def arm_command(self) -> FloatArray:
-        """(J,) posture last commanded [rad]; plans start from it."""
+        """Last commanded posture (J,) [rad], from which plans start."""
         ...
 
     @property
@@ -222,27 +222,27 @@ class Workcell(World, Protocol):
 
     @property
     def others_work(self) -> bool:
-        """Another arm does something at the same time."""
+        """True if another arm is active at the same time."""
         ...
 
     def tool_T_held(self) -> FloatArray:
-        """Pose (4, 4) of the held object in the tool frame."""
+        """Return the pose (4, 4) of the held object in the tool frame."""
         ...
 
     def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
-        """Grasps of an object where it is now: those nearest to the canonical one first, or the firmest."""
+        """Return grasps of an object in its current pose: those nearest to the canonical one first, or the firmest."""
         ...
 
     def rng(self) -> np.random.Generator:
-        """A new random stream; each call gives another one, the same in every run of the episode."""
+        """Return a new random stream; each call gives another one, the same in every run of the episode."""
         ...
 
     def look(self) -> PlanningScene:
-        """The planning scene with everything where it is now."""
+        """Return the planning scene in its current state."""
         ...
 
     def begin(self, phase: str) -> None:
-        """Name the phase of the skill that follows; it labels the rows of the episode and the place of a failure."""
+        """Begin a phase of the skill, which labels the rows of the episode and locates a failure."""
         ...
 
     def note(self, **measures: float) -> None:
@@ -266,20 +266,20 @@ class Workcell(World, Protocol):
         ...
 
     def follow(self, plan: MotionPlan, *, opening: float | None = None, touching: Iterable[str] = ()) -> MotionPlan:
-        """Check a plan once more, and run it in physics.
+        """Check a plan again, and execute it in physics.
 
         Args:
-            plan: The motion; one that failed raises its reason.
-            opening: Bring the gripper to this position [m or rad] in the second half of the motion.
+            plan: The motion; a failed plan raises its reason.
+            opening: Gripper position reached in the second half of the motion [m or rad].
             touching: Objects that the motion may touch.
 
         Raises:
-            SkillFailure: It is no success, or the arm did not follow.
+            SkillFailure: The plan failed, is in collision, or the arm did not follow.
         """
         ...
 
     def follow_all(self, *plans: MotionPlan) -> MotionPlan:
-        """Run plans, each of which starts where the one before ends, as one flowing motion.
+        """Execute consecutive plans as one continuous motion.
 
         Raises:
             SkillFailure: The arm did not follow.
@@ -295,7 +295,7 @@ class Workcell(World, Protocol):
         ...
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
-        """Open the fingers by some room [m] each, or all the way, in some record periods; release the held object."""
+        """Open the fingers by ``room`` [m] each, or fully, over some record periods; releases the held object."""
         ...
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
@@ -303,7 +303,7 @@ class Workcell(World, Protocol):
         ...
 
     def is_gripping(self, name: str) -> bool:
-        """All fingers touch an object."""
+        """Return True if all fingers touch an object."""
         ...
 
     def expect_contact(self, name: str | None) -> None:
@@ -311,15 +311,15 @@ class Workcell(World, Protocol):
         ...
 
     def carry(self) -> None:
-        """Begin transport: from now on the held object must stay where it is in the hand."""
+        """Begin transport: from now on the held object must not move in the hand."""
         ...
 
     def end_transport(self) -> None:
-        """End transport: from now on something may push the held object in the hand."""
+        """End transport: from now on the held object may be pushed in the hand."""
         ...
 
     def arm(self, name: str) -> Workcell:
-        """The view of another arm.
+        """Return the view of another arm.
 
         Raises:
             SkillFailure: The robot has no such arm.
@@ -327,13 +327,13 @@ class Workcell(World, Protocol):
         ...
 
     def base_link(self) -> str:
-        """The link that the arm's first joint moves."""
+        """Return the link moved by the arm's first joint."""
         ...
 
     def together(self, works: Mapping[str, Callable[[], None]]) -> None:
         """Run a function for each of several arms, by name, at the same time; each moves only its own arm.
 
         Raises:
-            SkillFailure: Of the first function that fails; the others end there.
+            SkillFailure: The first function's failure; the other functions are stopped.
         """
         ...

@@ -16,20 +16,22 @@ _MOST_PIXELS = 1 << 27
 
 
 def read_radiance(path: Path) -> NDArray[np.float32]:
-    """(H, W, 3) linear light, from the top row down.
+    """Read linear light (H, W, 3), from the top row down.
 
     Raises:
-        InputError: It is not there, no such picture, or cut off.
+        InputError: The file is missing, of another format, or truncated.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+        ) from None
     try:
         return _decoded(content)
     except ValueError as error:
         instead = "save it in Radiance's format (.hdr), with the rows from the top down"
-        raise InputError(f"no picture of the sky: {error}", where=str(path), instead=instead) from None
+        raise InputError(f"not a readable environment map: {error}", where=str(path), instead=instead) from None
 
 
 def _decoded(content: bytes) -> NDArray[np.float32]:

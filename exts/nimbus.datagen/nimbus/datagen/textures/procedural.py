@@ -27,7 +27,7 @@ _LEAST = 8
 """[px] A picture of less along a side is a mistake."""
 
 _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
-"""[m] Length after which a texture repeats on a part of the room; about what one view shows of it."""
+"""Period of a texture on a part of the room, about the extent of one view [m]."""
 _PERIOD = 0.3
 """[m] The same on things."""
 
@@ -40,16 +40,16 @@ def texture_period(instance: str) -> float:
 
 
 def texture_names() -> tuple[str, ...]:
-    """The textures there are."""
+    """Return the names of the textures."""
     return tuple(sorted(_PAINTERS))
 
 
 @lru_cache(maxsize=32)
 def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
-    """A texture (H, W, 3) sRGB; shared, so never written to.
+    """Return a texture (H, W, 3) sRGB; shared, so read-only.
 
     Raises:
-        InputError: No texture of that name.
+        InputError: There is no texture of that name.
     """
     if name not in _PAINTERS:
         raise InputError(f"unknown texture '{name}'", instead=suggest(name, texture_names()))
@@ -60,10 +60,10 @@ def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
 
 
 def surface_image(surface: SurfaceLook) -> NDArray[np.uint8] | None:
-    """The image (H, W, 3) sRGB that a surface wears instead of its own; None for its own.
+    """Return the image (H, W, 3) sRGB that replaces a surface's own; None for its own.
 
     Raises:
-        InputError: No texture of that name, or its picture is gone, changed or broken.
+        InputError: There is no such texture, or its image is missing, changed or damaged.
     """
     if surface.picture:
         return read_picture(Path(surface.picture), surface.picture_hash)
@@ -72,24 +72,24 @@ def surface_image(surface: SurfaceLook) -> NDArray[np.uint8] | None:
 
 @lru_cache(maxsize=128)
 def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
-    """A picture (H, W, 3) sRGB as a texture, at most :data:`SIZE` pixels wide and high; shared, so never written to.
+    """Read an image (H, W, 3) sRGB as a texture of at most :data:`SIZE` pixels per side; shared, so read-only.
 
     Raises:
-        InputError: It cannot be read, or its content is not that of the hash.
+        InputError: It cannot be read, or its content does not match the hash.
     """
     from PIL import Image as PillowImage
 
     from nimbus.datagen.media.picture_files import open_picture
 
     if picture_hash(path) != content:
-        what = "the picture changed since it was drawn"
-        raise InputError(what, where=str(path), instead="restore it, or draw the episode anew")
+        what = "the image has changed since it was drawn"
+        raise InputError(what, where=str(path), instead="restore it, or generate the episode again")
     try:
         with warnings.catch_warnings(action="ignore"), open_picture(path) as opened:
             opened.draft("RGB", (SIZE, SIZE))
             picture = _in_colour(opened, path)
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
-        raise InputError(f"not a picture that can be read: {error}", where=str(path)) from None
+        raise InputError(f"not a readable image: {error}", where=str(path), instead="give a PNG or JPEG file") from None
     if min(picture.size) < _LEAST:
         what = f"{picture.width} x {picture.height} pixels are no texture"
         raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
@@ -104,41 +104,43 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
 
 
 def _in_colour(picture: PillowFile, path: Path) -> PillowFile:
-    """With 8 bits a colour; Pillow alone would cut off what more bits hold.
+    """Convert to 8 bits per color; Pillow alone would clip more bits.
 
     Raises:
-        InputError: Nothing says which of its numbers is white.
+        InputError: The file does not define its white level.
     """
     from PIL import Image as PillowImage
 
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
         return PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).astype(np.uint8)).convert("RGB")
     if picture.mode in ("I", "F"):
-        what = f"a picture of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no known white"
-        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits a colour")
+        what = f"an image of 32-bit {'numbers' if picture.mode == 'F' else 'whole numbers'} has no defined white level"
+        raise InputError(what, where=str(path), instead="save it with 8 or 16 bits per color")
     return picture.convert("RGB")
 
 
 def picture_hash(path: Path) -> str:
-    """Of a picture's content.
+    """Return the hash of an image's content.
 
     Raises:
-        InputError: No such file.
+        InputError: There is no such file.
     """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(path)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+        ) from None
 
 
 def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> AnyArray:
-    """Seamless noise of mean 0 and deviation 1, with features of ``size`` of the side.
+    """Return seamless noise of mean 0 and deviation 1, with features of ``size`` of the side.
 
     Args:
-        rng: Its stream.
-        size: Largest features, share of the side.
+        rng: Stream of its own.
+        size: Largest features, as a fraction of the side.
         roughness: Falloff of finer features: 0.5 is sandy, 2 is smooth.
-        stretch: Features are this many times longer along the rows.
+        stretch: Factor on the length of features along the rows.
     """
     fy = np.fft.fftfreq(SIZE)[:, None] * SIZE
     fx = np.fft.rfftfreq(SIZE)[None] * SIZE * stretch
@@ -150,7 +152,7 @@ def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, str
 
 
 def _shift(values: AnyArray, rows: AnyArray) -> AnyArray:
-    """Move each texel's sample along the rows by a share of the side."""
+    """Move each texel's sample along the rows by a fraction of the side."""
     index = np.rint((_rows + rows) * SIZE).astype(int) % SIZE
     return values[index, np.arange(SIZE)[None]]
 
@@ -161,7 +163,7 @@ def _between(share: AnyArray, low: NDArray, high: NDArray) -> AnyArray:
 
 
 def _pick(rng: np.random.Generator, *palette: tuple[float, float, float], spread: float = 0.04) -> NDArray:
-    """One of the colours, a little off."""
+    """Return one of the colors with a small deviation."""
     chosen = np.array(palette[int(rng.integers(len(palette)))])
     return np.clip(chosen + rng.uniform(-spread, spread) + rng.uniform(-spread, spread, 3) * 0.5, 0.0, 1.0)
 

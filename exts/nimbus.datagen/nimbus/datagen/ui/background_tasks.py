@@ -39,12 +39,12 @@ class BackgroundTasks:
         self._report_activity, self._report_error = activity, error
 
     def submit(self, task: str, work: Callable[[], object], *, debounce: float = 0.0) -> None:
-        """Queue a task; one of the same name that has not begun is replaced.
+        """Queue a task; it replaces a pending one of the same name.
 
         Args:
             task: Name.
             work: Called in the worker thread.
-            debounce: [s] Delay that begins anew with each task of this name.
+            debounce: Delay, which restarts with each task of this name [s].
         """
         with self._changed:
             self._queue.pop(task, None)

@@ -1,4 +1,4 @@
-"""Form section that shows layouts of a task: which episode, and what is computed of it."""
+"""Form section for layouts of a task: choice of the episode and computed results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TaskScene(Protocol):
         ...
 
     def examine(self, task: Task) -> list[Diagnostic]:
-        """Find with the doctor what cannot work."""
+        """Return the doctor's findings."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a task looks like before it is run: its scene, its layouts, one planned attempt, what its cameras see."""
+"""Preview of a task before a run: its scene, layouts, one planned attempt, and camera images."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Plot:
 
 @dataclass(frozen=True, kw_only=True)
 class PreviewMotion:
-    """Where every body is, step by step; one step of something that stands still."""
+    """Poses of all bodies by step; one step for a static layout."""
 
     rate: float
     """[Hz]"""
@@ -63,7 +63,7 @@ class PreviewMotion:
         return len(self.positions)
 
     def at(self, moment: float) -> PreviewMotion:
-        """The one step of the motion at a broken number of steps, between the two steps around it."""
+        """Interpolate the motion at a fractional step; returns a motion of one step."""
         low = int(moment)
         share, high = moment - low, min(low + 1, self.step_count - 1)
         one, other = self.wxyz[low], self.wxyz[high]
@@ -77,14 +77,14 @@ class PreviewMotion:
         )
 
     def phase(self, step: int) -> str:
-        """What the robot does in a step, for people."""
+        """Return the robot's activity in a step, for display."""
         found = [one for one in self.segments if one.start <= step < one.stop]
         return " ".join(part for part in (found[0].skill, found[0].target, found[0].phase) if part) if found else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneLook:
-    """What is there to be drawn of a layout."""
+    """Drawable content of a layout."""
 
     parts: tuple[RenderPart, ...]
     layout: Layout | None
@@ -92,7 +92,7 @@ class SceneLook:
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
-        """Of the layout."""
+        """Cameras of the layout."""
         return self.layout.visual.cameras if self.layout else ()
 
 
@@ -104,20 +104,20 @@ class Preview:
         self._renderers: dict[str, SceneRenderer] = {}
 
     def assets(self, task: Task) -> SceneAssets:
-        """Scene, robot, libraries and reach of a task; opened again when what it says has changed.
+        """Return scene, robot, libraries and reach of a task; opened again when their settings change.
 
         Raises:
-            InputError: Something of it is missing, does not fit, or is out of reach.
+            InputError: Something is missing, incompatible, or out of reach.
         """
         if self._assets is None or self._assets[0] != task.text:
             self._assets = task.text, load_assets(task)
         return self._assets[1]
 
     def bare(self, task: Task) -> SceneLook:
-        """The scene and the robot in its home posture, without objects: there at once.
+        """Return the scene and the robot in its home posture, without objects; fast.
 
         Raises:
-            InputError: The scene or the robot does not load.
+            InputError: The scene or the robot cannot be loaded.
         """
         stage = read_stage(task.scene, where=task.where("scene"))
         robot = load_robot(task.robot, where=task.where("robot"))
@@ -134,16 +134,16 @@ class Preview:
         return tuple(robot.mounted(settings.camera(name)) for name, settings in task.cameras.items())
 
     def heights(self, task: Task) -> dict[str, float]:
-        """Of the scene's surfaces [m]."""
+        """Return the heights of the scene's surfaces [m]."""
         surfaces = read_stage(task.scene, where=task.where("scene")).surfaces
         return {name: surface.upper[2] for name, surface in surfaces.items()}
 
     def examine(self, task: Task) -> list[Diagnostic]:
-        """What the doctor finds: what cannot work, and what may not; without its forecast."""
+        """Return the doctor's findings, without its forecast."""
         return look_for(Case(task, self.assets(task)))
 
     def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:
-        """The layout of one episode, at rest or as it is drawn."""
+        """Return the layout of one episode, at rest or as drawn."""
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)
         simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
@@ -153,13 +153,13 @@ class Preview:
         return self._look(task, assets, physical, _still(simulation), seed=seed, index=index)
 
     def samples(self, task: Task, *, seed: int, count: int) -> Iterator[PhysicalLayout]:
-        """The physical layouts of the first episodes, one after the other."""
+        """Yield the physical layouts of the first episodes."""
         assets = self.assets(task)
         for index in range(count):
             yield draw_physical(task, assets, seed=seed, index=index)
 
     def plan(self, task: Task, *, seed: int, index: int) -> SceneLook:
-        """One attempt at an episode, as the first attempt of a run is made."""
+        """Plan one attempt at an episode, as the first attempt of a run."""
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)
         simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
@@ -168,7 +168,7 @@ class Preview:
         return self._look(task, assets, physical, motion_of(trajectory), seed=seed, index=index)
 
     def pictures(self, task: Task, look: SceneLook, step: int) -> dict[str, CameraFrames]:
-        """What the task's cameras see in one step."""
+        """Render the images of the task's cameras in one step."""
         if look.layout is None:
             return {}
         key = f"{task.scene} {task.robot}"
@@ -189,7 +189,7 @@ class Preview:
 
 
 def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[RenderPart, ...]:
-    """All that can be seen of a layout."""
+    """Return all visible parts of a layout."""
     stage = layout_stage(stage, physical)
     return (*build_scene_parts(stage, robot), *(part for item in physical.objects for part in build_object_parts(item)))
 

@@ -29,7 +29,7 @@ class StepList:
         self._forms: dict[str, SkillForm] = {}
 
     def reset(self) -> None:
-        """Forget the selection and what was typed, as for another task."""
+        """Clear the selection and typed text, as for another task."""
         self._selected = 0
         self._reset_fields()
 

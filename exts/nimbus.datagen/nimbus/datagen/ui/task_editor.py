@@ -34,14 +34,14 @@ class TaskQueue(Protocol):
 
 
 class TaskEditor:
-    """One task at a time; its methods may be called from several threads.
+    """Editor of one task at a time; its methods may be called from several threads.
 
     Args:
         scene: Shows the task.
         tasks: Runs long work.
-        folder: Folder where tasks that were opened by name are saved.
-        joins_typing: The host reports each keystroke: changes of one field are undone together.
-        allowed: Folders in which files are opened and saved; any, when not given.
+        folder: Destination of tasks that were opened by name.
+        joins_typing: True if the host reports each keystroke, so that changes of one field are undone together.
+        allowed: Folders in which files may be opened and saved; all by default.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class TaskEditor:
             controls[name].act(value)
 
     def _follow_draft(self) -> None:
-        """Show a changed text in the scene, and tell observers."""
+        """Show a changed text in the scene, and notify observers."""
         if self._is_acting:
             return  # once the action is complete
         text = self.draft.text if self.draft else ""

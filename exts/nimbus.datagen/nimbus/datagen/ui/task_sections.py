@@ -1,4 +1,4 @@
-"""Sections of a task's fields, built from the file and from what skills and randomizers declare."""
+"""Form sections of a task, built from the file and the declarations of skills and randomizers."""
 
 from __future__ import annotations
 

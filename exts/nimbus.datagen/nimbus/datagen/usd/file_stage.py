@@ -1,4 +1,4 @@
-"""A scene of one's own as a USD stage that tasks can use: the robot at its work surface, names, and what collides."""
+"""User's scene as a USD stage for tasks: the robot at its work surface, names, and collision geometry."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -29,9 +29,10 @@ _LEAST, _MOST = 0.3, 10.0
 _INSIDE = 0.12
 """[m] From a long side of the surface to the robot, where no place is given."""
 _SLAB = 0.04
-"""[m] Thickness of what collides below the surface: what is lower may be hollow."""
+"""Thickness of the collision geometry below a surface, which may be hollow further down [m]."""
 _REACH, _FREE = 1.6, 0.6
-"""[m] What is nearer to the mount collides; what lies over the surface so far up does not, it is a shell around it."""
+"""Distance to the mount within which geometry collides, and height above the surface from which it does not, because it
+is an enclosing shell [m]."""
 _MOST_PARTS = 200
 """Named parts; masks have 255 values."""
 _ROOT = "/World"
@@ -68,14 +69,14 @@ def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Pat
 
 
 def check_scene_file(path: Path, *, where: str) -> None:
-    """Refuse what is no scene file before a library opens it.
+    """Refuse a file that is not a scene before a library opens it.
 
     Raises:
         InputError: It is missing, too large, or of another format.
     """
     if path.suffix.lower() not in (*_GLTF, *USD_SUFFIXES):
         known = ", ".join((*USD_SUFFIXES, *_GLTF))
-        raise InputError(f"{path.name} is no scene file", where=where, instead=f"name one with the suffix {known}")
+        raise InputError(f"{path.name} is not a scene file", where=where, instead=f"name one with the suffix {known}")
     if not path.exists():
         raise InputError("no such file", where=f"{where}: {path}", instead="name a file, seen from the task's folder")
     check_regular(path, limit=LARGEST_FILE)
@@ -201,7 +202,7 @@ class _FileStage:
         return np.asarray(np.linalg.inv(make_transform(tuple(place), quat_from_axis_angle((0, 0, 1), yaw))), float)
 
     def _name_parts(self, surface: Any) -> None:
-        """Give parts their roles, and boxes to what a robot can touch."""
+        """Assign roles to parts, and collision boxes to geometry within reach."""
         low, high = self._bounds(surface)
         slab = np.array([*high[:2] - low[:2], _SLAB])
         add_contact(self.made, f"{_ROOT}/contact", (low + high) / 2 * (1, 1, 0) + (0, 0, high[2] - _SLAB / 2), slab)

@@ -30,7 +30,7 @@ _FAR = 100.0
 
 @dataclass(frozen=True, kw_only=True)
 class BodyMotion:
-    """Where all bodies are, at one time or at several."""
+    """Poses of all bodies at one time or several."""
 
     names: Sequence[str]
     positions: FloatArray
@@ -51,8 +51,8 @@ def write_layout_stage(
         stage: The scene.
         robot: The robot.
         layout: Objects, cameras and light.
-        motion: Poses of all bodies; several times are an animation, which physics leaves alone. Without, the robot
-            stands as its file says.
+        motion: Poses of all bodies; several times are an animation, which physics leaves alone. By default the robot is
+            in the posture of its file.
     """
     from pxr import Usd, UsdGeom, UsdPhysics
 
@@ -95,7 +95,7 @@ def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:
 
 
 def _body_name(path: str) -> str:
-    """Of a link, a fixture or an object its own name; of the bodies of an articulated object as trajectories say it."""
+    """Return the name of a link, fixture or object; bodies of articulated objects are named as in trajectories."""
     *above, leaf = path.split("/")
     if "/".join(above[:-1]) != OBJECTS:
         return leaf
@@ -149,7 +149,7 @@ def _set_physics(prim: Any, item: PlacedObject) -> None:
 
 
 def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
-    """Parts where this episode has them at the start, and what is anchored fixed to the world."""
+    """Set parts to their initial positions, and fix anchored objects to the world."""
     from pxr import Gf, UsdPhysics
 
     from nimbus.datagen.objects.libraries import open_library
@@ -199,7 +199,7 @@ def _set_drives(written: Any, robot: Robot) -> None:
 
 
 def _move(written: Any, bodies: Mapping[str, Any], motion: BodyMotion) -> None:
-    """Give every body its pose in the frame of what it hangs on."""
+    """Set every body's pose in the frame of its parent body."""
     from pxr import Usd, UsdGeom
 
     times = [Usd.TimeCode.Default()]
@@ -242,7 +242,7 @@ def clear_static_poses(written: Any) -> None:
 
 
 def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, FloatArray]:
-    """The nearest body above a prim, or none, and where the prim's parent is in its frame."""
+    """Return the nearest body above a prim, or none, and the prim's parent pose in its frame."""
     parent = prim.GetParent()
     above = parent
     while above and not above.IsPseudoRoot():

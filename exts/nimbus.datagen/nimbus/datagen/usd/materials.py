@@ -21,7 +21,7 @@ from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _LOOKS = "dressed"
-"""Name of the prim that holds what is added, below the thing it is for."""
+"""Name of the prim with added materials, below the thing that uses them."""
 _GREY = (0.5, 0.5, 0.5)
 _WHITEST = 0.92
 """sRGB; the default renderer lets nothing give back all the light."""
@@ -29,15 +29,15 @@ _ROUGHNESS = 0.7
 
 
 def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: str = "") -> None:
-    """Let everything below a prim look as a layout says; its material prims must lie below it too.
+    """Apply a layout's look to everything below a prim; its material prims must lie below it too.
 
-    What has a plain colour and no material gets one, so that the colour is the one that the default renderer shows.
+    Geometry with a plain color and no material gets one, so that its color equals the default renderer's.
 
     Args:
         root: A thing: an object, a fixture, a part of the room. It is edited where the stage's edit target is.
-        surface: How it looks.
-        textures: A folder for pictures.
-        role: What the texture's period depends on: ``table``, ``floor``, ``backdrop``.
+        surface: Its look.
+        textures: A folder for images.
+        role: Role that decides the texture's period: ``table``, ``floor``, ``backdrop``.
     """
     painter = _Painter(root, surface, textures, period=texture_period(role))
     for prim in list(_bindable(root)):
@@ -68,7 +68,7 @@ class _Painter:
         self._tinted: set[Any] = set()
 
     def paint(self, prim: Any) -> None:
-        """One mesh, shape or subset."""
+        """Paint one mesh, shape or subset."""
         from pxr import UsdGeom, UsdShade
 
         found: Any = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()
@@ -96,7 +96,7 @@ class _Painter:
         UsdShade.MaterialBindingAPI.Apply(prim).Bind(material)
 
     def _plain(self, srgb: FloatArray) -> Any:
-        """A material of one colour."""
+        """Return a material of one color."""
         key = tuple(np.round(srgb, 4))
         if key not in self._made:
             material, shader = self._material(f"plain_{len(self._made)}")
@@ -108,7 +108,7 @@ class _Painter:
         return self._made[key]
 
     def _textured(self) -> Any:
-        """The material of the texture, its picture written beside the stage."""
+        """Return the material of the texture, with its image written beside the stage."""
         from pxr import Gf, Sdf, UsdShade
 
         if "textured" in self._made:
@@ -132,7 +132,7 @@ class _Painter:
         return material
 
     def _picture(self) -> str:
-        """The texture's file, named from where the edited layer is."""
+        """Return the path of the texture, relative to the edited layer."""
         from PIL import Image
 
         self._textures.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ _FACES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2
 
 
 def _color(prim: Any) -> FloatArray:
-    """The plain colour of a shape, its own or of what it belongs to; sRGB, as the default renderer reads it."""
+    """Return the plain color of a shape, its own or inherited; sRGB, as the default renderer reads it."""
     from pxr import UsdGeom
 
     primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayColor")
@@ -217,7 +217,7 @@ def _color(prim: Any) -> FloatArray:
 
 
 def _tint(material: Any, factor: FloatArray) -> None:
-    """Multiply the colour of a material that is there, whether a constant or a picture."""
+    """Multiply the color of an existing material, constant or textured."""
     from pxr import Gf, Sdf, UsdShade
 
     shader = material.ComputeSurfaceSource()[0] or material.ComputeSurfaceSource("mdl")[0]

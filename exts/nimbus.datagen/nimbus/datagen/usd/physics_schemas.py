@@ -1,7 +1,7 @@
-"""What PhysX must be told of a robot beyond UsdPhysics, so that it moves as in the default simulator.
+"""PhysX attributes of a robot beyond UsdPhysics, with which it moves as in the default simulator.
 
-The schemas are those of ``omni.usd.schema.physx``; without them their attributes stay what they are: names
-and values that nobody reads.
+The schemas are those of ``omni.usd.schema.physx``; without them the attributes are plain names and values that no
+simulator reads.
 """
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false
@@ -38,7 +38,7 @@ def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
 
 
 def use_own_friction(scene: Any, things: Iterable[Any]) -> None:
-    """Let the friction of each thing be what counts, whatever it touches, as in the default simulator.
+    """Make each thing's friction independent of the material it touches, as in the default simulator.
 
     Args:
         scene: The prim of the physics scene.
@@ -57,7 +57,7 @@ def use_own_friction(scene: Any, things: Iterable[Any]) -> None:
 
 
 def _anchor(root: Any, link: Any) -> Any:
-    """The joint that fixes a link to the world; the link, where there is none."""
+    """Return the joint that fixes a link to the world, or the link itself without one."""
     from pxr import Usd, UsdPhysics
 
     for prim in Usd.PrimRange(root):

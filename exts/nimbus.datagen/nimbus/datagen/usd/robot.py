@@ -26,7 +26,7 @@ CONVERSION_VERSION = 1
 
 
 def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
-    """Where the robot's base stands in the world [m]: the scene's place for robots, and what the robot adds to it."""
+    """Return the pose of the robot's base in the world [m]: the scene's mount, with the robot's own offset."""
     (x, y, z), turn = stage.robot_position, stage.robot_wxyz
     dx, dy, dz = (float(value) for value in quat_to_matrix(turn) @ robot.position)
     return (x + dx, y + dy, z + dz), quat_multiply(turn, robot.wxyz)
@@ -46,7 +46,7 @@ def robot_usd(robot: Robot) -> Path:
 
 
 def robot_hash(robot: Robot) -> str:
-    """Version of the conversion, and hash of what the robot file says, of its URDFs and of what converts them.
+    """Return a hash of the conversion's version, the robot file, its URDFs and their conversion settings.
 
     The meshes of a package enter by its version, those of a user's robot by their content.
     """
@@ -96,7 +96,7 @@ def _convert(robot: Robot, target: Path) -> None:
 
 
 def _one_urdf(robot: Robot, folder: Path) -> Path:
-    """The robot's own URDF when it is all there is, else one that is put together."""
+    """Return the robot's own URDF if it is complete, or an assembled one."""
     only = robot.pieces[0]
     plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or only.prefix or only.root)
     path = piece_path(only, robot=robot.name)

@@ -25,12 +25,12 @@ from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 _REACH = 1.6
-"""[m] From the middle of the bench's mount: what is nearer collides, a robot can touch it."""
+"""Distance from the mount of the bench within which geometry collides, because a robot can touch it [m]."""
 _ROOT = "/World"
 
 
 def room_identity(settings: RoomSettings, bench_hash: str) -> str:
-    """Content hash of the stage of a room: version of the generator, settings, and what its bench is."""
+    """Return the content hash of a room's stage: version of the generator, settings, and the bench's content."""
     return versioned_hash(f"{settings.reference} {bench_hash}".encode(), ROOM_VERSION)
 
 
@@ -78,7 +78,7 @@ class _Stage:
         self._surface("walls", "backdrop", [_panel(corners, faces) for corners in room.walls])
 
     def _refer(self, bench: Path) -> None:
-        """Take over the bench; its own floor, walls and their like are not seen, what collides stays."""
+        """Reference the bench with its floor and walls hidden; collision geometry stays."""
         from pxr import Usd, UsdGeom, UsdPhysics, Vt
 
         root = UsdGeom.Xform.Define(self.made, _ROOT).GetPrim()
@@ -113,7 +113,7 @@ class _Stage:
         self._meshes(path, patches)
 
     def _meshes(self, path: str, patches: list[Patch] | tuple[Patch, ...]) -> None:
-        """One mesh for what is plain, and one for each texture."""
+        """Add one mesh for plain patches, and one per texture."""
         groups: dict[str, list[Patch]] = {}
         for patch in patches:
             groups.setdefault("" if self._color(patch) else str(patch.material), []).append(patch)

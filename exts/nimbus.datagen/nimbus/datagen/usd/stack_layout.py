@@ -1,4 +1,4 @@
-"""Where K states of a scene stand side by side in one stage, so that no camera sees a neighbour.
+"""Positions of K states of a scene side by side in one stage, so that no camera sees a neighbor.
 
 Isaac Sim renders a stage, not worlds: K steps of a trajectory are K regions of one stage, each with its own cameras,
 isolated by distance and by the cameras' far clip. Numbers only: any renderer of stages can use it.
@@ -27,7 +27,8 @@ _MEMORY_SHARE = 0.5
 _BYTES_PER_PIXEL = 4 + 4 + 16 + 4 + 4
 """RGBA, depth, normals, instance and semantic index, as RTX gives them."""
 _RENDERER_BYTES_PER_PIXEL = 200
-"""What a path tracer keeps besides: an estimate, to be replaced by a measurement on an RTX GPU."""
+"""Estimated memory of a path tracer beyond its buffers [bytes per pixel], to be replaced by a measurement on an RTX
+GPU."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +81,14 @@ def far_clip(bounds: FloatArray, eyes: FloatArray) -> float:
 
 
 def region_spacing(bounds: FloatArray, eyes: FloatArray, *, far: float, cameras: Sequence[Camera]) -> float:
-    """Return the distance at which a neighbour's nearest point is beyond every corner of a view's far plane [m].
+    """Return the distance at which a neighbor's nearest point is beyond every corner of a view's far plane [m].
 
-    The far clip is a plane across the optical axis: the corners of an image see farther than its middle.
+    The far clip is a plane across the optical axis, so the corners of an image see farther than its center.
 
     Args:
-        bounds: (2, 3) lower and upper corner of everything that is seen [m].
+        bounds: (2, 3) lower and upper corner of everything visible [m].
         eyes: (N, 3) positions of the cameras [m].
-        far: Far clip of every camera [m].
+        far: Far clipping distance of every camera [m].
         cameras: The cameras of a region.
     """
     stretch = max((_corner_stretch(camera) for camera in cameras), default=1.0)
@@ -98,7 +99,7 @@ def region_spacing(bounds: FloatArray, eyes: FloatArray, *, far: float, cameras:
 
 
 def region_origins(count: int, spacing: float) -> FloatArray:
-    """(K, 3) places on a square grid whose middle is near the origin, row by row."""
+    """Return (K, 3) positions on a square grid centered near the origin, row by row."""
     columns = math.ceil(math.sqrt(count))
     index = np.arange(count)
     rows = np.stack([index % columns - columns // 2, index // columns - columns // 2, 0 * index], axis=1)
@@ -106,17 +107,17 @@ def region_origins(count: int, spacing: float) -> FloatArray:
 
 
 def most_regions(spacing: float) -> int:
-    """How many regions stay near enough to the origin."""
+    """Return the number of regions that stay near enough to the origin."""
     return (int(2 * FARTHEST / spacing) // 2 * 2 + 1) ** 2
 
 
 def most_in_memory(cameras: Sequence[Camera], *, free_bytes: int, region_bytes: int) -> int:
-    """K that fits into a GPU's free memory, at least 1.
+    """Return the K that fits into a GPU's free memory, at least 1.
 
     Args:
         cameras: All cameras of one region.
-        free_bytes: Of the GPU.
-        region_bytes: What one region's copies of meshes take; 0 where meshes are shared.
+        free_bytes: Free memory of the GPU.
+        region_bytes: Memory of one region's copies of meshes; 0 where meshes are shared.
     """
     pixels = sum(camera.width * camera.height for camera in cameras)
     one = region_bytes + pixels * (_BYTES_PER_PIXEL + _RENDERER_BYTES_PER_PIXEL)
@@ -124,6 +125,6 @@ def most_in_memory(cameras: Sequence[Camera], *, free_bytes: int, region_bytes: 
 
 
 def _corner_stretch(camera: Camera) -> float:
-    """How much farther an image's corner sees than its middle, to the same plane."""
+    """Return the ratio of an image corner's distance to its center's, for the same plane."""
     up = math.tan(0.5 * camera.vertical_fov)
     return math.sqrt(1.0 + up**2 + (up * camera.width / camera.height) ** 2)

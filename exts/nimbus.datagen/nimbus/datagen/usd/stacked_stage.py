@@ -1,4 +1,4 @@
-"""Writes K states of a scene as K regions of one USD stage, with their cameras: what Isaac Sim renders in one go."""
+"""Writer of K states of a scene as K regions of one USD stage with their cameras, for Isaac Sim."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -21,7 +21,7 @@ from nimbus.datagen.usd.visual_assets import VisualAssets
 
 REGIONS = "/World/Regions"
 PARTITION = "omni:scenePartition"
-"""What belongs to a region and who sees it, for renderers that keep such parts of a scene apart."""
+"""Attribute that assigns a prim and its viewers to a region, for renderers that support scene partitions."""
 _OPERATIONS = "xformOp:translate", "xformOp:orient", "xformOp:scale"
 _APERTURE = 20.955
 """[tenths of a stage unit] The width of an image sensor; only its ratio to the focal length counts."""
@@ -43,7 +43,7 @@ def body_prim(name: str) -> str:
 
 
 def region_paths(index: int, bodies: Sequence[str], cameras: Sequence[Camera]) -> RegionPaths:
-    """Where things are in region ``index``."""
+    """Return the prim paths of region ``index``."""
     root = f"{REGIONS}/R_{index:03d}"
     return RegionPaths(
         root=root,
@@ -81,18 +81,18 @@ def write_stacked_stage(
     light: Light | None = None,
     dome: Dome | None = None,
 ) -> list[RegionPaths]:
-    """Write the stage; bodies without anything to be seen are left out.
+    """Write the stage; bodies without visible geometry are left out.
 
     Args:
         path: The file, which no stage in this process has open.
-        assets: What is seen.
-        layout: Where the K regions are.
+        assets: Visible assets.
+        layout: Positions of the K regions.
         names: B body names.
-        positions: (K, B, 3) [m], in the world frame of a scene that stands alone.
-        wxyz: (K, B, 4)
-        cameras: Of each region.
+        positions: (K, B, 3) [m], in the world frame of a single scene.
+        wxyz: (K, B, 4) unit quaternions.
+        cameras: Cameras of each region.
         light: The sun and the sky, shared by all.
-        dome: A picture in place of the plain sky.
+        dome: An environment map in place of the plain sky.
 
     Returns:
         The prims of each region.
@@ -129,7 +129,7 @@ def write_stacked_stage(
 
 
 def add_light(stage: Any, light: Light, dome: Dome | None = None) -> None:
-    """A sun, further lamps and a sky for the whole stage."""
+    """Add a sun, further lamps and a sky for the whole stage."""
     from pxr import Gf, UsdGeom, UsdLux
 
     UsdGeom.Scope.Define(stage, "/World/Lights")
@@ -146,10 +146,10 @@ def add_light(stage: Any, light: Light, dome: Dome | None = None) -> None:
 
 
 def _show_picture(sky: Any, dome: Dome) -> None:
-    """Light from a picture, as Kit shows it: on a stage whose axis is Z, its top is +Z and its left edge lies at +X.
+    """Light the stage with an environment map, in Kit's orientation: on a Z-up stage, top at +Z and left edge at +X.
 
-    By USD's own words its top is +Y and, once that is turned to Z, its left edge lies at +Y: so what is here has to
-    be turned by a quarter to lie there, and must not be tilted.
+    By USD's own convention its top is +Y and, once rotated to Z, its left edge lies at +Y: the map therefore has to be
+    rotated by a quarter turn, and must not be tilted.
     """
     from pxr import Sdf, UsdGeom, UsdLux
 
@@ -171,14 +171,14 @@ def _add_distant(stage: Any, name: str, light: Light | Lamp) -> None:
 
 
 def _down_along(direction: FloatArray) -> FloatArray:
-    """The shortest turn from -Z to a direction, which is the way a distant light shines; unit quaternion."""
+    """Return the shortest rotation from -Z, the direction of a distant light, to a direction; unit quaternion."""
     x, y, z = direction / np.linalg.norm(direction)
     turn = np.array([1.0 - z, y, -x, 0.0])
     return turn / np.linalg.norm(turn) if z < 1.0 - 1e-12 else np.array([0.0, 1.0, 0.0, 0.0])
 
 
 def refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
-    """A prim that shows an asset, named from where the stage's file is."""
+    """Add a prim that references an asset, by a path relative to the stage's file."""
     from pxr import UsdGeom
 
     prim = UsdGeom.Xform.Define(stage, place).GetPrim()
@@ -217,7 +217,7 @@ def _partition(prim: Any, attribute: str, token: str) -> None:
 
 
 def define_camera(stage: Any, place: str, camera: Camera, *, far: float) -> Any:
-    """A camera's lens; its pose is set apart."""
+    """Define a camera's lens; its pose is set separately."""
     from pxr import Gf, UsdGeom
 
     prim = UsdGeom.Camera.Define(stage, place)

@@ -1,4 +1,4 @@
-"""What a scene's USD stage offers to a task: a place for the robot, fixtures, surfaces."""
+"""Contents of a scene's USD stage for tasks: robot mount, fixtures, surfaces."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Fixture:
     bounds: tuple[Vector, Vector]
     """Lower and upper corner in its own frame [m]."""
     world_bounds: tuple[Vector, Vector]
-    """The same at the start, along the axes of the world [m]."""
+    """Initial bounds along the world axes [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SupportSurface:
-    """Something flat that objects can stand on."""
+    """Flat surface that objects can stand on."""
 
     name: str
     lower: tuple[float, float, float]
@@ -66,22 +66,22 @@ class StageInfo:
     roles: Mapping[str, tuple[str, ...]]
     """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's or a furnishing's role is its name."""
     furnishings: Mapping[str, str] = field(default_factory=dict)
-    """Class of each furnishing of the room by name: what stands still, and no task names."""
+    """Class of each static furnishing of the room, which no task names."""
     flat: frozenset[str] = frozenset()
     """Furnishings that lie on walls, ceiling or floor and cast no shadow."""
     classes: tuple[str, ...] = ()
-    """All classes that furnishings of stages like this can have; semantic labels count in this order."""
+    """All classes of furnishings in stages of this type; semantic labels follow this order."""
     room: RoomSettings | None = None
     """Settings of a generated room."""
     is_own: bool = False
-    """It was made of a scene file of one's own."""
+    """True for a stage made from a user's scene file."""
     bench: str = ""
     """Stage that a room is built around, or this one itself, as :func:`read_stage` opens it."""
 
 
 @lru_cache(maxsize=8)
 def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
-    """Open a stage by name or path and read what it offers.
+    """Open a stage by name or path and read its contents.
 
     Raises:
         InputError: No such stage, it does not open, or something it references is missing.
@@ -143,7 +143,11 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
 
 def _unopened(path: Path, error: Exception) -> InputError:
     lines = str(error).strip().strip("'").strip().splitlines()
-    return InputError(f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}", where=str(path))
+    return InputError(
+        f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}",
+        where=str(path),
+        instead="check the file with usdchecker",
+    )
 
 
 def _read_own(own: StageFileSettings, reference: str, *, where: str) -> StageInfo:
@@ -179,7 +183,7 @@ def _check_references(path: Path) -> None:
 
 
 def _file_hash(path: Path) -> str:
-    """Hash of a scene file and of what it refers to."""
+    """Return the hash of a scene file and everything that it references."""
     if path.suffix.lower() not in USD_SUFFIXES:
         beside = sorted(one for one in path.parent.iterdir() if one.is_file()) if path.suffix == ".gltf" else [path]
         return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in beside)).hexdigest()[:16]

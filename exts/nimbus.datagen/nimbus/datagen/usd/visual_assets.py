@@ -1,4 +1,4 @@
-"""Scene, links, fixtures and objects as USD files of their own that hold what is seen, and no physics."""
+"""Scene, links, fixtures and objects as separate USD files with visible geometry only."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -27,9 +27,9 @@ class VisualAssets:
     """Files whose default prim is one thing."""
 
     scene: Path
-    """What stands still."""
+    """Static parts."""
     bodies: Mapping[str, Path]
-    """By trajectory body: each in its own frame."""
+    """Files by trajectory body, each in the body's frame."""
 
 
 def write_visual_assets(
@@ -48,10 +48,10 @@ def write_visual_assets(
         stage: The scene's USD file.
         robot: The robot's USD file; its links are the rigid bodies in it.
         fixtures: Prim paths of the scene's bodies, by name.
-        objects: What is on the table; the file of an object is named after its kind and variant.
-        folder: Where to write.
-        surfaces: How things look, by name; without, each file is as its asset, and shared by objects that are alike.
-        roles: Prim paths of the scene's parts of the room, by the name that surfaces have for them.
+        objects: Objects of the layout; an object's file is named after its kind and variant.
+        folder: Destination.
+        surfaces: Looks by name; without them, each file looks like its asset and is shared by equal objects.
+        roles: Prim paths of the room's parts, by their name in ``surfaces``.
     """
     from nimbus.datagen.objects.libraries import open_library
 
@@ -79,7 +79,7 @@ def write_visual_assets(
 def _dress(
     bodies: Mapping[str, Path], scene: Path, surfaces: Mapping[str, SurfaceLook], roles: Mapping[str, Sequence[str]]
 ) -> None:
-    """Let the files look as a layout says."""
+    """Apply a layout's looks to the files."""
     from pxr import Usd
 
     textures = scene.parent / "textures"
@@ -104,7 +104,7 @@ def _size(item: PlacedObject) -> str:
 
 
 def _flat(path: Path) -> Any:
-    """One layer with everything in it; what was instanced is copied, so that each copy can move."""
+    """Flatten a stage into one layer; instances are copied so that each can move."""
     from pxr import Usd
 
     stage: Any = Usd.Stage.Open(str(path))
@@ -123,7 +123,7 @@ def _rigid_bodies(layer: Any) -> list[str]:
 
 
 def _write(source: Any, path: str, target: Path) -> Path:
-    """Copy a prim with what is seen of it: not the bodies below it, nothing physical, its materials inside."""
+    """Copy a prim's visible geometry: without bodies below it and physics, with its materials inside."""
     from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
     name = path.rsplit("/", 1)[-1]
@@ -194,7 +194,7 @@ def _take_materials(stage: Any, root: Any, source: Any, path: str) -> None:
 
 
 def asset_bounds(path: Path) -> NDArray[np.float64]:
-    """(2, 3) corners around all that an asset shows, in its own frame [m]; zero when it shows nothing."""
+    """Return (2, 3) corners around an asset's visible geometry, in its own frame [m]; zero without any."""
     from pxr import Usd, UsdGeom
 
     stage: Any = Usd.Stage.Open(str(path))
@@ -204,13 +204,13 @@ def asset_bounds(path: Path) -> NDArray[np.float64]:
 
 
 def seen_bounds(assets: VisualAssets, names: Sequence[str], positions: Any, wxyz: Any) -> NDArray[np.float64]:
-    """(2, 3) corners around everything that is seen, over all steps [m].
+    """Return (2, 3) corners around everything visible, over all steps [m].
 
     Args:
-        assets: What is seen.
+        assets: Visible assets.
         names: B body names.
-        positions: (T, B, 3) [m]
-        wxyz: (T, B, 4)
+        positions: (T, B, 3) [m].
+        wxyz: (T, B, 4) unit quaternions.
     """
     boxes = [asset_bounds(assets.scene)]
     for row, name in enumerate(names):

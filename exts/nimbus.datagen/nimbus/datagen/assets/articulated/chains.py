@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 MOST_JOINTS = 24
 """Moving parts of one asset."""
 _DEEPEST = 2
-"""Moving parts below each other; what has more is a robot."""
+"""Largest depth of nested moving parts; deeper chains are robots."""
 _LONGEST = 200
 """Links below each other; a circle ends there."""
 _HALF_TURN = np.pi
@@ -100,11 +100,11 @@ def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
 
 
 def merge_still(parts: Iterable[FoundPart], carriers: dict[str, str]) -> tuple[FoundPart, ...]:
-    """Give the parts of joints that are held still to what carries them.
+    """Merge the parts of fixed joints into the parts that carry them.
 
     Args:
-        parts: With the links that they were found on.
-        carriers: What carries each link that is held still; empty: the base.
+        parts: Parts with the links that they were found on.
+        carriers: Carrier of each fixed link; empty for the base.
     """
 
     def carrier(link: str) -> str:

@@ -1,4 +1,4 @@
-"""Contact geometry of a link: the source's own convex solids, else convex pieces of what is seen."""
+"""Contact geometry of a link: the source's own convex solids, else convex pieces of the visual mesh."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 
 _SMALL = 0.02
-"""[m] What is shorter is its hull."""
+"""Size below which a solid is replaced by its hull [m]."""
 _SCRAP = 1e-9
 """[m³] Pieces with less volume are left out."""
 _CONVEX = 0.85
-"""Share of its hull that a solid fills to be one piece."""
+"""Fraction of its hull that a solid fills to be one piece."""
 
 
 def contact_pieces(

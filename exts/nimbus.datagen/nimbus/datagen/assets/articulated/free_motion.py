@@ -19,9 +19,9 @@ _PUSH, _LEFT = 4.0, 1.0
 _FORCE = {"hinge": 0.4, "slide": 6.0}
 """[N m, N] Of a push, beyond friction, gravity and spring."""
 _ENDS = 0.03
-"""Share of the range within which an end is reached."""
+"""Distance to an end of the range that counts as reached, as a fraction of the range."""
 _STAYS = 0.03
-"""Share of the range by which it may move when it is left alone for a second."""
+"""Drift in a second without contact that is accepted, as a fraction of the range."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 """[kg m², kg] As in a scene."""
 

@@ -24,7 +24,7 @@ _HAND = GripperShape(opening=0.07, pad_width=0.018, pad_height=0.018, finger_thi
 _PALM = np.array([(-0.035, -0.1, -0.12), (0.035, 0.1, -0.047)])
 """Box of the hand behind the fingers, tool frame [m]."""
 _MARGIN = 0.002
-"""[m] Around what is named a handle."""
+"""Margin around geometry named a handle [m]."""
 _STANDS_OUT = 8.0
 """Score of each metre that a handle stands out to where the part opens, up to 15 cm."""
 _HAND_REACH = 0.16
@@ -58,7 +58,7 @@ class PartSurface:
     around: Sequence[Piece]
     """Pieces of the base and the other parts [m]."""
     named: FloatArray
-    """(k, 2, 3) bounds of what is named a handle [m]."""
+    """(k, 2, 3) bounds of geometry named a handle [m]."""
 
 
 def find_handles(surface: PartSurface, *, place: FloatArray | None = None) -> tuple[Handle, ...]:

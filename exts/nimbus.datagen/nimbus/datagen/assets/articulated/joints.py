@@ -24,7 +24,7 @@ _COMPACT = 1.05
 _DAMPING = {"button": 4.0, "drawer": 4.0, "control": 0.02, "door": 0.15, "lid": 0.05}
 """[N s/m or N m s/rad]"""
 _FRICTION = {"button": 0.0, "drawer": 1.2, "control": 0.05, "door": 0.08, "lid": 0.08}
-"""[N or N m] At least; what gravity would move gets more."""
+"""Smallest friction [N or N m]; joints that gravity would move get more."""
 _PLAUSIBLE = 10.0
 """Ratio to the usual value within which a source's own friction or damping is taken."""
 _HOLDS = 1.5

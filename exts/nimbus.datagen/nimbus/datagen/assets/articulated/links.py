@@ -36,7 +36,7 @@ class LinkGeometry:
     seen: list[ImportedSurface] = field(default_factory=list)
     touched: list[ImportedSurface] = field(default_factory=list)
     named: list[int] = field(default_factory=list)
-    """Places in ``seen`` of what is named a handle."""
+    """Indices in ``seen`` of geometry named a handle."""
     pieces: list[Piece] = field(default_factory=list)
 
     def points(self) -> FloatArray:
@@ -56,16 +56,16 @@ class LinkGeometry:
 
 
 def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str]) -> dict[str, LinkGeometry]:
-    """Read the base, named by an empty text, and each part that moves; what cannot be read costs a note.
+    """Read the base, named by an empty text, and each moving part; unreadable geometry costs a note.
 
     Args:
-        root: Of the source.
-        asset: As recognized.
-        book: Where notes go.
-        moving: Names of the parts that move.
+        root: Root folder of the source.
+        asset: Recognized asset.
+        book: Receiver of notes.
+        moving: Names of the moving parts.
 
     Raises:
-        InputError: Nothing of one of them can be read.
+        InputError: No geometry of a part can be read.
     """
     still = {joint.link: joint.on for joint in asset.joints if joint.link not in moving}
     links = {name: LinkGeometry() for name in ("", *moving)}

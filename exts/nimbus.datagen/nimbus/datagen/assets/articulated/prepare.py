@@ -41,7 +41,7 @@ _TURNS = {"-x": 0.0, "-y": -np.pi / 2, "x": np.pi, "y": np.pi / 2}
 _FRONTS = {"partnet": "-x", "metaworld": "-y", "robosuite": "-x", "robocasa": "-y"}
 """Side that is the front by the conventions of a layout."""
 _LEVEL = 0.3
-"""Level share of a direction from which it shows the front."""
+"""Horizontal component of a direction from which it shows the front."""
 _SWEEP = np.linspace(0.0, 1.0, 5)
 
 
@@ -132,7 +132,7 @@ def _attempt(
 
 
 def _no_base() -> dict[str, str]:
-    raise InputError("what stands still encloses nothing", instead="give it a thickness and a volume")
+    raise InputError("the fixed part has no enclosed space", instead="give it a thickness and a volume")
 
 
 def _given(book: Notebook, name: str, found: Decision) -> Decision:

@@ -22,7 +22,7 @@ _SHEET = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class LinkLook:
-    """One link to look at, and the texture of all of them."""
+    """Link to render, with the texture of all links."""
 
     vertices: FloatArray
     """(n, 3) [m]"""

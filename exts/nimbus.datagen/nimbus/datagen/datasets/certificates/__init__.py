@@ -1,1 +1,1 @@
-"""Proof that travels with a dataset: what was checked of it, how far, and with which figures."""
+"""Certificates: records of the checks of a dataset, their scope and figures, stored with it."""

@@ -16,7 +16,7 @@ from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 PIXELS = 1.5
-"""[px] by which what is seen may be beyond the projection."""
+"""Tolerance of visible pixels beyond the projected box [px]."""
 METRES = 0.01
 """[m] by which depth may be beyond the box: sensors have noise."""
 _NEAR = 0.02
@@ -25,7 +25,7 @@ _NEAR = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCheck:
-    """What came of one episode."""
+    """Result of one episode."""
 
     views: int
     """Instances seen in pictures that were compared."""
@@ -70,7 +70,7 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
 
 
 def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[float, float]) -> Iterator[str]:
-    """What does not agree, of one instance in one picture.
+    """Yield the contradictions of one instance in one image.
 
     Args:
         frames: One step of a camera.
@@ -105,7 +105,7 @@ def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[flo
 
 
 def _points(labels: Labels, number: int) -> FloatArray:
-    """(P, 3) points spread over an instance's box [m] in its body's frame: a lens bends what is between corners."""
+    """Return (P, 3) points on an instance's box [m] in its body's frame, dense because a lens bends its edges."""
     low, high = labels.boxes_3d[number]
     return np.array([*product(*np.linspace(low, high, 5).T)])
 

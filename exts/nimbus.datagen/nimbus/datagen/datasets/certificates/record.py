@@ -1,4 +1,4 @@
-"""``certificates.json``: what was proved of a dataset, and of which episodes."""
+"""Storage of certificates: ``certificates.json``, with the checks of a dataset and their episodes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MEANING = {
     LABELS: "stored poses, projected through stored cameras, agree with stored masks, boxes and depth",
     ACCOUNTING: "every episode that was planned is stored, failed for a reason, or accounted for otherwise",
 }
-"""What each certificate says when it holds."""
+"""Meaning of each certificate when it holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """One of :data:`MEANING`."""
+    """Result of one check of :data:`MEANING`."""
 
     name: str
     holds: bool | None
-    """None when it could not be checked here."""
+    """True or False; None when it could not be checked."""
     checked: Count
     """Episodes that were looked at."""
     of: Count
@@ -46,7 +46,7 @@ class Certificate:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificates:
-    """All of a dataset."""
+    """All certificates of a dataset."""
 
     subject: str
     """Hash over the ids and contents of the episodes that they are of."""
@@ -55,12 +55,12 @@ class Certificates:
 
     @property
     def hold(self) -> bool:
-        """Whether none is broken."""
+        """Return True if none is broken."""
         return all(one.holds is not False for one in self.certificates)
 
 
 def subject_of(episodes: Iterable[tuple[str, str]]) -> str:
-    """The hash of episodes.
+    """Return the hash of a set of episodes.
 
     Args:
         episodes: Id and content hash of each, in any order.
@@ -69,7 +69,7 @@ def subject_of(episodes: Iterable[tuple[str, str]]) -> str:
 
 
 def write_certificates(folder: Path, subject: str, certificates: Iterable[Certificate]) -> Certificates:
-    """Store what was proved with the dataset; its content hash does not change.
+    """Store certificates with a dataset, whose content hash does not change.
 
     Raises:
         StorageError: The disk is full.
@@ -80,7 +80,7 @@ def write_certificates(folder: Path, subject: str, certificates: Iterable[Certif
 
 
 def read_certificates(folder: Path) -> Certificates | None:
-    """What is stored with a dataset or an export; None where there is nothing.
+    """Read the certificates of a dataset or an export; None where there are none.
 
     Raises:
         InputError: It cannot be read.
@@ -96,13 +96,13 @@ def read_certificates(folder: Path) -> Certificates | None:
 
 
 def attach_certificates(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:
-    """The text of a dataset's certificates for an export of the same episodes; empty where there is none of them."""
+    """Return the text of a dataset's certificates for an export of the same episodes; empty for other episodes."""
     found = read_certificates(folder)
     return to_json(asdict(found), indent=1) + "\n" if found and found.subject == subject_of(episodes) else ""
 
 
 def summary_of(one: Certificate) -> str:
-    """Its figures in one line."""
+    """Return the figures of a certificate in one line."""
     if one.holds is None:
         return one.note
     parts = [f"{one.checked} of {one.of} episodes"] if one.name != ACCOUNTING else []

@@ -15,14 +15,14 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 LEAST_PSNR = 30.0
 """[dB] of a picture that was encoded with loss; another moment or camera has less."""
 LEAST_EQUAL = 0.99
-"""Share of the pixels of a mask."""
+"""Smallest fraction of equal pixels in a mask."""
 EXACT_PSNR = 99.0
-"""[dB] said of pictures that are equal."""
+"""Value reported for identical images [dB]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderCheck:
-    """What came of one episode."""
+    """Result of one episode."""
 
     psnr: tuple[float, ...]
     """[dB] by picture; :data:`EXACT_PSNR` where they are equal."""

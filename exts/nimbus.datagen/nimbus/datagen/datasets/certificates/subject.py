@@ -17,7 +17,7 @@ _TEMPLATE = Path(__file__).parent / "templates" / "certificates.html.j2"
 
 
 def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
-    """Id and content hash of each stored episode of a dataset or an export; None where the folder does not tell.
+    """Return id and content hash of each stored episode of a dataset or an export; None if the folder has none.
 
     Raises:
         InputError: Its ledger or its manifest cannot be read.
@@ -37,7 +37,7 @@ def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
 
 
 def certificates_of(folder: Path) -> Certificates | None:
-    """The certificates of the very episodes that are in a folder; None where there are none of them.
+    """Return the certificates of exactly the episodes in a folder; None without any.
 
     Raises:
         InputError: They cannot be read.

@@ -1,1 +1,1 @@
-"""LeRobot datasets, whoever wrote them, written anew: in another version, cut otherwise, or only some episodes."""
+"""Conversion of LeRobot datasets of any origin: to another version, file size, or subset of episodes."""

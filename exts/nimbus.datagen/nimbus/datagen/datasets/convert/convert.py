@@ -39,20 +39,20 @@ from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
 WRITERS = {"lerobot": write_v30.write, "lerobot-v2.1": write_v21.write}
-"""By name of the format."""
+"""Writers by name of the format."""
 VERSION_OF = {"v3.0": "lerobot", "v2.1": "lerobot-v2.1"}
 """Name of the format by version."""
 _REVISION = 1
 """Grows when the same source becomes another dataset."""
 _DERIVED = ("data/", "videos/", "meta/episodes/")
-"""Where readers take every file for one of the dataset's."""
+"""Folders in which readers take every file for part of the dataset."""
 
 
 def open_set(folder: Path) -> LeRobotSet:
-    """The dataset in a folder.
+    """Open the LeRobot dataset in a folder.
 
     Raises:
-        InputError: There is none, or something in its tables is missing, damaged, or does not fit together.
+        InputError: There is none, or its tables are incomplete, damaged, or inconsistent.
     """
     info = read_info(folder)
     found = (read_v30 if info["codebase_version"] == "v3.0" else read_v21).read(folder, info)
@@ -74,7 +74,7 @@ def open_set(folder: Path) -> LeRobotSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """What came of it."""
+    """Result of a conversion."""
 
     out: Path
     format: str
@@ -100,22 +100,22 @@ def convert(
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Converted:
-    """Write a LeRobot dataset anew; videos are not encoded again.
+    """Convert a LeRobot dataset; videos are not encoded again.
 
-    The same source gives the same bytes. One that was killed goes on where it was; what is in the folder is replaced at
-    once, when the new dataset is whole.
+    The same source gives the same bytes. An interrupted conversion continues where it stopped; existing content of the
+    folder is replaced at once, when the new dataset is complete.
 
     Args:
         folder: The source.
-        out: Folder of the new dataset; new, empty, or one that Nimbus wrote.
+        out: Folder of the new dataset; new, empty, or written by Nimbus.
         to: One of :data:`WRITERS`.
-        options: How it is cut into files.
-        choose: Numbers of the episodes to keep, in order; all when not given.
-        workers: Processes; as many as pay when not given.
-        tell: Called with how many files or episodes are yet to come.
+        options: Division into files.
+        choose: Indices of the episodes to keep, in order; all by default.
+        workers: Number of processes; the fastest number by default.
+        tell: Called with the number of remaining files or episodes.
 
     Raises:
-        InputError: No LeRobot dataset, a damaged one, or a folder that Nimbus did not write.
+        InputError: The source is not a LeRobot dataset or is damaged, or the folder was not written by Nimbus.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
@@ -164,7 +164,7 @@ def check_apart(folder: Path, out: Path) -> None:
 
 
 def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the dataset holds beside its own files: what is kept, and what cannot be."""
+    """Return the dataset's additional files: those that are kept, and those that cannot be."""
     told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and true of it alone
     names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
@@ -172,7 +172,7 @@ def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tupl
 
 
 def _state_of(folder: Path, files: list[str]) -> list[tuple[str, int, int]]:
-    """Name, size and time of every file: what tells one state of a dataset from another."""
+    """Return name, size and time of every file, which together identify a state of a dataset."""
     stats = ((name, os.stat(f"{folder}/{name}")) for name in files)
     return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
@@ -200,7 +200,7 @@ def _converted(
 
 
 def _versions() -> dict[str, str]:
-    """Of what decides the bytes."""
+    """Return the versions that decide the bytes."""
     import av
     import numpy as np
     import pyarrow
@@ -210,5 +210,5 @@ def _versions() -> dict[str, str]:
 
 
 def _sum(value: object) -> str:
-    # Columns of one's own may hold what JSON has no form for, such as dates.
+    # Custom columns may hold values without a JSON form, such as dates.
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr).encode()).hexdigest()

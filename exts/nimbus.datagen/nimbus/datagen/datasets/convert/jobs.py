@@ -1,4 +1,4 @@
-"""The files of a LeRobot v3.0 dataset, each made by itself: what is there already is not made again."""
+"""Jobs of a conversion, one per file of a LeRobot v3.0 dataset; complete files are not written again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConversionJob:
 
 @dataclass(frozen=True, kw_only=True)
 class JobOutput:
-    """What a job left."""
+    """Files written by a job."""
 
     files: tuple[Path, ...]
     counts: tuple[int, ...]
@@ -44,11 +44,11 @@ class JobOutput:
 
 
 class ConversionJobs:
-    """Does jobs into a folder.
+    """Runs jobs in a folder.
 
     Args:
-        plan: What the dataset will be.
-        folder: Where the files go.
+        plan: Plan of the new dataset.
+        folder: Destination of the files.
     """
 
     def __init__(self, plan: ConversionPlan, folder: Path) -> None:
@@ -57,14 +57,14 @@ class ConversionJobs:
         self._features = ("", *plan.source.videos)
 
     def is_done(self, job: ConversionJob) -> bool:
-        """Whether its files are there, whole."""
+        """Return True if a job's files exist and are complete."""
         return self._seal(job).exists()
 
     def do(self, job: ConversionJob) -> None:
-        """Make its files; the one that says that they are whole comes last.
+        """Write a job's files, and last the record that they are complete.
 
         Raises:
-            InputError: A file of the source cannot be read, or is not what its tables say.
+            InputError: A file of the source cannot be read, or contradicts its tables.
             StorageError: The disk is full.
         """
         with disk(self._folder):
@@ -82,7 +82,7 @@ class ConversionJobs:
                 np.savez(file, stats=stats, counts=counts, names=[*sizes], sizes=[*sizes.values()])
 
     def read(self, job: ConversionJob) -> JobOutput:
-        """What it left."""
+        """Return the output of a completed job."""
         with np.load(self._seal(job)) as found:
             counts = tuple(found["counts"].tolist())
             sizes = dict(zip(found["names"].tolist(), found["sizes"].tolist(), strict=True))

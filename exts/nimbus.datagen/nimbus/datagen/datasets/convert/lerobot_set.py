@@ -1,4 +1,4 @@
-"""A LeRobot dataset in parts that can be put together anew, whatever its version and whoever wrote it."""
+"""In-memory description of a LeRobot dataset of any version and origin, in parts that can be recombined."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NEEDED = ("timestamp", *COUNTERS)
 
 @dataclass(frozen=True, kw_only=True)
 class VideoClip:
-    """Where the pictures of an episode are in a video file."""
+    """Location of an episode's frames in a video file."""
 
     path: Path
     begin: float = 0.0
     """[s] Time of the first picture in the file."""
     is_whole: bool = True
-    """Whether the file holds nothing else."""
+    """True if the file holds no other frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +28,16 @@ class LeRobotEpisode:
     """One episode."""
 
     number: int
-    """Its index in the dataset that it comes from."""
+    """Index in its original dataset."""
     length: int
     """Frames."""
     tasks: tuple[str, ...]
     rows: Path
     """Parquet file with its rows, among others'."""
     clips: Mapping[str, VideoClip] = field(default_factory=dict)
-    """By feature."""
+    """Videos by feature."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What else the dataset says of it: success, seed, …"""
+    """Further columns of the episode: success, seed, …"""
     image_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Statistics of its pictures by feature, as they are stored."""
 

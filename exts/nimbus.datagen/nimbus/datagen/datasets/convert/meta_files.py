@@ -1,4 +1,4 @@
-"""The files under ``meta/`` that both versions have, read strictly: what is wrong is one line with its place."""
+"""Strict readers of the files under ``meta/`` that both versions have; each error is one line with its location."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Info:
 
 
 def read_info(folder: Path) -> dict[str, Any]:
-    """``meta/info.json`` of a LeRobot dataset.
+    """Read ``meta/info.json`` of a LeRobot dataset.
 
     Raises:
         InputError: There is none, it cannot be read, it is of another version, or something in it is missing.
@@ -69,7 +69,11 @@ def read_info(folder: Path) -> dict[str, Any]:
     if not isinstance(info.get("splits") or {}, dict):
         raise InputError("splits: no object", where=str(path), instead='write such as {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
-        raise InputError("features: each is an object with dtype and shape", where=str(path))
+        raise InputError(
+            "features: each is an object with dtype and shape",
+            where=str(path),
+            instead="restore meta/info.json from its source",
+        )
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 10_000 or fps != round(fps):
         raise InputError(f"fps {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")
@@ -81,15 +85,15 @@ def read_info(folder: Path) -> dict[str, Any]:
 
 
 def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[str, Any]]:
-    """The rows of a file of one JSON object a line.
+    """Read a file with one JSON object per line.
 
     Args:
-        folder: Of the dataset.
-        name: The file.
-        needed: What each row must have, with its type.
+        folder: Folder of the dataset.
+        name: Name of the file.
+        needed: Required keys of each row, with their types.
 
     Raises:
-        InputError: It is missing or damaged, or a row is not so.
+        InputError: The file is missing or damaged, or a row is invalid.
     """
     try:
         rows = read_rows(resolve_inside(folder, name))

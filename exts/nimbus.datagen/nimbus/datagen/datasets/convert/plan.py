@@ -1,4 +1,4 @@
-"""What a dataset will be: which episodes, in which order, under which numbers."""
+"""Plan of a new dataset: its episodes, their order and their indices."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ConversionPlan:
 
     @property
     def splits(self) -> dict[str, str]:
-        """The source's splits, as far as they are ranges, over the episodes that are left; else all for training."""
+        """Return the source's splits, if they are ranges, over the remaining episodes; otherwise all for training."""
         found: dict[str, str] = {}
         numbers = [item.number for item in self.items]
         for name, text in (self.source.info.get("splits") or {}).items():
@@ -62,12 +62,12 @@ class ConversionPlan:
 
     @cached_property
     def keeps_image_stats(self) -> bool:
-        """Whether every episode has statistics of its pictures."""
+        """Return True if every episode has image statistics."""
         names = self.source.videos
         return all(item.image_stats.get(name, {}).keys() >= _IMAGE_STATS for item in self.items for name in names)
 
     def cuts(self, feature: str, positions: Sequence[int]) -> list[Cut]:
-        """The pictures of some episodes."""
+        """Return the video segments of some episodes."""
         return [self._cut(self.items[position], feature) for position in positions]
 
     def row_sizes(self) -> list[int]:
@@ -80,7 +80,7 @@ class ConversionPlan:
         return self._sizes(every, [item.clips[feature].path for item in self.items])
 
     def _sizes(self, every: list[Path], mine: list[Path]) -> list[int]:
-        """Each episode's share of the file that it is in."""
+        """Return each episode's fraction of its file's size."""
         frames: Counter[Path] = Counter()
         for path, item in zip(every, self.source.items, strict=True):
             frames[path] += item.length

@@ -13,10 +13,10 @@ _EPISODES, _STATS, _TASKS = "meta/episodes.jsonl", "meta/episodes_stats.jsonl", 
 
 
 def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
-    """The dataset in a folder.
+    """Read the LeRobot v2.1 dataset in a folder.
 
     Raises:
-        InputError: Something in its tables is missing, damaged, or does not fit together.
+        InputError: Its tables are incomplete, damaged, or inconsistent.
     """
     rows = json_rows(folder, _EPISODES, {"episode_index": int, "length": int, "tasks": list})
     rows.sort(key=lambda row: row["episode_index"])

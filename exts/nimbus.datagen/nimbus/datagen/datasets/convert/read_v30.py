@@ -20,10 +20,10 @@ _OWN_GROUPS = ("data/", "videos/", "stats/", "meta/")
 
 
 def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
-    """The dataset in a folder.
+    """Read the LeRobot v3.0 dataset in a folder.
 
     Raises:
-        InputError: Something in its tables is missing, damaged, or does not fit together.
+        InputError: Its tables are incomplete, damaged, or inconsistent.
     """
     names = episode_tables(folder)
     rows = [row for name in names for row in read_episodes(folder, name).to_pylist()]
@@ -96,7 +96,7 @@ def read_episodes(folder: Path, name: str) -> Any:
 
 
 def _kind(column: str) -> str:
-    """Of what a column must be; empty when anything will do."""
+    """Return the required type of a column; empty when any is allowed."""
     if column in _KINDS or column.startswith("stats/"):
         return _KINDS.get(column, "")
     return next((kind for end, kind in _ENDS.items() if column.endswith(end)), "")
@@ -109,6 +109,6 @@ def _wordings(folder: Path) -> dict[int, str]:
         raise InputError(error.what, where=str(folder / _TASKS), instead=RESTORE) from None
     for number, text in found.items():
         if not isinstance(text, str):
-            what = f"task {number} reads as {text!r}: the texts are no index of the table"
+            what = f"task {number} reads as {text!r}: the table's index is not made of texts"
             raise InputError(what, where=str(folder / _TASKS), instead="write it with pandas, the text as index")
     return found

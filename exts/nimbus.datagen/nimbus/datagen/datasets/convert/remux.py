@@ -19,7 +19,7 @@ _TICKS = 1000
 """Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
 _FAR = 10**12
 _OFF = 0.1
-"""Of a frame: how far a picture may miss its time."""
+"""Largest difference between a frame and its time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 """Fragments with one index before them: a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
@@ -34,7 +34,7 @@ class Cut:
     clip: VideoClip
     length: int
     name: str
-    """What messages call it."""
+    """Name in messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,21 +49,21 @@ class Packets:
 
 
 def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
-    """Put the pictures of episodes one behind the other; frame ``k`` of a file is at ``k / fps`` exactly.
+    """Concatenate the videos of episodes without decoding; frame ``k`` of a file is at exactly ``k / fps``.
 
-    Where the codec's parameters change, a new file begins: one file has one set of them.
+    A new file begins where the codec's parameters change, because a file has one set of them.
 
     Args:
-        cuts: What goes in, in order.
-        target: The path of the ``n``-th file.
-        fps: Frames a second.
-        indexed: Fragments with an index, for long files; else a plain file.
+        cuts: Segments in order.
+        target: Path of the ``n``-th file.
+        fps: Frames per second.
+        indexed: True for fragments with an index, for long files; False for a plain file.
 
     Returns:
-        How many episodes are in each file.
+        Number of episodes in each file.
 
     Raises:
-        InputError: A video cannot be read, lacks pictures, or cannot be cut here.
+        InputError: A video cannot be read, lacks frames, or cannot be cut at a segment's border.
     """
     counts: list[int] = []
     joined: _Joined | None = None
@@ -159,7 +159,7 @@ class _opened:
 
 
 def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
-    """The packets of an episode, checked: every picture is there once, in its place, and the first needs no other."""
+    """Return the packets of an episode after checking that every frame exists once and the first is a keyframe."""
     unit = float(stream.time_base * fps)
     start: int | None = None
     if not cut.clip.is_whole:
@@ -168,9 +168,7 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
     packets = _taken(container, stream, cut, start, unit)
     begin = packets[0].pts if start is None and packets else start or 0
     places = (np.array([packet.pts for packet in packets], np.float64) - begin) * unit
-    if (
-        cut.clip.is_whole and (places < -_OFF).any()
-    ):  # pictures before the first whole one, which need what is not there
+    if cut.clip.is_whole and (places < -_OFF).any():  # frames before the first keyframe cannot be decoded
         packets = [packet for packet, place in zip(packets, places, strict=True) if place >= -_OFF]
         places = places[places >= -_OFF]
     frames = np.rint(places).astype(np.int64)
@@ -187,13 +185,13 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
 
 
 def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float) -> list[Any]:
-    """The packets of a whole file, or of the frames that begin at ``start`` in a file of many episodes."""
+    """Return the packets of a whole file, or of the frames from ``start`` in a file of many episodes."""
     packets: list[Any] = []
     for packet in container.demux(stream):
         if packet.pts is None:
             if not packet.size:
                 continue  # the demuxer's mark of the end
-            raise InputError("a picture without a time", where=cut.name, instead=_SEE_QA)
+            raise InputError("a frame without a time stamp", where=cut.name, instead=_SEE_QA)
         if start is not None:
             frame = round((packet.pts - start) * unit)
             if frame >= cut.length and len(packets) == cut.length:
@@ -208,10 +206,10 @@ def _check(found: Packets, cut: Cut) -> None:
     if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
         what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
         if len(found.frames) == cut.length:
-            what = "pictures are missing or come twice"
+            what = "frames are missing or repeated"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     if not found.packets[0].is_keyframe:
-        what = "does not begin with a whole picture: it cannot be cut out without encoding again"
+        what = "does not begin with a keyframe and cannot be cut without encoding it again"
         raise InputError(what, where=cut.name, instead="keep the episodes around it too")
 
 

@@ -23,12 +23,12 @@ _SEE_QA = "run 'nimbus qa' for details"
 
 
 def side_by_side(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """(T, D) the columns of all features."""
+    """Concatenate the columns of all features, (T, D)."""
     return np.concatenate([*numbers.values()], axis=1)
 
 
 def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(S, D) statistics of (T, D) rows, in the order of :data:`KEYS`."""
+    """Return statistics (S, D) of (T, D) rows, in the order of :data:`KEYS`."""
     mean, std = rows.mean(axis=0), rows.std(axis=0)
     rows = np.sort(rows, axis=0)
     # As np.quantile does, which takes ten times as long for so few rows.
@@ -40,7 +40,7 @@ def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int) -> dict[str, dict[str, Any]]:
-    """Split what :func:`episode_stats` gave by feature and name, and add the number of rows.
+    """Split the statistics from :func:`episode_stats` by feature and name, and add the number of rows.
 
     Args:
         stats: (S, D) statistics, in the order of :data:`KEYS` [units of the features].
@@ -105,10 +105,10 @@ class RowTotals:
 
 
 class Rows:
-    """Reads the rows of a plan's episodes; those of neighbours cost one reading of their file.
+    """Reads the rows of a plan's episodes; adjacent episodes share one reading of their file.
 
     Args:
-        plan: What the dataset will be.
+        plan: Plan of the new dataset.
     """
 
     def __init__(self, plan: ConversionPlan) -> None:
@@ -120,10 +120,10 @@ class Rows:
         self._schema: Any = None
 
     def read(self, positions: range) -> Any:
-        """The rows of successive episodes in one table, numbered anew.
+        """Return the renumbered rows of successive episodes in one table.
 
         Raises:
-            InputError: They cannot be read, or are not what the tables say.
+            InputError: They cannot be read, or contradict the tables.
         """
         items = [self._plan.items[position] for position in positions]
         table = pa.concat_tables([self._cast(self._find(item), item) for item in items])
@@ -172,7 +172,7 @@ class Rows:
         return self._table.slice(int(mine[0]), item.length)
 
     def _cast(self, table: Any, item: LeRobotEpisode) -> Any:
-        """The same types for all: those of the first episode."""
+        """Cast a table to the types of the first episode."""
         if self._schema is None:
             self._schema = _schema_of(self._plan)
         if table.schema.equals(self._schema):
@@ -198,7 +198,7 @@ def _schema_of(plan: ConversionPlan) -> Any:
 
 
 def numbers_of(table: Any) -> dict[str, NDArray[np.float64]]:
-    """(T, D) numbers of every column that is a number or a vector of numbers."""
+    """Return every numeric column or vector as (T, D)."""
     found: dict[str, NDArray[np.float64]] = {}
     for name in table.column_names:
         values = table.column(name).combine_chunks()

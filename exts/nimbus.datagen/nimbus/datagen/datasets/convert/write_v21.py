@@ -36,11 +36,11 @@ def write(
     """Write a dataset into the folder ``tree`` of a stage.
 
     Args:
-        plan: What it will be.
-        stage: The folder to work in.
-        options: How many episodes a folder holds.
-        workers: Of no use here: every file is small.
-        tell: Called with how many episodes are yet to come.
+        plan: Plan of the new dataset.
+        stage: Folder to work in.
+        options: Number of episodes per folder.
+        workers: Unused, because every file is small.
+        tell: Called with the number of remaining episodes.
     """
     tree, meta = stage / "tree", made(stage / "tree/meta/info.json").parent
     rows, totals = Rows(plan), RowTotals(plan.frame_count)
@@ -76,7 +76,7 @@ def _write_video(plan: ConversionPlan, position: int, feature: str, target: Path
 
 
 def _stats(plan: ConversionPlan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:
-    """Those that this version knows, which are no quantiles."""
+    """Return the statistics that v2.1 supports, which exclude quantiles."""
     numbers, item = numbers_of(table), plan.items[position]
     totals.add(numbers)
     sizes = {name: values.shape[1] for name, values in numbers.items()}

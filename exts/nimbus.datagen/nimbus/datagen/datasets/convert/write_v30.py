@@ -27,14 +27,14 @@ _PAYS = 200_000
 def write(
     plan: ConversionPlan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
 ) -> None:
-    """Write a dataset into the folder ``tree`` of a stage; its files are made in ``parts`` before.
+    """Write a dataset into the folder ``tree`` of a stage, from files made in ``parts``.
 
     Args:
-        plan: What it will be.
-        stage: The folder to work in.
-        options: How large files get.
-        workers: Processes; as many as pay when not given.
-        tell: Called with how many files are yet to come.
+        plan: Plan of the new dataset.
+        stage: Folder to work in.
+        options: Limits of file sizes.
+        workers: Number of processes; the fastest number by default.
+        tell: Called with the number of remaining files.
     """
     jobs = ConversionJobs(plan, stage / "parts")
     todo = [*_jobs(plan, "", plan.row_sizes(), options)]
@@ -70,7 +70,7 @@ def _jobs(plan: ConversionPlan, feature: str, sizes: Sequence[int], options: Opt
 def _place_rows(
     plan: ConversionPlan, tree: Path, made: list[tuple[ConversionJob, JobOutput]], columns: dict[str, list[Any]]
 ) -> None:
-    """Put the tables into their places, and fill in what the table of episodes says of them."""
+    """Move the tables to their final paths, and record these in the table of episodes."""
     lengths = [item.length for item in plan.items]
     columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
     for job, found in made:
@@ -135,7 +135,7 @@ def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[An
 
 
 def _column(values: list[Any]) -> Any:
-    """Values of somebody else's; those that are not of one type become JSON."""
+    """Convert values of foreign origin to a column; mixed types become JSON."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
@@ -143,7 +143,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def _like(table: Any, schema: Any) -> Any:
-    """A table with the columns of another; what it lacks is null."""
+    """Return a table with the columns of another one; missing values are null."""
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -186,7 +186,7 @@ def _info(plan: ConversionPlan, options: Options) -> dict[str, Any]:
 
 
 def link(path: Path, target: Path) -> None:
-    """The same file under another name, or a copy where the disk cannot do that."""
+    """Link a file to another name, or copy it where the disk has no links."""
     made(target)
     try:
         os.link(path, target)
@@ -195,6 +195,6 @@ def link(path: Path, target: Path) -> None:
 
 
 def made(path: Path) -> Path:
-    """The path, its folder made."""
+    """Create a path's folder; returns the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

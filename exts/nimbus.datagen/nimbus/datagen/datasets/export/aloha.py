@@ -17,13 +17,13 @@ _COPIED = ("action", "observations/qpos", "observations/qvel")
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
-    """Write a dataset into an empty folder.
+    """Write a dataset in ALOHA's format into an empty folder.
 
     Args:
-        source: What is exported.
-        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are; video is decoded.
+        source: Dataset to export.
+        parts: Unused: images stay losslessly compressed, one frame per chunk; video is decoded.
         tree: The folder.
-        options: Not needed.
+        options: Unused.
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"

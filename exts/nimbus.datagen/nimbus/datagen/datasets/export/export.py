@@ -1,4 +1,4 @@
-"""From a dataset to one in another format: a pure function of the episodes that are done."""
+"""Export of a dataset to another format, a pure function of its stored episodes."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ FORMATS = {
     "robomimic": "robomimic",
     "aloha": "aloha",
     "shards": "tar_shards",
+    "vln-n1": "vln_n1",
+    "r2r-ce": "r2r_ce",
 }
 """Module by name of the format."""
 _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
@@ -49,7 +51,7 @@ _REVISION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """What an export made."""
+    """Result of an export."""
 
     out: Path
     format: str
@@ -79,26 +81,26 @@ def export(
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Exported:
-    """Write the stored episodes of a dataset in another format.
+    """Export the stored episodes of a dataset to another format.
 
-    The same episodes give the same bytes. One that was killed goes on where it was; a folder that holds an older export
-    is replaced at once, when the new one is whole.
+    The same episodes give the same bytes. An interrupted export continues where it stopped; an older export in the
+    folder is replaced at once, when the new one is complete.
 
     Args:
         folder: The dataset.
         out: Folder of the export; new, empty or an export.
         to: One of :data:`FORMATS`.
-        options: How it is cut into files.
-        keep_failures: Failed attempts that the run kept too, labelled and behind the episodes.
-        with_restricted: Episodes too that show assets whose licence restricts passing them on.
-        view: Signals to write; those that are stored by default.
+        options: Division into files.
+        keep_failures: Include kept failed attempts, labeled, after the episodes.
+        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
+        view: Signals to write; the stored ones by default.
         side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
-        workers: Processes; as many as pay when not given.
-        tell: Called with how many episodes are yet to be prepared.
+        workers: Number of processes; the fastest number by default.
+        tell: Called with the number of remaining episodes.
 
     Raises:
-        InputError: No dataset, one that the format cannot hold, a view or side video that cannot be made, or a folder
-            that no export wrote.
+        InputError: There is no dataset, the format cannot hold it, a view or side video cannot be made, or the folder
+            was not written by an export.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
@@ -149,10 +151,10 @@ def export(
 
 
 def check_format(to: str) -> Any:
-    """The module that writes a format.
+    """Return the module that writes a format.
 
     Raises:
-        InputError: A library that it needs is not installed.
+        InputError: A required library is not installed.
     """
     return importlib.import_module(f"nimbus.datagen.datasets.export.{FORMATS[to]}")
 
@@ -177,7 +179,7 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
 
 
 def versions() -> dict[str, str]:
-    """Of Nimbus, and of the libraries whose bytes an export holds."""
+    """Return the versions of Nimbus and of the libraries that decide the bytes of an export."""
     import av
     import h5py
     import numpy as np

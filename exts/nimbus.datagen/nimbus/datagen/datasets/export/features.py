@@ -82,7 +82,7 @@ class Tasks:
         self._numbers: dict[str, int] = {}
 
     def number(self, wording: str) -> int:
-        """The number of a wording; a new one is entered."""
+        """Return the index of an instruction, adding a new one."""
         return self._numbers.setdefault(wording, len(self._numbers))
 
     def __iter__(self) -> Iterator[str]:
@@ -93,7 +93,7 @@ class Tasks:
 
 
 def features_of(source: Source) -> dict[str, Any]:
-    """The ``features`` of ``info.json``."""
+    """Return the ``features`` of ``info.json``."""
     vectors = {
         "observation.state": source.state_names,
         "observation.velocity": source.joint_names,
@@ -121,7 +121,7 @@ def _video(size: tuple[int, int], fps: int) -> dict[str, Any]:
 
 
 def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, tuple[Any, Any]]:
-    """An episode's rows, by column, with their types.
+    """Return an episode's rows by column, with their types.
 
     Args:
         part: The episode.

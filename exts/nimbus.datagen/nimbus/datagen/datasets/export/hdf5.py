@@ -19,10 +19,10 @@ _BLOCK = 32
 
 @contextmanager
 def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """A new file to write, and what asks now and then whether the disk still takes it.
+    """Open a new file, with a function that checks for write errors.
 
     Raises:
-        StorageError: The disk is full; the file is worthless.
+        StorageError: The disk is full; the file is unusable.
     """
     sink = FaultTolerantFile(path)
     file = h5py.File(sink, "w")
@@ -41,13 +41,13 @@ def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
 
 
 def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str) -> None:
-    """Copy what a camera saw, a frame a chunk: as it is compressed, or decoded where it is stored as video.
+    """Copy a camera's images, one frame per chunk: as compressed, or decoded from video.
 
     Args:
-        episode: Where from.
-        camera: Which.
-        group: Where to.
-        name: Of the new dataset.
+        episode: Source.
+        camera: Name of the camera.
+        group: Destination.
+        name: Name of the new dataset.
     """
     path = f"observations/images/{camera}"
     if path in episode.file:

@@ -27,13 +27,13 @@ NEEDS_PARTS = True
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
-    """Write a dataset into an empty folder.
+    """Write a LeRobot v3.0 dataset into an empty folder.
 
     Args:
-        source: What is exported.
+        source: Dataset to export.
         parts: Its prepared episodes.
         tree: The folder.
-        options: How large files get.
+        options: Limits of file sizes.
     """
     most = options.episode_size
     widths = [len(source.state_names), len(source.joint_names), len(source.control_names)]

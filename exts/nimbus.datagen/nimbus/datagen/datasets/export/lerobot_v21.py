@@ -20,7 +20,7 @@ from nimbus.datagen.store.episode_file.h264 import PLAIN
 
 NEEDS_PARTS = True
 _STATS = ("min", "max", "mean", "std", "count")
-"""Those that this version knows."""
+"""Statistics that v2.1 supports."""
 
 
 _ROTATION_TYPES = {"6d": "rotation_6d", "quaternion": "quaternion", "euler": "euler_angles_rpy"}
@@ -28,13 +28,13 @@ _ROTATION_TYPES = {"6d": "rotation_6d", "quaternion": "quaternion", "euler": "eu
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
-    """Write a dataset into an empty folder.
+    """Write a LeRobot v2.1 dataset into an empty folder.
 
     Args:
-        source: What is exported.
+        source: Dataset to export.
         parts: Its prepared episodes.
         tree: The folder.
-        options: How many episodes a folder holds.
+        options: Number of episodes per folder.
     """
     tasks = Tasks()
     meta = _made(tree / "meta/info.json").parent
@@ -98,7 +98,7 @@ def modality(source: Source) -> dict[str, Any]:
 
 
 def _commanded(prefix: str, actions: range) -> dict[str, Any]:
-    """Entries of one arm in what has as many as an action."""
+    """Return the entries of one arm in a vector of an action's size."""
     arm, gripper = _span(actions.start, actions.stop - 1), _span(actions.stop - 1, actions.stop)
     return {f"{prefix}arm": arm, f"{prefix}gripper": gripper}
 
@@ -160,7 +160,7 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
 
 
 def _link(path: Path, target: Path) -> None:
-    """The same file under another name, or a copy where the disk cannot do that."""
+    """Link a file to another name, or copy it where the disk has no links."""
     try:
         os.link(path, target)
     except OSError:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Columns = Mapping[str, tuple[Any, Any]]
-"""By name: the values, and their pyarrow type."""
+"""Values and pyarrow type by column name."""
 GROUP_ROWS = 1024
 """Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
@@ -65,7 +65,7 @@ def write_parquet(path: Path, columns: Columns) -> None:
 
 
 def write_table(path: Path, columns: Columns, *, told: Mapping[str, str]) -> None:
-    """Write a file that says more of itself than its columns, small and fast to filter."""
+    """Write a parquet file with key-value metadata, compressed and fast to filter."""
     table = _table(columns).replace_schema_metadata(dict(told))
     pq.write_table(table, path, compression="zstd", row_group_size=1 << 16)
 

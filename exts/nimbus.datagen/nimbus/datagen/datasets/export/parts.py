@@ -1,4 +1,4 @@
-"""Episodes prepared one by one: encoded video, signals, histograms. What is there already is not made again."""
+"""Preparation of episodes for an export: encoded video, signals, histograms; existing results are reused."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _PIXELS_PER_WORKER = 20_000_000
 def make_all(
     make: Callable[[T], None], items: Sequence[T], *, workers: int, tell: Callable[[int], None] = lambda left: None
 ) -> None:
-    """Make every item, in a few processes where there is more than one worker.
+    """Make every item, in several processes where there is more than one worker.
 
     Args:
         make: A function of a module, or a method of an object that can be sent to another process.
         items: Its arguments, started in this order.
-        workers: Processes; 1 is this one.
-        tell: Called with the number of items that are left, after each.
+        workers: Number of processes; 1 for this one.
+        tell: Called with the number of remaining items, after each.
 
     Raises:
-        InputError: As ``make`` raises it, in whichever process; the others are ended.
+        InputError: Raised by ``make``, in any process; the others are ended.
         BrokenProcessPool: A process died.
     """
     count = min(workers, len(items))
@@ -105,7 +105,7 @@ class EpisodePart:
     histograms: dict[str, NDArray[np.int64]]
     """(3, 256) by camera."""
     videos: dict[str, Path]
-    """By camera."""
+    """Videos by camera."""
 
 
 class EpisodeParts:
@@ -146,7 +146,7 @@ class EpisodeParts:
                 np.savez(file, allow_pickle=False, **(arrays | signals.extra))
 
     def read(self, item: ExportItem) -> EpisodePart:
-        """A prepared episode."""
+        """Read a prepared episode."""
         with np.load(self._signals(item)) as arrays:
             signals = Signals(
                 state=arrays["state"],
@@ -163,7 +163,7 @@ class EpisodeParts:
         return map(self.read, self._source.items)
 
     def video(self, item: ExportItem, camera: str) -> Path:
-        """Its file: the dataset's own where it could be taken as it is."""
+        """Return the video of an item: the dataset's own file where it can be used unchanged."""
         encoded = self._encoded(item, camera)
         return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
 
@@ -181,7 +181,7 @@ class EpisodeParts:
             return self._encode(item, episode, camera)
         path = episode.video_file(camera)
         if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
-            what = "is missing, or not what was written"
+            what = "is missing or has changed"
             raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
         return episode.array(f"observations/histogram/{camera}")
 

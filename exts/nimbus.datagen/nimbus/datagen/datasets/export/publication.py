@@ -22,12 +22,12 @@ from nimbus.datagen.store.publish import disk, replace_text
 NAME = "nimbus.json"
 CARD, CARD_PICTURE = "README.md", "card.png"
 CARD_MARK = "<!-- written by nimbus card -->"
-"""In a card that nobody wrote by hand, which may be replaced."""
+"""Mark of a card written by Nimbus, which may be replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a published folder says of itself, in ``nimbus.json``."""
+    """Content of ``nimbus.json`` in a published folder."""
 
     format: str
     key: str
@@ -41,10 +41,10 @@ class Manifest:
 
 
 def find_published(out: Path) -> Manifest | None:
-    """The manifest of what is in a folder; None where there is nothing.
+    """Return the manifest of the export in a folder; None for an empty one.
 
     Raises:
-        InputError: It is a file, or holds something that no export wrote.
+        InputError: It is a file, or holds files that no export wrote.
     """
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
@@ -57,7 +57,7 @@ def find_published(out: Path) -> Manifest | None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an export.
+    """Read the manifest of an export.
 
     Raises:
         InputError: It cannot be read.
@@ -69,26 +69,26 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def is_whole(out: Path, manifest: Manifest) -> bool:
-    """Whether every file is there, as large as it was."""
+    """Return True if every file exists with its recorded size."""
     sizes = {path: entry[0] for path, entry in manifest.files.items()}
     return all((out / path).is_file() and (out / path).stat().st_size == size for path, size in sizes.items())
 
 
 def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
-    """Refuse to replace a folder that somebody put something into, or that holds something else.
+    """Refuse to replace a folder with foreign files or with another export.
 
     Args:
         out: The folder.
-        manifest: What it says of itself.
-        wanted: What is to take its place.
+        manifest: Its manifest.
+        wanted: Manifest of the export to replace it.
 
     Raises:
-        InputError: It holds a file that the export did not write, or was made from something else.
+        InputError: It holds a file that the export did not write, or has another origin.
     """
     if manifest.format != wanted.format:
         raise InputError(f"holds an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
     if any(manifest.origin.get(name) != wanted.origin.get(name) for name in ("task", "source")):
-        raise InputError("holds what was made from another dataset", where=str(out), instead=OTHER_OUT)
+        raise InputError("holds an export of another dataset", where=str(out), instead=OTHER_OUT)
     known = {NAME, *manifest.files}
     if is_own_card(out / CARD):
         known |= {CARD, CARD_PICTURE}
@@ -98,7 +98,7 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
 
 
 def is_own_card(path: Path) -> bool:
-    """Whether a dataset's card is one that ``nimbus card`` wrote."""
+    """Return True if a dataset's card was written by ``nimbus card``."""
     try:
         return CARD_MARK.encode() in read_bytes(path)
     except InputError:  # not ours, whatever it is
@@ -107,11 +107,11 @@ def is_own_card(path: Path) -> bool:
 
 @contextmanager
 def staging(out: Path, settings: str) -> Iterator[Path]:
-    """A folder beside ``out`` to work in, for one process at a time; what one that was killed left is kept.
+    """Open a working folder beside ``out`` for one process at a time; results of an interrupted one are kept.
 
     Args:
-        out: The folder that will be published.
-        settings: Hash of what decides prepared episodes; the folder of another one is cleared.
+        out: Folder to be published.
+        settings: Hash of the settings that decide prepared episodes; results of other settings are removed.
 
     Raises:
         InputError: Another export works in it, or it cannot be written.
@@ -137,17 +137,17 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
 
 
 def stage_of(out: Path) -> Path:
-    """Where an export is made before it is published."""
+    """Return the folder in which an export is made before it is published."""
     return out.with_name(f".{out.name}.partial")
 
 
 def publish(stage: Path, out: Path, manifest: Manifest) -> Manifest:
-    """Put the staged tree into its place, with its manifest; what was there goes.
+    """Move the staged tree to its destination, with its manifest; the old content is removed.
 
     Args:
-        stage: What :func:`staging` gave.
-        out: The place.
-        manifest: All but its files.
+        stage: Folder from :func:`staging`.
+        out: The destination.
+        manifest: Manifest without its list of files.
 
     Raises:
         StorageError: The disk is full; nothing was published.

@@ -20,18 +20,18 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 _FILE = "dataset.hdf5"
 _NO_ENVIRONMENT = 0
-"""None of robomimic's numbers of environment types, which begin at 1: it trains, but can make no environment."""
+"""Environment type outside robomimic's, which begin at 1: a policy can be trained, but no environment created."""
 _VALID_SHARE = 0.1
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
-    """Write a dataset into an empty folder.
+    """Write a dataset in robomimic's format into an empty folder.
 
     Args:
-        source: What is exported.
-        parts: Not needed: images stay losslessly compressed, a frame a chunk, as they are; video is decoded.
+        source: Dataset to export.
+        parts: Unused: images stay losslessly compressed, one frame per chunk; video is decoded.
         tree: The folder.
-        options: Not needed.
+        options: Unused.
     """
     low, high = _action_range(source)
     with new_file(tree / _FILE) as (file, check):
@@ -102,7 +102,7 @@ def _action_range(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _shift(demo: h5py.Group, name: str) -> None:
-    """The next step's images, without a second copy of them."""
+    """Define the next step's images as a view, without copying them."""
     images: Any = demo[f"obs/{name}"]
     later = h5py.VirtualLayout(shape=images.shape, dtype=images.dtype)
     here = h5py.VirtualSource(".", images.name, shape=images.shape)

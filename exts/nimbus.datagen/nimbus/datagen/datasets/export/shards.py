@@ -39,7 +39,7 @@ def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
 
 
 def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
-    """The episodes of each file."""
+    """Yield the episodes of each file."""
     start = 0
     for stop in range(1, len(numbers) + 1):
         if stop == len(numbers) or numbers[stop] != numbers[start]:

@@ -14,7 +14,7 @@ SIDE_INFO = "side/info.json"
 SIDE_NAMES = "side/names.jsonl"
 SIDE_VIDEO = "side/{kind}/{camera}/episode_{episode_index:06d}.mkv"
 SIDE_KINDS = {"depth": ("depth",), "masks": ("instance", "semantic")}
-"""Groups of an episode file by what is asked for."""
+"""Groups of an episode file by requested kind."""
 _ABOUT: dict[str, dict[str, str]] = {
     "depth": {"pix_fmt": "gray16le", "unit": "mm", "zero": "nothing was hit"},
     "instance": {"pix_fmt": "gray", "unit": "", "names": f"{SIDE_NAMES}: instance_names"},
@@ -26,10 +26,10 @@ _BLOCK = 32
 
 
 def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> None:
-    """See that a dataset has what is asked for, and that the format takes it.
+    """Check that a dataset has the requested kinds and that the format supports them.
 
     Raises:
-        InputError: It has not, or does not.
+        InputError: One of them is not the case.
     """
     if asked and not to.startswith("lerobot"):
         raise InputError(f"{to} holds no side videos", where=f"--{asked[0]}", instead="export to lerobot")
@@ -45,10 +45,10 @@ def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> Non
 
 
 def write_side_videos(source: Source, tree: Path, asked: tuple[str, ...]) -> None:
-    """Write the videos, what they are, and the names of the values of masks.
+    """Write the videos, their description, and the names of mask values.
 
     Args:
-        source: What is exported.
+        source: Dataset to export.
         tree: Folder of the export.
         asked: Keys of :data:`SIDE_KINDS`.
     """

@@ -1,4 +1,4 @@
-"""What an export is made of: the episodes that are done, in the order of their addresses, and kept failures behind."""
+"""Source of an export: the stored episodes in the order of their addresses, followed by kept failures."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _GRID = 1e-4
 
 @dataclass(frozen=True, kw_only=True)
 class ExportItem:
-    """One stored episode, or one failed attempt that was kept."""
+    """One stored episode, or one kept failed attempt."""
 
     position: int
-    """Its number in the export, from 0 without holes."""
+    """Index in the export, from 0 without gaps."""
     episode_id: str
-    """Of a failed attempt with its number behind: one may follow that is stored."""
+    """Id of the episode; of a failed attempt with its number appended, because a stored one may follow."""
     path: Path
     seed: int
     index: int
@@ -44,7 +44,7 @@ class ExportItem:
     attempt: int
     success: bool
     phase: str
-    """Where it failed; empty when it did not."""
+    """Phase of the failure; empty for a success."""
     reason: str
     step_count: int
     byte_count: int
@@ -53,7 +53,7 @@ class ExportItem:
     """Hash of its content."""
     split: str
     videos: dict[str, Path]
-    """File of what each camera saw, where images are stored as video."""
+    """Videos by camera, where images are stored as video."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +77,17 @@ class Source:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """Names of the entries of a state, as it is exported."""
+        """Names of the exported state's entries."""
         return self.views.state_names if self.views else self.joint_names
 
     @property
     def control_names(self) -> tuple[str, ...]:
-        """Names of the entries of an action, as it is exported."""
+        """Names of the exported action's entries."""
         return self.views.control.names if self.views else self.action_names
 
     @property
     def extra_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of the entries of further features; none of those that are one number."""
+        """Names of further features' entries; empty for scalar features."""
         return self.views.extra_names if self.views else {}
 
     @property
@@ -97,12 +97,12 @@ class Source:
 
     @property
     def stored(self) -> tuple[ExportItem, ...]:
-        """The episodes; they come first."""
+        """Stored episodes, which come first."""
         return tuple(item for item in self.items if item.success)
 
     @property
     def failures(self) -> tuple[ExportItem, ...]:
-        """The failed attempts behind them."""
+        """Failed attempts behind the episodes."""
         return self.items[len(self.stored) :]
 
     @property
@@ -121,7 +121,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """What an episode holds beside its images, as it is exported."""
+    """Signals of an episode as exported, without its images."""
 
     state: NDArray[np.float32]
     """(T, J) measured joint positions [rad, m], or another form of them"""
@@ -135,15 +135,15 @@ class Signals:
 
 
 def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: bool = True) -> Source:
-    """The episodes of a dataset that are done; a run may go on writing meanwhile.
+    """Open the stored episodes of a dataset; a run may continue to write meanwhile.
 
     Args:
         folder: The dataset.
-        keep_failures: Failed attempts that were kept too, behind them.
-        with_restricted: Episodes too that show assets whose licence restricts passing them on.
+        keep_failures: Include kept failed attempts, after the episodes.
+        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
 
     Raises:
-        InputError: There is no dataset in the folder, nothing in it, or a file is not as the ledger knows it.
+        InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
     """
     info = read_info(folder)
     ledger = Ledger(folder, read_only=True)
@@ -197,7 +197,7 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     path = inside.path(kept.path if kept else attempt.path)
     if not (is_stored(path, kept.byte_count) if kept else has_files(inside.root, attempt)):
         instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
-        raise InputError("is missing, or not as large as the ledger says", where=str(path), instead=instead)
+        raise InputError("is missing, or its size differs from the ledger", where=str(path), instead=instead)
     return ExportItem(
         position=position,
         episode_id=f"{attempt.episode_id}.a{attempt.attempt}" if kept else attempt.episode_id,
@@ -222,12 +222,12 @@ def _address(attempt: Attempt) -> tuple[str, int, int, int]:
 
 
 def _camera(attempt: Attempt, video: Video) -> str:
-    """Whose video it is: ``episodes/<episode_id>.<camera>.mp4``."""
+    """Return the camera of a video ``episodes/<episode_id>.<camera>.mp4``."""
     return video.path.removeprefix(f"episodes/{attempt.episode_id}.").removesuffix(SUFFIX)
 
 
 def read_signals(episode: EpisodeFile, source: Source) -> Signals:
-    """An episode's signals, after a check that it fits in with the others.
+    """Read an episode's signals, after checking that it fits the other episodes.
 
     Raises:
         InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.

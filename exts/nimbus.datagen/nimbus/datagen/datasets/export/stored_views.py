@@ -73,13 +73,13 @@ class StoredViews:
     def _simulation(self) -> NewtonSimulation:
         import warp
 
-        warp.config.log_level = warp.LOG_ERROR  # in a process that nothing prepared it tells of every kernel
+        warp.config.log_level = warp.LOG_ERROR  # otherwise it logs every kernel in a fresh process
         with silent_stderr():
             warp.init()
         return NewtonSimulation(read_stage(self._scene), self.robot, rate=self._rate)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the simulation, which every process makes for itself."""
+        """Return the state without the simulation, which every process creates itself."""
         kept = {name: value for name, value in vars(self).items() if name != "_simulation"}
         return kept | {"_present": None, "_control": self._make_control()}
 
@@ -88,22 +88,22 @@ class StoredViews:
 
     @property
     def control(self) -> ControlMode:
-        """The mode of the actions."""
+        """Control mode of the actions."""
         return self._control
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """Names of the entries of a state."""
+        """Names of the state's entries."""
         return self._state.names
 
     @property
     def extra_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of the entries of further features; none of those that are one number."""
+        """Names of further features' entries; empty for scalar features."""
         found = {ENVIRONMENT_STATE: self._features.names} if self._features else {}
         return found | (dict.fromkeys((DONE, SUCCESS), ()) if self.view.done else {})
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Conventions by feature: units, frame, form of rotations, and what the entries are relative to."""
+        """Return conventions by feature: units, frame, form of rotations, and reference of the entries."""
         action: dict[str, Any] = {"control_mode": self.view.actions, "units": list(self._control.units)}
         if isinstance(self._control, ToolControl):
             action |= {"frame": "world", "rotation": self.view.rotation}
@@ -168,7 +168,7 @@ class StoredViews:
 
 
 def with_view(source: Source, view: SignalView | None) -> Source:
-    """The same dataset in a view.
+    """Return the dataset in a view.
 
     Args:
         source: The dataset.

@@ -1,4 +1,4 @@
-"""Shards: many episodes in one immutable tar file, and one table that says where each of them lies."""
+"""Shards: many episodes in one immutable tar file, with a table of their byte ranges."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     """Write shards into an empty folder.
 
     Args:
-        source: What is packed.
-        parts: Not needed: files are packed as they are.
+        source: Dataset to pack.
+        parts: Unused: files are packed unchanged.
         tree: The folder.
-        options: How large a shard gets.
+        options: Limit of a shard's size.
     """
     numbers = pack([_byte_count(item) for item in source.items], options.shard_bytes, options.episode_size)
     rows: list[dict[str, Any]] = []

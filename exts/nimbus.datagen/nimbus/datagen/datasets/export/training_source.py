@@ -1,4 +1,4 @@
-"""The data that a policy was trained on: its view, and what an evaluation must have in common with it."""
+"""Data that a policy was trained on: its view, and the settings that an evaluation must share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TrainingSource:
 
 
 def read_training_source(folder: Path, *, where: str) -> TrainingSource:
-    """Read what a folder states of itself.
+    """Read the description of a folder.
 
     Args:
         folder: A dataset of Nimbus, or an export of one.
@@ -79,7 +79,9 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
             folder=folder, task=info.task, robot=info.robot, view=SignalView(), rate=info.rate, cameras=info.cameras
         )
     if not (folder / NAME).exists():
-        raise InputError(f"{folder} is no dataset of Nimbus, and no export", where=where, instead="give one of them")
+        raise InputError(
+            f"{folder} is neither a dataset of Nimbus nor an export", where=where, instead="give one of them"
+        )
     manifest = read_manifest(folder)
     try:
         view = from_plain(SignalView, manifest.origin.get("view", {}))

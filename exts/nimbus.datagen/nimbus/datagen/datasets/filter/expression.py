@@ -53,7 +53,7 @@ class Condition:
             if len(text) > _LONGEST:
                 raise ValueError(f"longer than {_LONGEST} letters")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what Python thinks of a text that it does not run
+                warnings.simplefilter("ignore")  # syntax warnings about a text that is parsed, not run
                 self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
@@ -70,10 +70,10 @@ class Condition:
             raise InputError(f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns))
 
     def __call__(self, row: Row) -> bool:
-        """Whether an episode meets it; one without a value that it asks for does not.
+        """Return True if an episode meets the condition; False when a required value is missing.
 
         Raises:
-            InputError: Values of it cannot be compared or computed with.
+            InputError: Its values cannot be compared or computed with.
         """
         try:
             return bool(self._test(row))

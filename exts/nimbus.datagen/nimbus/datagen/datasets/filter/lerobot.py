@@ -16,16 +16,16 @@ from nimbus.datagen.errors import InputError
 def filter_lerobot(
     folder: Path, out: Path, condition: Condition, *, tell: Callable[[int], None] = lambda left: None
 ) -> Converted:
-    """Write the episodes that meet a condition as a dataset of their own, numbered anew.
+    """Write the episodes that meet a condition as a new, renumbered dataset.
 
     Args:
         folder: The source.
         out: Folder of the new dataset.
-        condition: On :func:`columns_of` an episode.
-        tell: Called with how many files or episodes are yet to come.
+        condition: Condition on :func:`columns_of` an episode.
+        tell: Called with the number of remaining files or episodes.
 
     Raises:
-        InputError: The condition does not fit the dataset, or none of its episodes; see
+        InputError: The condition fits neither the dataset nor any episode; see
             :func:`~nimbus.datagen.datasets.convert.convert.convert`.
         StorageError: The disk is full; nothing was published.
     """
@@ -43,13 +43,13 @@ def filter_lerobot(
 
 
 def no_episode(condition: Condition, count: int) -> InputError:
-    """What is said when nothing is left."""
+    """Return the error for a condition that no episode meets."""
     what = f"none of {count} episodes meets '{condition.text}'"
     return InputError(what, where="--where", instead="ask for less")
 
 
 def columns_of(item: LeRobotEpisode, source: LeRobotSet) -> dict[str, Any]:
-    """What a condition can ask of an episode: ``index``, ``length``, ``seconds``, ``task``, and its own columns."""
+    """Return an episode's values for a condition: ``index``, ``length``, ``seconds``, ``task``, and own columns."""
     return {
         **item.extra,
         "index": item.number,

@@ -30,12 +30,12 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import EpisodeStatus, place_finder
 
 INPUT = "filter"
-"""What ``dataset.json`` calls the condition among what decides the content."""
+"""Name of the condition among the inputs in ``dataset.json``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filtered:
-    """What a filter kept."""
+    """Result of a filter."""
 
     out: Path
     episode_count: int
@@ -50,18 +50,18 @@ class Filtered:
 def filter_native(
     folder: Path, out: Path, condition: Condition, *, tell: Callable[[int], None] = lambda left: None
 ) -> Filtered:
-    """Write the stored episodes that meet a condition as a dataset of their own; they keep their ids.
+    """Write the stored episodes that meet a condition as a new dataset; they keep their ids.
 
-    Files are linked where the disk can do that, so that the new dataset costs no room.
+    Files are linked where the disk supports it, so that the new dataset uses no space.
 
     Args:
         folder: The source.
         out: Folder of the new dataset; new or empty.
-        condition: On :func:`columns_of` an episode.
-        tell: Called with how many episodes are yet to come.
+        condition: Condition on :func:`columns_of` an episode.
+        tell: Called with the number of remaining episodes.
 
     Raises:
-        InputError: No dataset, a condition that does not fit it or none of its episodes, or a folder that is not empty.
+        InputError: There is no dataset, the condition fits none of its episodes, or the folder is not empty.
         StorageError: The disk is full; nothing was published.
     """
     folder, out = folder.absolute(), out.absolute()
@@ -103,7 +103,7 @@ def filter_native(
 
 
 def columns_of(attempt: Attempt) -> dict[str, Any]:
-    """What a condition can ask of an episode without opening its file."""
+    """Return the values of an episode for a condition, without opening its file."""
     return {
         "episode_id": attempt.episode_id,
         "task": attempt.task,
@@ -134,12 +134,12 @@ def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[A
     refuse_lost(folder, chosen)
     for attempt in chosen:
         with EpisodeFile(folder / attempt.path) as episode:
-            episode.trajectory()  # refuses what is damaged, in another file, or needs a plug-in
+            episode.trajectory()  # raises for damaged data, links, or a missing plug-in
     return chosen
 
 
 def _told(folder: Path, attempt: Attempt, condition: Condition) -> dict[str, str]:
-    """The instruction, where it is asked for: it is in the file."""
+    """Return the instruction if the condition uses it, which requires reading the file."""
     if "instruction" not in condition.names:
         return {}
     with EpisodeFile(folder / attempt.path) as episode:

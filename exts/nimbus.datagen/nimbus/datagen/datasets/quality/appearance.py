@@ -1,4 +1,4 @@
-"""Checks of what episodes look like beside each other: exchanged cameras or colours, the same pictures twice."""
+"""Checks across episodes' images: swapped cameras or color channels, and duplicates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.errors import Diagnostic
 
 _NEARER = 0.5
-"""Of the way to what an episode should look like: how near it is to what it should not."""
+"""Distance ratio below which an episode resembles another camera or channel order more than its own."""
 _USUAL = 3.0
 """Times as far as episodes usually are from each other."""
 _LEVELS = 3.0
@@ -30,13 +30,13 @@ def check_looks(
     motions: Mapping[int, NDArray[np.float32]],
     thresholds: Thresholds,
 ) -> Iterator[Diagnostic]:
-    """Find exchanged cameras or colours, wrong image statistics, and the same pictures twice.
+    """Find swapped cameras or color channels, wrong image statistics, and duplicate images.
 
     Args:
-        looks: What each camera saw in each episode.
-        stats: Of the dataset as stored, by feature.
-        motions: (P, D) states and actions at some moments, by number of the episode [rad or m].
-        thresholds: What is judged by.
+        looks: Image statistics of each camera in each episode.
+        stats: Stored statistics of the dataset by feature.
+        motions: (P, D) states and actions at some moments, by index of the episode [rad or m].
+        thresholds: Limits of the checks.
     """
     cameras = _by_camera(looks)
     usual = {
@@ -94,11 +94,11 @@ def _image_stats(
     except (TypeError, ValueError):
         told = np.zeros(0)
     if told.shape != mean.shape or not np.all(np.abs(told - mean) <= thresholds.image_stats):
-        yield fail("stats", f"observation.images.{camera}", "stored mean is not that of the pictures")
+        yield fail("stats", f"observation.images.{camera}", "stored mean differs from that of the images")
 
 
 def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Diagnostic]:
-    """The same pictures to other motions: a video under the wrong number."""
+    """Find equal images with different motions, which mean a video under the wrong index."""
     known: dict[bytes, CameraStatistics] = {}
     for look in seen:
         first = known.setdefault(look.digest, look)
@@ -107,7 +107,7 @@ def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.flo
         one, other = motions[first.number], motions[look.number]
         if one.shape != other.shape or np.abs(one - other).max() > 0.01:
             where = f"episode {look.number}, {look.camera}"
-            yield fail("same_pictures", where, f"shows the pictures of episode {first.number} to another motion")
+            yield fail("same_pictures", where, f"has the same images as episode {first.number} with another motion")
 
 
 def _distance(one: Any, other: Any) -> float:

@@ -1,4 +1,4 @@
-"""All checks of a dataset, in one reading of it."""
+"""All checks of a dataset, in a single pass."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterato
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """What came of reading a dataset once."""
+    """Result of a single pass over a dataset."""
 
     findings: tuple[Diagnostic, ...]
     episode_count: int
     frame_count: int
     picture_count: int
-    """Of all cameras."""
+    """Number of images of all cameras."""
     pictures_looked_at: int
     lengths: Mapping[int, int] = field(default_factory=dict)
     """Rows by episode."""
@@ -60,20 +60,20 @@ class Examination:
     ranges: Mapping[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
     """Lowest, mean and highest value of each column, by feature."""
     drawn: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """What was drawn, one value a plan."""
+    """Drawn values, one per plan, by name."""
     looks: tuple[CameraStatistics, ...] = ()
-    """Of the first episodes, with pictures."""
+    """Image statistics of the first episodes."""
     unchecked: Mapping[str, str] = field(default_factory=dict)
     """Why a check had nothing to compare, by its name."""
 
     @property
     def is_fit(self) -> bool:
-        """Whether nothing fails the dataset."""
+        """Return True if no check fails."""
         return not any(finding.severity is Severity.FAIL for finding in self.findings)
 
 
 def check(view: View, thresholds: Thresholds | None = None) -> list[Diagnostic]:
-    """Everything that is wrong with a dataset."""
+    """Return all problems of a dataset."""
     return list(examine(view, thresholds).findings)
 
 
@@ -85,14 +85,14 @@ def examine(
     strips: bool = False,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Examination:
-    """Read a dataset once and check everything.
+    """Read a dataset once and run all checks.
 
     Args:
         view: The dataset.
-        thresholds: What is judged by.
-        robot: Name or file of the robot, for its limits; that of the dataset when not given.
-        strips: Whether pictures are kept for a page.
-        tell: Called with how many episodes are yet to come.
+        thresholds: Limits of the checks.
+        robot: Name or file of the robot, for its limits; the dataset's by default.
+        strips: Keep images for a page.
+        tell: Called with the number of remaining episodes.
     """
     thresholds = thresholds or Thresholds()
     found = list(view.structure())
@@ -136,7 +136,7 @@ def examine(
 def _unchecked(
     view: View, together: CrossEpisodeChecks, *, limits: JointLimits | None, cameras: int, least: int
 ) -> Iterator[tuple[str, str]]:
-    """The checks that had nothing to compare, with the reason."""
+    """Return the checks without anything to compare, with the reason."""
     if limits is None:
         yield "limits", "limits of the joints are not known; --robot NAME gives them"
     if not cameras:

@@ -18,7 +18,7 @@ from nimbus.datagen.errors import Diagnostic
 _PLACES = 16
 """Moments of an episode that its motion is compared at."""
 _LISTED = 20
-"""Pairs of the same that are told."""
+"""Largest number of reported duplicates."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class CrossEpisodeChecks:
     plans: dict[int, str] = field(default_factory=dict)
     tasks: Counter[int] = field(default_factory=Counter)
     drawn: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    """By name: plan and value."""
+    """Plan and value by name."""
 
     def add(self, clip: EpisodeView) -> None:
         """Take in an episode."""
@@ -45,7 +45,7 @@ class CrossEpisodeChecks:
             self.drawn.setdefault(name, []).append((clip.plan, value))
 
     def end(self, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """What is wrong with the whole."""
+        """Return the problems of the dataset as a whole."""
         twins = list(self._twins(thresholds))
         yield from self._leaks(view, twins)
         for one, other in [pair for pair in twins if not self._is_variant(*pair)][:_LISTED]:
@@ -122,7 +122,7 @@ class CrossEpisodeChecks:
 
 
 def spread_of(drawn: Mapping[str, list[tuple[str, float]]]) -> dict[str, NDArray[np.float64]]:
-    """What was drawn, one value a plan, by name."""
+    """Return the drawn values, one per plan, by name."""
     return {name: np.array([*dict(values).values()]) for name, values in drawn.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Findings of quality checks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from nimbus.datagen.errors import Diagnostic, Severity
 CHECKS = {
     "checksums": "files of an export of Nimbus are those that were written",
     "files": "tables and videos are there, whole, with the columns that readers ask for",
-    "counts": "numbers of episodes, frames and tasks are those that are told",
-    "offsets": "episodes begin where they are said to",
+    "counts": "numbers of episodes, frames and tasks match the description",
+    "offsets": "episodes begin at their declared offsets",
     "episode_index": "row i is episode i",
     "row_index": "rows are numbered",
     "tasks": "every row's task is in the table, as a text",
@@ -32,10 +32,10 @@ CHECKS = {
     "leakage": "no motion is in two splits",
     "balance": "tasks have about as many episodes",
     "lengths": "episodes are about as long",
-    "coverage": "what is drawn is drawn anew for every episode",
+    "coverage": "drawn values vary from episode to episode",
     "certificates": "stored certificates are of these episodes, and hold",
 }
-"""Every check, and what holds where it finds nothing."""
+"""Every check, with the property that it verifies."""
 OF_PICTURES = (
     "video_frames",
     "black",
@@ -46,7 +46,7 @@ OF_PICTURES = (
     "colors",
     "same_pictures",
 )
-"""Those that look at pictures."""
+"""Checks of images."""
 
 
 class Unreadable(Exception):
@@ -58,12 +58,12 @@ class Unreadable(Exception):
 
 
 def fail(check: str, where: str, what: str) -> Diagnostic:
-    """A finding that fails the dataset."""
+    """Return a finding that fails the dataset."""
     return _make(check, Severity.FAIL, where, what)
 
 
 def warn(check: str, where: str, what: str) -> Diagnostic:
-    """A finding worth a look."""
+    """Return a finding that deserves a look."""
     return _make(check, Severity.WARN, where, what)
 
 

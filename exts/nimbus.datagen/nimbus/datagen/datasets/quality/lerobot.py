@@ -1,4 +1,4 @@
-"""A LeRobot dataset as checks see it, whoever wrote it."""
+"""LeRobot dataset of any origin as a view for checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "
 
 
 def check_sums(folder: Path) -> Iterator[Diagnostic]:
-    """Every file that is missing or changed since Nimbus exported it; none where somebody else wrote the dataset."""
+    """Yield a finding for each file that is missing or changed since its export by Nimbus; none for other datasets."""
     if not (folder / NAME).exists():
         return
     try:
@@ -104,7 +104,7 @@ class LeRobotView:
                 yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Every episode in the order of its rows."""
+        """Yield every episode in the order of its rows."""
         start = 0
         for row in self.episodes:
             try:
@@ -236,21 +236,21 @@ class LeRobotView:
 
 
 def _plan_of(row: dict[str, Any]) -> str:
-    """What tells the motions of an export of Nimbus apart: variants share one, a failed attempt and the next do not."""
+    """Return the identity of a motion in an export of Nimbus: shared by variants, separate for each attempt."""
     place = row.get("seed"), row.get("index_in_run")
     attempt = f" failed {row.get('attempt')}" if row.get("success") is False else ""
     return "" if None in place else "{} {}".format(*place) + attempt
 
 
 def open_lerobot(folder: Path) -> LeRobotView:
-    """The view of a LeRobot dataset.
+    """Return the view of a LeRobot dataset.
 
     Raises:
-        InputError: Its description cannot be read, or is of another version, or a link leads out of it.
+        InputError: Its description cannot be read, is of another version, or contains a link out of the folder.
     """
     info = read_info(folder)
     if lacking := [name for name in _NEEDED if name not in info]:
         raise InputError(f"no {lacking[0]}", where=str(folder / INFO), instead="add it")
-    for _ in files_under(folder):  # refuses what lies elsewhere
+    for _ in files_under(folder):  # raises for links out of the folder
         pass
     return LeRobotView(folder, info, info["codebase_version"])

@@ -79,12 +79,12 @@ class NativeView:
     def structure(self) -> Iterator[Diagnostic]:
         """Counts and files; ``nimbus verify`` checks contents too."""
         if self._info.episode_count != len(self._stored):
-            what = f"episode_count {self._info.episode_count}, the ledger says {len(self._stored)}"
+            what = f"episode_count {self._info.episode_count}, but {len(self._stored)} in the ledger"
             yield fail("counts", "dataset.json", what)
         inside = DatasetPaths(self._folder)
         for attempt in self._stored:
             if not has_files(self._folder, attempt):
-                yield fail("files", attempt.path, "missing, or not as large as the ledger says")
+                yield fail("files", attempt.path, "missing, or its size differs from the ledger")
             try:
                 for path in attempt.files:
                     inside.path(path)
@@ -93,7 +93,7 @@ class NativeView:
         yield from check_certificates(self._folder)
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Every episode in order."""
+        """Yield every episode in order."""
         for number, attempt in enumerate(self._stored):
             try:
                 with EpisodeFile(self._folder / attempt.path) as episode:
@@ -118,7 +118,7 @@ class _Pictures:
         self._path = f"observations/images/{camera}"
 
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of images."""
         try:
             return self._episode.shape(self._path)[0]
         except InputError as error:

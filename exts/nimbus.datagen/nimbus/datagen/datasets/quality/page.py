@@ -27,7 +27,7 @@ _BINS = 24
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One check and the number of its findings."""
+    """Check with the number of its findings."""
 
     name: str
     meaning: str

@@ -1,4 +1,4 @@
-"""Checks of pictures: their number, black, frozen, repeated or exchanged ones, and what each episode looks like."""
+"""Checks of images: their number, black, frozen, repeated or swapped ones, and statistics of each episode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.errors import Diagnostic
 _SMALL = 24
 """Rows of a small picture."""
 _RETURN = 0.75
-"""Of the way to an outlier: how far its neighbours may be from each other."""
+"""Largest distance between an outlier's neighbors, as a fraction of its distance to them."""
 _LEVELS = 2.0
 """Levels in the mean that are a difference at all."""
 _STRIP = 4
@@ -30,25 +30,25 @@ _STRIP = 4
 
 @dataclass(frozen=True, kw_only=True)
 class CameraStatistics:
-    """What one camera saw in one episode, in short."""
+    """Image statistics of one camera in one episode."""
 
     number: int
     camera: str
     mean: NDArray[np.float16]
     """(h, w, 3) mean of very small pictures"""
     digest: bytes
-    """Of the first picture and the mean."""
+    """Hash of the first image and the mean."""
     strip: list[NDArray[np.uint8]] = field(default_factory=list)
     """A few pictures, for a page."""
     looked_at: int = 0
 
 
 class PictureChecks:
-    """Looks at pictures, at all of them or at windows, by what there is in the whole dataset.
+    """Checks images, all or in windows, depending on the size of the dataset.
 
     Args:
         view: The dataset.
-        thresholds: What is judged by.
+        thresholds: Limits of the checks.
     """
 
     def __init__(self, view: View, thresholds: Thresholds) -> None:
@@ -58,11 +58,11 @@ class PictureChecks:
         self.looked_at = 0
 
     def add(self, clip: EpisodeView, *, strips: bool) -> Iterator[Diagnostic]:
-        """What is wrong with the pictures of one episode.
+        """Return the problems of one episode's images.
 
         Args:
             clip: The episode.
-            strips: Whether a few pictures are kept for a page.
+            strips: Keep a few images for a page.
 
         Raises:
             Unreadable: A file is damaged.
@@ -96,10 +96,10 @@ class PictureChecks:
         self.looked_at += looked_at
         self.looks.append(_look(clip.number, camera, first, total / looked_at, looked_at, strip))
         if still and looked_at >= self._thresholds.frozen_frames and first.max() > self._thresholds.black:
-            yield warn("frozen", where, "no picture differs from the first")
+            yield warn("frozen", where, "all images equal the first")
 
     def _windows(self, count: int, cameras: int) -> list[tuple[int, int]]:
-        """Which pictures are looked at: all, or windows of the same length, spread evenly."""
+        """Return the images to check: all, or windows of equal length, spread evenly."""
         share = self._thresholds.pictures / max(1, self._frame_count * max(1, cameras))
         width = max(2, self._thresholds.window)
         windows = max(1, round(count * share / width))
@@ -116,15 +116,15 @@ class _FrameWindow:
         self.start = start
         self.small: list[Float32Array] = []
         self.same: list[bool] = []
-        """Whether each picture but the first is that before it."""
+        """True for each image, from the second, that equals its predecessor."""
         self.black: list[int] = []
 
     def add(self, picture: NDArray[np.uint8], thresholds: Thresholds) -> None:
-        """Take the next picture.
+        """Process the next image.
 
         Args:
             picture: (H, W, 3) sRGB [levels, 0 to 255].
-            thresholds: Limits that say when it is black, or the same as the one before it.
+            thresholds: Limits for black images and for images equal to the previous one.
         """
         if picture[::2, ::2].max() <= thresholds.black:
             self.black.append(self.start + len(self.small))
@@ -144,12 +144,12 @@ class _FrameWindow:
             thresholds: Limits of the checks.
         """
         if self.black:
-            yield fail("black", where, f"{len(self.black)} black pictures, the first is {self.black[0]}")
+            yield fail("black", where, f"{len(self.black)} black images, the first is {self.black[0]}")
         if state is not None and len(state) >= self.start + len(self.small):
             rows = state[self.start : self.start + len(self.small)].reshape(len(self.small), -1)
             frozen = list(self._frozen(rows, thresholds))
             for first, last, moved in frozen:
-                what = f"pictures {first} to {last} are the same while joints move by {moved:.2f}"
+                what = f"pictures {first} to {last} are equal while joints move by {moved:.2f}"
                 yield fail("frozen", where, what)
             if not frozen:
                 yield from self._repeated(where, rows, thresholds)
@@ -198,12 +198,12 @@ class _FrameWindow:
 
 
 def _around(step: NDArray[np.float32], place: int) -> float:
-    """How far pictures are from each other around one, which itself is left out."""
+    """Return the distances between images around one, without that one."""
     return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 
 def _shrink(picture: NDArray[np.uint8]) -> Float32Array:
-    """A small picture, each pixel the mean of some of its own."""
+    """Return a small image by averaging a subset of pixels."""
     every = max(1, picture.shape[0] // _SMALL)
     height, width = picture.shape[0] // every, picture.shape[1] // every
     tiles = picture[: height * every, : width * every].reshape(height, every, width, every, 3)

@@ -18,19 +18,19 @@ from nimbus.datagen.errors import Diagnostic, InputError
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _BACK = 0.5
-"""Share of a jump that is left after the way back."""
+"""Fraction of a jump that remains after the return."""
 _MOST_STEPS = 200_000
 """Steps kept to know how far joints usually move."""
 _MOST_LAG = 8
 _CLEARLY = 0.9
 """A lead is one when it fits this much better than none."""
 _FOLLOWS = 0.3
-"""Of a column's spread: actions this close to a state are positions to go to."""
+"""Distance to a state, as a fraction of a column's spread, within which actions count as position targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointLimits:
-    """By column of the state; infinite where a joint has none."""
+    """Limits by column of the state; infinite for a joint without limits."""
 
     names: tuple[str, ...]
     low: NDArray[np.float64]
@@ -66,7 +66,7 @@ class JointLimits:
 
 
 def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits | None:
-    """The limits of a robot's joints.
+    """Return the limits of a robot's joints.
 
     Args:
         robot: Its name, or the path of its file.
@@ -105,11 +105,11 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
 
 
 class SignalChecks:
-    """Takes episodes in and says at the end what shows only in all of them.
+    """Collects episodes, and reports problems that only show across all of them.
 
     Args:
         stats: Statistics as stored, by feature.
-        thresholds: What is judged by.
+        thresholds: Limits of the checks.
         limits: Of the joints; None where they are not known.
         frame_count: Rows of all episodes.
         fps: Rows a second.
@@ -130,10 +130,10 @@ class SignalChecks:
         self._jumps: list[tuple[str, int, int, float, float]] = []
         self._lags: dict[str, int] = {}
         self.totals: dict[str, dict[str, Any]] = {}
-        """By feature: count, sum, low and high of all rows."""
+        """Count, sum, minimum and maximum of all rows, by feature."""
 
     def add(self, clip: EpisodeView) -> Iterator[Diagnostic]:
-        """What is wrong with one episode on its own."""
+        """Return the problems of one episode on its own."""
         good: dict[str, FloatArray] = {}
         for name, values in clip.columns.items():
             if values.dtype.kind not in "fiu" or name in COUNTERS or not len(values):
@@ -164,11 +164,11 @@ class SignalChecks:
             self._lags[clip.name] = lag
 
     def end(self) -> list[Diagnostic]:
-        """What shows in all episodes together."""
+        """Return the problems across all episodes."""
         return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
 
     def _note_jumps(self, clip: EpisodeView, rows: FloatArray) -> None:
-        """What may be a jump once it is known how far joints usually move."""
+        """Record candidates for jumps, which are decided once the usual step is known."""
         step = np.diff(rows, axis=0)
         there, back = step[:-1], step[1:]
         # A gripper may close within a step; nothing real goes somewhere and is back in the next one.

@@ -1,4 +1,4 @@
-"""Tables of a dataset that somebody else wrote: whatever is wrong with one is told with its place."""
+"""Tables of datasets of foreign origin; every error has its location."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LATEST = 1e9
 
 
 def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
-    """A parquet file, or some of its columns.
+    """Read a parquet file, or some of its columns.
 
     Raises:
         Unreadable: It is missing or damaged, declares more than it can hold, or has a column twice.
@@ -97,10 +97,10 @@ _WORDS = {"whole": "whole numbers", "time": "numbers", "text": "texts", "texts":
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
-    """A column as (T,) or (T, D).
+    """Return a column as (T,) or (T, D).
 
     Raises:
-        Unreadable: There is none of that name, or its rows differ in size.
+        Unreadable: The column is missing, or its rows differ in size.
     """
     if name not in table.column_names:
         raise Unreadable(name, "no such column")
@@ -117,10 +117,10 @@ def column(table: Any, name: str) -> NDArray[Any]:
 
 
 def numbers(table: Any, name: str) -> NDArray[Any]:
-    """A column of numbers as (T,) or (T, D).
+    """Return a numeric column as (T,) or (T, D).
 
     Raises:
-        Unreadable: There is none of that name, its rows differ in size, or it holds something else.
+        Unreadable: The column is missing, its rows differ in size, or it is not numeric.
     """
     values = column(table, name)
     if values.dtype.kind not in "fiub":
@@ -129,7 +129,7 @@ def numbers(table: Any, name: str) -> NDArray[Any]:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """A file of one JSON object a line.
+    """Read a file with one JSON object per line.
 
     Raises:
         Unreadable: It is missing or damaged.

@@ -1,4 +1,4 @@
-"""What the checks judge by; every number can be set on the command line."""
+"""Limits of the checks, each of which can be set on the command line."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Thresholds:
     grid: float = 1e-4
     """[s] by which readers let a time miss its place."""
     jump: float = 8.0
-    """How many times further than in 95 of 100 steps is a jump, …"""
+    """Factor on the 95th percentile of steps above which a step is a jump, …"""
     jump_share: float = 0.2
-    """… if it is also this share of a column's range."""
+    """… if it also exceeds this fraction of the column's range."""
     stats: float = 1e-3
-    """Of a column's range: what stored statistics of numbers may differ by."""
+    """Tolerance of stored numeric statistics, as a fraction of a column's range."""
     image_stats: float = 0.08
-    """What the stored mean of pictures, 0 to 1, may differ by from that of the pictures looked at."""
+    """Tolerance of the stored mean of images, 0 to 1."""
     limit: float = 0.02
     """[rad, m] by which a joint may be beyond its limits."""
     speed: float = 1.5
     """Times a joint's velocity limit that it may move at between two rows."""
     still_step: float = 1e-4
-    """[rad, m] a row: who moves less stands still."""
+    """Motion per row below which the robot stands still [rad or m]."""
     still_share: float = 0.7
-    """Share of an episode in which nothing moves, from which it is told."""
+    """Fraction of an episode without motion above which it is reported."""
     lag: int = 3
     """Rows by which an episode's actions may lead its states otherwise than those of the others."""
     black: int = 16
@@ -43,7 +43,7 @@ class Thresholds:
     repeat_motion: float = 0.01
     """[rad, m] by which a joint moves from a row to the next, …"""
     repeat_share: float = 0.3
-    """… and share of such rows whose picture is that of the row before."""
+    """… and fraction of such rows whose image equals the previous one."""
     outlier: float = 2.0
     """Times as far as those around it a picture is from its neighbours when it is in the wrong place."""
     pictures: int = 40_000
@@ -51,7 +51,7 @@ class Thresholds:
     window: int = 12
     """Pictures in such a window."""
     same_motion: float = 1e-3
-    """Of each column's range: two episodes this close all along are the same."""
+    """Distance, as a fraction of each column's range, below which two episodes are equal."""
     balance: float = 0.1
     """Episodes of the rarest task over those of the most frequent."""
     length: float = 4.0
@@ -61,14 +61,14 @@ class Thresholds:
 
 
 def with_settings(thresholds: Thresholds, settings: Iterable[str]) -> Thresholds:
-    """Thresholds with some set anew.
+    """Return thresholds with some values replaced.
 
     Args:
-        thresholds: What they are else.
-        settings: Such as ``jump=12``.
+        thresholds: Current values.
+        settings: Replacements such as ``jump=12``.
 
     Raises:
-        InputError: An unknown name, or no number.
+        InputError: A name is unknown, or a value is not a number.
     """
     known = {field.name: type(getattr(thresholds, field.name)) for field in fields(thresholds)}
     for setting in settings:

@@ -1,4 +1,4 @@
-"""Pictures of an episode in a video that somebody else may have encoded."""
+"""Images of an episode in a video of any origin."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _LATE = 1e-4
 
 
 class VideoPictures:
-    """See :class:`~nimbus.datagen.datasets.quality.view.Pictures`.
+    """Images in a video, see :class:`~nimbus.datagen.datasets.quality.view.Pictures`.
 
     Args:
         path: The video.
-        name: What findings call it.
-        begin: [s] Time of the episode's first picture in it.
-        length: Pictures that the episode should have.
-        fps: Frames a second.
-        alone: Whether the file holds nothing else.
+        name: Name in findings.
+        begin: Time of the episode's first frame in it [s].
+        length: Expected number of frames.
+        fps: Frames per second.
+        alone: True if the file holds no other episode.
     """
 
     def __init__(self, path: Path, name: str, *, begin: float, length: int, fps: float, alone: bool) -> None:
@@ -36,7 +36,7 @@ class VideoPictures:
         self._begin, self._length, self._fps, self._alone = begin, length, fps, alone
 
     def count(self) -> int:
-        """How many there are: packets are counted, and nothing is decoded."""
+        """Return the number of images by counting packets, without decoding."""
         with self._open() as (container, stream):
             self._seek(container, stream, 0)
             times = (

@@ -14,10 +14,10 @@ from nimbus.datagen.errors import Diagnostic, InputError
 
 
 class Pictures(Protocol):
-    """What one camera saw in one episode; asking raises ``Unreadable`` where the file is damaged."""
+    """Images of one camera in one episode; access raises ``Unreadable`` for a damaged file."""
 
     def count(self) -> int:
-        """How many pictures there are, without decoding them."""
+        """Return the number of images without decoding them."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
@@ -30,25 +30,25 @@ class EpisodeView:
     """One episode."""
 
     number: int
-    """Its place in the dataset."""
+    """Index in the dataset."""
     length: int
-    """Frames that it is said to have."""
+    """Declared number of frames."""
     start: int = 0
-    """Frames that are said to come before it."""
+    """Declared number of frames before it."""
     columns: Mapping[str, NDArray[Any]]
     """(T,) or (T, D) rows by name, LeRobot's names."""
     images: Mapping[str, Pictures] = field(default_factory=dict)
-    """By camera."""
+    """Images by camera."""
     stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Statistics of this episode by feature, as stored."""
     plan: str = ""
     """Episodes of one plan share their motion rightly; empty where that is not known."""
     drawn: Mapping[str, float] = field(default_factory=dict)
-    """What was drawn for it, by name."""
+    """Drawn values by name."""
 
     @property
     def name(self) -> str:
-        """What findings call it."""
+        """Name in findings."""
         return f"episode {self.number}"
 
 
@@ -60,7 +60,7 @@ class View(Protocol):
 
     @property
     def robot(self) -> str:
-        """Its name; empty where it is not known."""
+        """Name of the robot; empty if unknown."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class View(Protocol):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Of the columns of ``observation.state``; empty where they have none."""
+        """Names of the columns of ``observation.state``; empty if they have none."""
         ...
 
     @property
@@ -95,7 +95,7 @@ class View(Protocol):
 
     @property
     def proofs(self) -> Collection[str]:
-        """Names of the checks whose record the dataset carries: ``checksums``, ``certificates``."""
+        """Names of the checks whose record the dataset contains: ``checksums``, ``certificates``."""
         ...
 
     def structure(self) -> Iterator[Diagnostic]:
@@ -103,15 +103,15 @@ class View(Protocol):
         ...
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Every episode in order, or why it cannot be read."""
+        """Yield every episode in order, or the reason that it cannot be read."""
         ...
 
 
 def open_view(folder: Path) -> View:
-    """The view of a dataset.
+    """Return the view of a dataset.
 
     Raises:
-        InputError: There is none that can be checked.
+        InputError: The folder holds no dataset that can be checked.
     """
     from nimbus.datagen.datasets.quality.native import NativeView
 

@@ -1,4 +1,4 @@
-"""What a training reader asks of a dataset, whatever its format."""
+"""Interface of datasets to training readers, independent of the format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Recent(Generic[T]):
         self._open: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The one of that key; made when it is not open."""
+        """Return the open value of a key, made on first use."""
         if key not in self._open:
             made = make()
             while len(self._open) >= self._most:
@@ -84,15 +84,15 @@ class Frames(Protocol):
         ...
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         ...
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         ...
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         ...
 
     def facts(self) -> dict[str, NDArray[Any]]:

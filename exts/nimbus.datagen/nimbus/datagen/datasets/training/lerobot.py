@@ -1,4 +1,4 @@
-"""LeRobot v3.0 for training, whoever wrote it."""
+"""LeRobot v3.0 datasets of any origin for training."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LeRobotFrames:
         self._table = lru_cache(_KEPT)(self._read_table)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         file = self._place("data", episode)
         first = int(self._column("dataset_from_index")[episode]) - self._first_rows[file]
         length = int(self.lengths[episode])
@@ -79,7 +79,7 @@ class LeRobotFrames:
         return found
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         key = self._videos[camera]
         chunk, file = self._place(f"videos/{key}", episode)
         first = round(float(self._column(f"videos/{key}/from_timestamp")[episode]) * self.fps)
@@ -88,7 +88,7 @@ class LeRobotFrames:
         return reader.read(first + start, first + stop)
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         return next(iter(self._column("tasks")[episode]), "")
 
     def facts(self) -> dict[str, NDArray[Any]]:
@@ -103,7 +103,7 @@ class LeRobotFrames:
     def _read_info(self) -> dict[str, Any]:
         info = read_info(self._folder)
         if (version := info["codebase_version"]) != "v3.0":
-            what, instead = f"is LeRobot {version}, this reads v3.0", "write it anew with 'nimbus convert'"
+            what, instead = f"is LeRobot {version}, this reads v3.0", "convert it with 'nimbus convert'"
             raise InputError(what, where=str(self._folder / INFO), instead=instead)
         return info
 

@@ -44,15 +44,15 @@ class StoredFrames:
         self.lengths = np.array([item.step_count for item in self._source.items], np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         return by_name(self._signals(episode))
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         return self._signals(episode).instruction
 
     def facts(self) -> dict[str, NDArray[Any]]:
@@ -80,8 +80,8 @@ def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
     """Name an episode's signals as LeRobot does.
 
     Returns:
-        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m]; or
-        what a view gives instead and beside them.
+        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m], or the
+        signals of a view.
     """
     extra = {name: rows.reshape(len(rows), -1).astype(np.float32) for name, rows in signals.extra.items()}
     return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action} | extra

@@ -1,4 +1,4 @@
-"""In which order an epoch goes through a dataset, and who takes which part of it: arithmetic, no files."""
+"""Order of an epoch's samples, and their division among consumers: arithmetic without files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EpochOrder:
             yield from pairwise((start, *map(int, inner), stop)) if start < stop else ()
 
     def samples(self, part: Interval) -> tuple[list[FrameBlock], NDArray[np.int64]]:
-        """The samples at some positions of one pool.
+        """Return the samples at some positions of one pool.
 
         Returns:
             The pool's blocks, and an (n, 2) array of each sample's block and frame, in order.
@@ -99,7 +99,7 @@ def size(intervals: Sequence[Interval]) -> int:
 
 
 def rank_share(intervals: Sequence[Interval], number: int, count: int) -> list[Interval]:
-    """One of ``count`` parts, whose sizes differ by one at most; all parts together are all positions, once each."""
+    """Return one of ``count`` parts that differ in size by at most one and together cover all positions once."""
     total = size(intervals)
     first, last = total * number // count, total * (number + 1) // count
     taken: list[Interval] = []
@@ -113,7 +113,7 @@ def rank_share(intervals: Sequence[Interval], number: int, count: int) -> list[I
 
 
 def drop(intervals: Sequence[Interval], count: int) -> list[Interval]:
-    """Without the first ``count`` positions."""
+    """Return the intervals without the first ``count`` positions."""
     left: list[Interval] = []
     for start, stop in intervals:
         skipped = min(count, stop - start)
@@ -124,7 +124,7 @@ def drop(intervals: Sequence[Interval], count: int) -> list[Interval]:
 
 
 def union(parts: Sequence[Sequence[Interval]]) -> list[Interval]:
-    """All positions of several parts, in order; neighbours are joined."""
+    """Return all positions of several parts, in order, with adjacent intervals joined."""
     joined: list[Interval] = []
     for start, stop in sorted(interval for part in parts for interval in part):
         if joined and joined[-1][1] == start:

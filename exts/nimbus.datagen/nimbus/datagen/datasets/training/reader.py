@@ -1,4 +1,4 @@
-"""Samples of a dataset: one frame, with windows of what was and what comes."""
+"""Samples of a dataset: one frame, with windows of past and future frames."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Sample = dict[str, Any]
 class Reader:
     """Random access to samples, by row or by episode and frame.
 
-    An image is (H, W, 3) uint8, a signal (D,) float32. A feature with a window has one axis more, in front: its rows
-    are those at the window's offsets; where an offset leads out of the episode, the row at that end stands, and
-    ``<feature>_is_pad`` says so.
+    An image is (H, W, 3) uint8, a signal (D,) float32. A feature with a window has an additional first axis with the
+    rows at the window's offsets; an offset beyond the episode gives the row at that end, and ``<feature>_is_pad`` is
+    true for it.
 
     Args:
-        data: A folder (a dataset of Nimbus, shards, or LeRobot v3.0), or what is open already.
+        data: A folder (a dataset of Nimbus, shards, or LeRobot v3.0), or an open dataset.
         windows: Offsets in frames by feature: ``{"action": range(16), "observation.images.front": (-1, 0)}``.
-        features: Which to read; all of them when not given.
-        open_files: Episodes or videos that stay open at once.
-        view: Signals to give, ``SignalView(actions="tool_pose")``; those that are stored by default.
+        features: Features to read; all by default.
+        open_files: Number of episodes or videos that stay open at once.
+        view: Signals to return, ``SignalView(actions="tool_pose")``; the stored ones by default.
 
     Raises:
         InputError: There is no dataset, it cannot be read, or has no such view.
@@ -67,14 +67,14 @@ class Reader:
         self.starts = np.concatenate([[0], np.cumsum(self.frames.lengths)]).astype(np.int64)
 
     def again(self) -> Reader:
-        """The same with files of its own, for another thread or process."""
+        """Return a reader with its own open files, for another thread or process."""
         return _opened(self._folder(), self._arguments)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def __getitem__(self, row: int) -> Sample:
-        """The sample of a row: frames of all episodes, one behind the other."""
+        """Return the sample of a row, counting the frames of all episodes in order."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         row %= len(self)
@@ -82,7 +82,7 @@ class Reader:
         return self.sample(episode, row - int(self.starts[episode]))
 
     def sample(self, episode: int, frame: int) -> Sample:
-        """The sample of a frame of an episode."""
+        """Return the sample of a frame of an episode."""
         return self.samples(episode, [frame])[0]
 
     def samples(self, episode: int, frames: Sequence[int] | NDArray[np.int64]) -> list[Sample]:
@@ -100,7 +100,7 @@ class Reader:
             places = wanted[:, None] + (np.zeros(1, np.int64) if offsets is None else offsets)
             inside = np.clip(places, 0, length - 1)
             values, base = signals.get(name), 0
-            is_kept = values is not None  # by what read it, so that a sample gets a copy
+            is_kept = values is not None  # in a cache, so that a sample gets a copy
             if values is None:
                 base = int(inside.min())
                 values = self.frames.images(episode, name.removeprefix(IMAGES), base, int(inside.max()) + 1)
@@ -145,7 +145,7 @@ def _opened(folder: Path | str, arguments: dict[str, Any]) -> Reader:
 
 
 def collate(samples: Sequence[Sample]) -> dict[str, NDArray[Any] | list[str]]:
-    """A batch: arrays stacked along a new first axis, texts in a list."""
+    """Return a batch: arrays stacked along a new first axis, texts in a list."""
     return {
         name: [sample[name] for sample in samples] if isinstance(value, str) else np.stack([s[name] for s in samples])
         for name, value in samples[0].items()

@@ -14,27 +14,27 @@ from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, r
 from nimbus.datagen.datasets.training.reader import Reader, Sample
 
 State = dict[str, Any]
-"""Plain values: what of an epoch is yet to come, for one consumer or for all."""
+"""Remaining part of an epoch in plain values, for one consumer or for all."""
 
 
 class Samples:
-    """Goes through a dataset, an epoch each time it is iterated.
+    """Iterates over a dataset, one epoch per iteration.
 
-    Each of ``ranks * workers`` consumers has its part of every epoch; the parts differ by one sample at most, and
-    together they are every sample once. :meth:`state_dict` says what of its part one consumer has not been given yet;
-    :func:`merge_states` makes one state of those of all consumers, from which any number of others goes on.
+    Each of ``ranks * workers`` consumers has its part of every epoch; parts differ by at most one sample and together
+    contain every sample once. :meth:`state_dict` describes the remaining part of one consumer; :func:`merge_states`
+    combines those of all consumers into a state from which any number of consumers can continue.
 
     Args:
-        reader: Where samples come from; it is opened again for the thread that reads ahead.
-        seed: Of the whole training.
-        block: Successive frames of an episode that are decoded together.
-        pool: Blocks whose samples are mixed, and held in memory together.
-        shuffle: False gives the samples in their order.
-        ahead: Pools that are read before they are asked for; 0 reads in the caller's thread.
-        rank: Which process of the training this is.
-        ranks: How many there are.
-        worker: Which worker of that process.
-        workers: How many it has.
+        reader: Source of samples; opened again for the thread that reads ahead.
+        seed: Seed of the whole training.
+        block: Number of successive frames of an episode that are decoded together.
+        pool: Number of blocks whose samples are mixed, and held in memory together.
+        shuffle: False for samples in their original order.
+        ahead: Number of pools that are read ahead; 0 to read in the caller's thread.
+        rank: Index of this process in the training.
+        ranks: Number of processes.
+        worker: Index of this worker in the process.
+        workers: Number of workers per process.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Samples:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is under way, or comes next."""
+        """Number of the current epoch, or of the next one between epochs."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
@@ -73,7 +73,7 @@ class Samples:
         self._epoch, self._left, self._is_over = epoch, self._share(), False
 
     def work(self, worker: int, workers: int) -> None:
-        """Be one of the workers of this rank, in a process of its own; the epoch begins anew where that is news."""
+        """Become one of this rank's workers, in a separate process; a change restarts the epoch."""
         found = _consumer(self._rank, self._ranks, worker, workers)
         if found != (self._number, self._count):
             self._number, self._count = found
@@ -85,19 +85,19 @@ class Samples:
         return size(self._left)
 
     def __iter__(self) -> Iterator[Sample]:
-        """What is left of the epoch, or the next one when nothing is."""
+        """Iterate over the rest of the epoch, or over the next one."""
         if self._is_over:
             self.set_epoch(self._epoch + 1)
         order = EpochOrder(self.reader.frames.lengths, seed=self._seed, epoch=self._epoch, **self._options)
         for samples in self._pools(order):
             samples.reverse()
-            while samples:  # what was given is not held any longer
+            while samples:  # popped, so that used samples are freed
                 self._left = drop(self._left, 1)
                 yield samples.pop()
         self._is_over = True
 
     def state_dict(self) -> State:
-        """What this consumer has not been given yet: plain values, for JSON or a checkpoint."""
+        """Return the remaining part of this consumer in plain values, for JSON or a checkpoint."""
         return {
             "seed": self._seed,
             "epoch": self._epoch,
@@ -109,10 +109,10 @@ class Samples:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on where this consumer stopped, or with its part of what all of them had not been given.
+        """Continue where this consumer stopped, or with its part of the merged rest of all consumers.
 
         Raises:
-            ValueError: It is the state of another dataset, or of another consumer alone: see :func:`merge_states`.
+            ValueError: The state is of another dataset, or of another single consumer: see :func:`merge_states`.
         """
         if state["samples"] != len(self.reader):
             raise ValueError(f"the state is of a dataset of {state['samples']} samples, this has {len(self.reader)}")
@@ -167,10 +167,10 @@ class Samples:
 
 
 def merge_states(states: Sequence[State]) -> State:
-    """One state of those of all consumers, which any number of consumers can load.
+    """Merge the states of all consumers into one that any number of consumers can load.
 
     Raises:
-        ValueError: One is missing or given twice, or they are of different epochs or trainings.
+        ValueError: A state is missing or repeated, or they are of different epochs or trainings.
     """
     first = states[0]
     same = ("seed", "epoch", "samples", "options")
@@ -186,7 +186,7 @@ def merge_states(states: Sequence[State]) -> State:
 
 
 def _consumer(rank: int, ranks: int, worker: int, workers: int) -> tuple[int, int]:
-    """Which consumer of how many a worker of a rank is."""
+    """Return the index of a worker of a rank among all consumers, and their number."""
     if not (0 <= rank < ranks and 0 <= worker < workers):
         raise ValueError(f"no rank {rank} of {ranks}, or no worker {worker} of {workers}")
     return rank * workers + worker, ranks * workers

@@ -1,4 +1,4 @@
-"""Shards for training: the manifest says where every episode lies, and no other file is looked for."""
+"""Shards for training: the manifest locates every episode, and no other file is read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BLOCK = 1 << 20
 
 _COLUMNS: dict[str, str] = {name: "whole" for name in ("shard", "length", "hdf5/offset", "hdf5/bytes")}
 _COLUMNS |= {name: "text" for name in ("episode_id", "instruction", "content_sha256", "hdf5/sha256")}
-"""Columns of every manifest, and of what they are."""
+"""Columns of every manifest, with their types."""
 _AGAIN = "restore it from a copy, or export again"
 
 
@@ -104,7 +104,11 @@ class ShardManifest:
             try:
                 self.table = self.table.filter(pq.filters_to_expression(where))
             except (pa.ArrowException, ValueError, TypeError) as error:
-                raise InputError(f"cannot be compared: {error}".split("\n")[0], where=f"where of {path}") from None
+                raise InputError(
+                    f"cannot be compared: {error}".split("\n")[0],
+                    where=f"where of {path}",
+                    instead="compare values of the same type",
+                ) from None
 
     def __len__(self) -> int:
         return self.table.num_rows
@@ -116,7 +120,7 @@ class ShardManifest:
         return self.table.column(name).to_numpy()
 
     def span(self, row: int, part: str) -> ByteRange:
-        """Where a file of an episode lies; ``part`` is ``hdf5`` or ``video/<camera>``."""
+        """Return the byte range of an episode's file; ``part`` is ``hdf5`` or ``video/<camera>``."""
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
         path = self.folder / SHARD.format(number=number)
@@ -126,7 +130,7 @@ class ShardManifest:
         if not path.exists():
             raise InputError("no such file", where=str(path), instead=_AGAIN)
         if offset + size > check_regular(path):
-            what = f"{name}: bytes {offset} to {offset + size} are told, it has {path.stat().st_size}"
+            what = f"{name}: bytes {offset} to {offset + size} are listed, but it has only {path.stat().st_size}"
             raise InputError(what, where=str(path), instead=_AGAIN)
         return span
 
@@ -155,7 +159,7 @@ class ShardManifest:
         return tuple(name for name in self.videos if self.table.column(f"video/{name}/offset")[row].is_valid)
 
     def open(self, row: int) -> EpisodeFile:
-        """An episode, where it lies."""
+        """Open an episode in its shard."""
         videos = {camera: self.span(row, f"video/{camera}") for camera in self.videos_of(row)}
         return EpisodeFile(self.span(row, "hdf5"), videos=videos)
 
@@ -195,15 +199,15 @@ class ShardFrames:
         self.lengths = self.manifest.column("length").astype(np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """(T, D) rows by name."""
+        """Return signals (T, D) by name."""
         return by_name(self._signals(episode))
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """(n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
         return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
 
     def task(self, episode: int) -> str:
-        """What the robot is told."""
+        """Return the instruction of an episode."""
         return self.manifest.table.column("instruction")[episode].as_py()
 
     def facts(self) -> dict[str, NDArray[Any]]:
@@ -251,7 +255,7 @@ def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
         yield error.what
         return
     if (found, length) != (manifest.column("content_sha256")[row], manifest.column("length")[row]):
-        yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: holds another episode than the manifest says"
+        yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: holds another episode than the manifest lists"
 
 
 def _name(folder: Path, span: ByteRange) -> str:

@@ -9,10 +9,10 @@ from nimbus.datagen.datasets.training.samples import Samples
 
 
 def torch_dataset(samples: Samples) -> Any:
-    """The samples as a ``torch.utils.data.IterableDataset``.
+    """Wrap samples in a ``torch.utils.data.IterableDataset``.
 
     In a worker of a ``DataLoader`` it takes that worker's part of the rank's. ``state_dict`` and ``load_state_dict``
-    are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` wants them.
+    are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` expects.
     """
     return _kind()(samples)
 

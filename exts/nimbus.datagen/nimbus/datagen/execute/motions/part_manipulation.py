@@ -101,7 +101,7 @@ class PartManipulator:
         """Close the fingers and move; returns a failure that another grasp may avoid."""
         cell, part = self._cell, self._part
         if not cell.close_on(part.label):
-            return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed beside {part.label}")
+            return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {part.label}")
         cell.begin(phase)
         try:
             self._move(stroke)

@@ -1,4 +1,4 @@
-"""What a family of articulated things makes: a base and links, all in one frame, before it becomes a model."""
+"""Assembly of an articulated family: a base and links in one frame, before it becomes a model."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 @dataclass(kw_only=True)
 class Link:
-    """One moving part; every point, and every frame, is in the frame of the assembly."""
+    """Moving part; all points and frames are in the frame of the assembly."""
 
     name: str
     solids: Solids
     joint: Joint
     density: float = 1.0
-    """Of its stuff, relative to that of the base."""
+    """Density relative to that of the base."""
     handles: list[Handle] = field(default_factory=list)
     pressings: list[Pressing] = field(default_factory=list)
     frames: dict[str, FloatArray] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def move_frames(frames: dict[str, FloatArray], shift: FloatArray) -> dict[str, F
 
     Args:
         frames: (4, 4) frames by name, translations in [m].
-        shift: (3,) what is added to each origin [m].
+        shift: (3,) displacement of each origin [m].
 
     Returns:
         (4, 4) frames by the same names, translations in [m].
@@ -92,7 +92,7 @@ def unit(vector: ArrayLike) -> FloatArray:
 
 
 def frame(position: ArrayLike, z: ArrayLike) -> FloatArray:
-    """(4, 4) frame at a point with a given z axis; x is level where it can be."""
+    """Return a frame (4, 4) at a point with a given z axis; x is level where possible."""
     out = np.eye(4)
     out[:3, 2], out[:3, 3] = unit(z), position
     out[:3, 0] = unit(np.cross((0.0, 0.0, 1.0), out[:3, 2]) if abs(out[2, 2]) < 0.9 else (1.0, 0.0, 0.0))

@@ -25,12 +25,12 @@ _STANDS = (1.0, 0.0, 0.0, 0.0)
 
 
 def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, assembly: Assembly) -> ObjectModel:
-    """The model of an assembly, which stands upright.
+    """Build the model of an assembly, which stands upright.
 
     Args:
         library: The library's name.
         name: The kind's name.
-        kind: What the library says about it.
+        kind: The kind's entry in the library.
         variant: Number of the variant.
         assembly: Base and links.
     """

@@ -18,7 +18,7 @@ _DOWN = np.array((0.0, 0.0, -1.0))
 
 
 def _panel(looks: TextureMapping, size: FloatArray) -> Solids:
-    """A box with a rim around its face."""
+    """Build a box with a rim around its face."""
     width, depth, height = size
     solids = Solids(looks)
     solids.box((0, -width / 2, 0), (depth, width / 2, height), "panel", bevel=0.004)

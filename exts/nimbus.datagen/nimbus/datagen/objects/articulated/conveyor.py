@@ -28,7 +28,7 @@ class Conveyor(StrictModel):
 
     family: Literal["conveyor"]
     speed: Range[Annotated[float, Field(ge=0, le=0.5)]] = (0.03, 0.05)
-    """Of the belt [m/s]."""
+    """Speed of the belt [m/s]."""
     start: Metres = 0.12
     """Length of the belt's end where things start."""
 

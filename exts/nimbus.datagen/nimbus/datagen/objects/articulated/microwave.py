@@ -64,7 +64,7 @@ class Microwave(StrictModel):
 
 
 def _panel(case: Solids, low: float, high: float, height: float) -> None:
-    """The front beside the door, with display and keys."""
+    """Add the front beside the door, with display and keys."""
     case.box((-_FRONT, low + 0.001, 0.003), (0, high - 0.002, height - 0.003), "front")
     middle = (low + high) / 2
     case.box(

@@ -1,4 +1,4 @@
-"""Where the parts of an object are, from the positions of its joints."""
+"""Poses of an object's parts from the positions of its joints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def object_T_part(part: MovingPart, position: float) -> FloatArray:
 
 
 def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: FloatArray) -> float:
-    """The joint position [rad or m] that two poses (4, 4) tell."""
+    """Return the joint position [rad or m] between two poses (4, 4)."""
     joint, here = part.joint, np.linalg.inv(world_T_object) @ world_T_part
     if joint.kind == "slide":
         return float((here[:3, 3] - joint.origin) @ joint.axis)
@@ -35,7 +35,7 @@ def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: F
 
 
 def swept_vertices(model: ObjectModel) -> FloatArray:
-    """(n, 3) vertices of an object, and of its parts everywhere that they can be, in its own frame [m]."""
+    """Return (n, 3) vertices of an object, and of its parts at all joint positions, in its own frame [m]."""
     swept = [model.vertices]
     for part in model.parts:
         for position in part.joint.range[0] + _SWEEP * np.ptp(part.joint.range):

@@ -18,7 +18,7 @@ CREASE = 0.6
 _BEVEL = 0.0012
 _COLUMNS = 3
 _INSET = 0.06
-"""Share of a region that is kept free around what is mapped into it, so that neighbours do not show."""
+"""Margin around the image of a region, as a fraction of it, so that neighboring regions do not bleed in."""
 
 
 class TextureMapping:
@@ -53,7 +53,7 @@ class SolidSurface:
 
 
 class Solids:
-    """What one rigid body is made of. Points are in metres, in any frame."""
+    """Shapes of one rigid body, in metres and any frame."""
 
     def __init__(self, looks: TextureMapping) -> None:
         self._looks = looks
@@ -61,7 +61,7 @@ class Solids:
         self.pieces: list[Piece] = []
 
     def box(self, lower: ArrayLike, upper: ArrayLike, look: str, *, bevel: float = _BEVEL, touch: bool = True) -> None:
-        """A box between two corners, along the axes."""
+        """Add a box between two corners, along the axes."""
         low, high = np.minimum(lower, upper), np.maximum(lower, upper)
         bevel = min(bevel, 0.3 * float((high - low).min()))
         corners = np.array(np.meshgrid(*zip(low, high, strict=True), indexing="ij")).reshape(3, -1).T
@@ -72,19 +72,19 @@ class Solids:
     def rod(
         self, start: ArrayLike, end: ArrayLike, radius: float, look: str, *, sides: int = 16, touch: bool = True
     ) -> None:
-        """A cylinder from one point to another."""
+        """Add a cylinder from one point to another."""
         points = ring_points(start, end, radius, sides)
         self.hull(points, look, contact=ring_points(start, end, radius, min(sides, 14)) if touch else None)
 
     def cone(self, start: ArrayLike, end: ArrayLike, radii: tuple[float, float], look: str, *, sides: int = 20) -> None:
-        """A cylinder whose radius changes from one end to the other."""
+        """Add a cylinder with a different radius at each end."""
         both = [ring_points(start, end, radius, sides) for radius in radii]
         few = [ring_points(start, end, radius, 14) for radius in radii]
         points, contact = (np.vstack([one[: len(one) // 2], other[len(other) // 2 :]]) for one, other in (both, few))
         self.hull(points, look, contact=contact)
 
     def wheel(self, center: ArrayLike, radius: float, thickness: float, look: str, *, segments: int = 24) -> None:
-        """A round rim about the vertical, of round section."""
+        """Add a torus about the vertical."""
         angles = np.arange(segments + 1) * 2 * np.pi / segments
         middle = np.asarray(center) + radius * np.column_stack([np.cos(angles), np.sin(angles), 0 * angles])
         around = np.arange(8) * 2 * np.pi / 8
@@ -104,7 +104,7 @@ class Solids:
         self._add(corners, look)
 
     def hull(self, points: FloatArray, look: str, *, contact: FloatArray | None) -> None:
-        """A convex solid, and what it is in contact; None: it is only seen."""
+        """Add a convex solid, and its contact geometry; None for a visual one."""
         hull = qhull(points)
         corners = points[hull.simplices]
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -129,12 +129,12 @@ class Solids:
 
     @property
     def surface(self) -> SolidSurface:
-        """All of it as one mesh."""
+        """Return all solids as one mesh."""
         return join_surfaces(self._surfaces)
 
     @property
     def volume(self) -> float:
-        """Of the pieces [m³]; what overlaps counts twice."""
+        """Total volume of the pieces, overlaps counted twice [m³]."""
         return sum(float(qhull(vertices).volume) for vertices, _ in self.pieces)
 
 

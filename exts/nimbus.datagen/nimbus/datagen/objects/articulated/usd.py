@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pxr import Usd
 
 BASE = "base"
-"""Name of the prim of what does not move."""
+"""Name of the static base's prim."""
 
 
 def add_bodies(stage: Usd.Stage, root: Any, model: ObjectModel, looks: Any, touch: Any) -> None:
@@ -40,7 +40,7 @@ def add_bodies(stage: Usd.Stage, root: Any, model: ObjectModel, looks: Any, touc
 
 
 def _add_joint(stage: Usd.Stage, path: str, part: MovingPart) -> None:
-    """A hinge or slide about the x axis of frames that are turned to its axis; USD counts angles in degrees."""
+    """Add a hinge or slide about the x axis of frames rotated to its axis; USD uses degrees."""
     from pxr import Gf, Sdf, UsdPhysics
 
     hinge, place = part.joint.kind == "hinge", f"{path}/joints/{part.name}"
@@ -67,7 +67,7 @@ def _add_joint(stage: Usd.Stage, path: str, part: MovingPart) -> None:
 
 
 def _turned_x(axis: FloatArray) -> tuple[float, float, float, float]:
-    """The rotation, wxyz, that takes x to an axis."""
+    """Return the rotation, wxyz, that takes x to an axis."""
     x = np.array((1.0, 0.0, 0.0))
     if axis @ x < -0.999999:
         return 0.0, 0.0, 0.0, 1.0

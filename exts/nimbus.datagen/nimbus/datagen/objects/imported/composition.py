@@ -109,7 +109,7 @@ class _Growth:
 
 
 def _children(prim: Any) -> Iterator[Any]:
-    """List the paths of what a prim holds in its layer."""
+    """Yield the children of a prim in its layer."""
     yield from (child.path for child in prim.nameChildren)
     if prim.path.pathString != "/":
         for variants in prim.variantSets.values():
@@ -117,7 +117,7 @@ def _children(prim: Any) -> Iterator[Any]:
 
 
 def _targets(prim: Any) -> Iterator[tuple[str, Any]]:
-    """List what a prim composes from elsewhere: a file, empty for its own, and a path, none for its default."""
+    """Yield external targets of a prim's composition: a file, empty for its own, and a path, None for its default."""
     for kept in (prim.referenceList, prim.payloadList):
         for arc in kept.GetAddedOrExplicitItems():
             yield arc.assetPath, arc.primPath or None

@@ -17,7 +17,8 @@ MOST_REMADE = 80_000
 """Faces of a surface made again that is cut: a cylinder through a torus, of 76,316, takes 38 s CPU. A box folded onto
 itself, of 152,144, took 30 s for each of more than nine rounds of cuts."""
 _TOUCHING = 1e-9
-"""Share of an edge or a face that counts as none, and sine of an angle that does. What touches counts, as in coacd."""
+"""Fraction of an edge or a face, and sine of an angle, that count as zero. Touching counts as intersection, as in
+coacd."""
 _AT_ONCE = 1 << 16
 """Pairs of faces that are compared at once."""
 

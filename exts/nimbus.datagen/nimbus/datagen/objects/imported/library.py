@@ -103,7 +103,7 @@ class AssetLibrary(ObjectLibrary):
         )
 
     def _mass(self, kind: str) -> float:
-        """[kg] As it is said, or from the density; what nothing weighs is refused."""
+        """Return the mass as given, or from the density [kg]; zero is refused."""
         settings, shape = self._settings[kind], self._shapes[kind]
         a, b, c = (shape.solid_vertices[shape.solid_faces[:, corner]] for corner in range(3))
         volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
@@ -118,11 +118,13 @@ class AssetLibrary(ObjectLibrary):
 
 
 def _meshes(folder: Path) -> Mapping[str, Path]:
-    """The mesh files of a folder by the name of their kind."""
+    """Return the mesh files of a folder by the name of their kind."""
     try:
         paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and path.is_file())
     except OSError as error:
-        raise InputError((error.strerror or str(error)).lower(), where=str(folder)) from None
+        raise InputError(
+            (error.strerror or str(error)).lower(), where=str(folder), instead="give a folder that can be read"
+        ) from None
     if not paths:
         known = ", ".join(suffix[1:].upper() for suffix in SUFFIXES[:5])
         raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")
@@ -137,7 +139,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
 
 
 def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:
-    """What is said about each kind, and the file where it is or would be said."""
+    """Return the settings of each kind, and the file that has or would have them."""
     common = folder / _LIBRARY_FILE
     library = load(common, AssetFile) if common.is_file() else AssetFile()
     known = {name: library.kinds[key] for key in library.kinds for name in files if kind_name(Path(key)) == name}

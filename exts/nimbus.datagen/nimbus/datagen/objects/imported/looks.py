@@ -22,7 +22,7 @@ _COARSE = 20_000
 _TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
 """[m] By which a simplified surface may be off, for an object of 0.1 m or more."""
 _MOST_ERROR = 3.0
-"""[grey levels of 255] A picture that differs more keeps the file's triangles."""
+"""Mean image difference [gray levels of 255] above which the file's own triangles are kept."""
 _MOST_KEPT = 60_000
 """Triangles of a file that are kept for the sake of the picture."""
 _VIEWS = ((0.6, 0.5), (2.2, 0.5), (3.7, 0.5), (5.3, 0.5), (0.6, -0.7), (2.2, 1.2))
@@ -39,9 +39,9 @@ class FittedLook:
 
     mesh: PaintedMesh
     error: float
-    """Mean difference from the file's own picture [grey levels]."""
+    """Mean difference from an image of the original [gray levels]."""
     is_baked: bool
-    """Its texture is its own, not the file's."""
+    """True if its texture was baked rather than taken from the file."""
 
 
 def fit_look(
@@ -74,14 +74,14 @@ def fit_look(
 
 
 def paint_original(surface: ImportedSurface) -> PaintedMesh:
-    """The surface with its own triangles and texture."""
+    """Return the surface with its own triangles and texture."""
     each = np.arange(3 * len(surface.corners), dtype=np.int32).reshape(-1, 3)
     split = smooth_normals(surface.corners.reshape(-1, 3), each, surface.uvs.reshape(-1, 2), CREASE)
     return PaintedMesh(vertices=split[0], faces=split[1], normals=split[2], uvs=split[3], texture=surface.texture)
 
 
 def _plain(surface: ImportedSurface, points: FloatArray, faces: IndexArray) -> PaintedMesh | None:
-    """The simplified surface where all of it has one color, which needs no atlas."""
+    """Return the simplified surface if it has a single color and needs no atlas; None otherwise."""
     shades = surface.texture.reshape(-1, 3)
     if surface.layers or (shades != shades[0]).any():
         return None
@@ -106,7 +106,7 @@ def reduce_faces(points: FloatArray, faces: IndexArray, most: int) -> tuple[Floa
 
 
 def image_error(one: PaintedMesh, other: PaintedMesh) -> float:
-    """Mean difference of two meshes in pictures from six sides, where either is seen [grey levels]."""
+    """Return the mean difference of two meshes in images from six sides, where either is visible [gray levels]."""
     total, count = 0.0, 0
     for turn, rise in _VIEWS:
         axes = view_axes(turn, rise)

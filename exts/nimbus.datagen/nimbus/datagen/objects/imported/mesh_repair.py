@@ -1,4 +1,4 @@
-"""Whether a mesh can be a thing: its size, its volume, and that it is closed; small faults are mended."""
+"""Checks of an imported mesh (size, volume, closedness), and repair of small faults."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 _SMALLEST, _LARGEST = 0.003, 1.5
-"""Of the longest side [m]."""
+"""Range of the longest side [m]."""
 _LIKELY = (0.01, 0.8)
-"""What a thing on a table measures [m]."""
+"""Plausible range of a tabletop object's size [m]."""
 _THINNEST = 2e-4
 """[m]"""
 _ROUNDS = 4
@@ -26,16 +26,16 @@ _LONGEST_HOLE = 64
 
 
 def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
-    """The surface with z up and in metres.
+    """Convert a surface to metres and z up.
 
     Args:
-        surface: As the file has it.
-        settings: Unit, scale and up axis, where they are given.
+        surface: Surface in the file's units.
+        settings: Unit, scale and up axis, where given.
         path: The mesh file, for errors.
-        said_in: The file where its settings belong.
+        said_in: File for its settings, for errors.
 
     Raises:
-        InputError: Far too large or too small, with the unit that would do.
+        InputError: It is far too large or too small; the message suggests a unit.
     """
     unit = METRES[settings.unit] if settings.unit else surface.metres
     upright = surface.upright(settings.up or surface.up).scaled(unit * settings.scale)
@@ -50,7 +50,7 @@ def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: P
 
 
 def _likely_unit(numbers: float, said_in: str, settings: AssetSettings) -> str:
-    """What to write so that a size in the file's own numbers becomes that of a thing."""
+    """Return the setting that turns a size in the file's own numbers into a plausible one."""
     for unit in ("mm", "cm", "in", "m"):
         size = numbers * METRES[unit]
         if _LIKELY[0] <= size <= _LIKELY[1] and unit != settings.unit:
@@ -102,7 +102,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
 
 
 def _proper(faces: IndexArray) -> IndexArray:
-    """Without faces that name a point twice or come twice."""
+    """Remove faces with a repeated vertex, and repeated faces."""
     different = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
     faces = faces[different]
     _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
@@ -110,7 +110,7 @@ def _proper(faces: IndexArray) -> IndexArray:
 
 
 def _border(faces: IndexArray) -> IndexArray:
-    """(e, 2) directed edges whose opposite is not there equally often."""
+    """Return (e, 2) directed edges that occur more often than their opposites."""
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
     size = int(edges.max(initial=0)) + 1
     forth, back = edges[:, 0] * size + edges[:, 1], edges[:, 1] * size + edges[:, 0]
@@ -144,7 +144,7 @@ def _turned_alike(faces: IndexArray) -> IndexArray:
 
 
 def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
-    """Leave out the faces at edges that more than two share, as scans have them, and close what that opens."""
+    """Remove faces at edges shared by more than two, as in scans, and close the resulting holes."""
     for _ in range(_ROUNDS):
         edges = np.sort(np.stack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]], axis=1), axis=2)
         _, index, counts = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True, return_counts=True)

@@ -32,7 +32,7 @@ PREPARATION_VERSION = 2
 """Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
 
 _MASS = 0.2
-"""[kg] Of what is dropped: ways of lying do not depend on it."""
+"""Mass of a dropped object [kg]; rest poses do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +55,16 @@ class PreparedMesh:
 
 
 def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: str) -> PreparedMesh:
-    """The mesh of a file, from the cache where it was made before.
+    """Return the prepared mesh of a file, from the cache if possible.
 
     Args:
         path: The mesh file.
-        settings: What is said about it.
-        digest: Of the content of the file and of what it refers to.
-        said_in: The file where settings belong, for errors.
+        settings: Settings of the mesh.
+        digest: Hash of the file and of everything that it refers to.
+        said_in: File for its settings, for errors.
 
     Raises:
-        InputError: The mesh cannot be a thing.
+        InputError: The mesh cannot be used as an object.
     """
     shape = f"{settings.unit} {settings.scale} {settings.up} {settings.pieces}"
     key = hashlib.sha256(f"{digest} {shape} {PREPARATION_VERSION}".encode()).hexdigest()[:24]
@@ -115,7 +115,7 @@ def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
 
 
 def _keep(made: PreparedMesh, path: Path) -> None:
-    """Write whole or not at all; what a killed process left half-written is swept away."""
+    """Write a file atomically; leftovers of killed processes are removed."""
     arrays = {name: getattr(made, name) for name in _ARRAYS}
     arrays |= {"symmetry": np.array(made.symmetry), "ways": np.array([way.numbers for way in made.ways])}
     for index, (vertices, faces) in enumerate(made.pieces):

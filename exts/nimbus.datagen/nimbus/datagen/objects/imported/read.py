@@ -22,27 +22,32 @@ SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
 LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
 _TEXTURE_SIDE = 2048
-"""[px] Of what is read; what is kept is baked smaller."""
+"""Largest side of a texture when read [px]; stored textures are baked smaller."""
 _GREY = (170, 170, 172)
 
 
 def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | None = None) -> ImportedSurface:
-    """The triangles of a file with their colours.
+    """Read the triangles of a file with their colors.
 
     Args:
         path: The file.
-        root: What it refers to may lie anywhere below, and costs no more than its texture where it is missing; without
-            one it lies in the file's folder, or the file is refused.
-        look: From outside the file, as URDF and MJCF have it.
+        root: Folder below which referenced files may lie; a missing one costs only its texture. Without a root they
+            must
+            lie in the file's folder, or the file is refused.
+        look: Materials from outside the file, as in URDF and MJCF.
 
     Raises:
-        InputError: Empty, too large, not what its name says, or without a triangle.
+        InputError: The file is empty, too large, not of its suffix's format, or has no triangle.
     """
     size = check_regular(path)
     if not size:
-        raise InputError("the file is empty", where=str(path))
+        raise InputError("the file is empty", where=str(path), instead="restore the file from its source")
     if size > LARGEST_FILE:
-        raise InputError(f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read", where=str(path))
+        raise InputError(
+            f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read",
+            where=str(path),
+            instead="simplify the mesh or shrink its textures",
+        )
     if path.suffix.lower() in USD_SUFFIXES:
         from nimbus.datagen.objects.imported.read_usd import read_usd
 
@@ -54,7 +59,11 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
     if not len(surface.corners):
         raise InputError("holds no triangle", where=str(path), instead="export a mesh, not points, lines or curves")
     if len(surface.corners) > _MOST_FACES:
-        raise InputError(f"{len(surface.corners)} triangles, at most {_MOST_FACES} are read", where=str(path))
+        raise InputError(
+            f"{len(surface.corners)} triangles, at most {_MOST_FACES} are read",
+            where=str(path),
+            instead="simplify the mesh",
+        )
     if not np.isfinite(surface.corners).all():
         raise InputError("a vertex is not a number", where=str(path), instead="export it again")
     return surface
@@ -70,10 +79,10 @@ class OutsideLook:
 
 
 def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
-    """Read the named meshes of a glTF file where its nodes put them [m, y up], each for itself.
+    """Read the named meshes of a glTF file at the positions of their nodes [m, y up], one by one.
 
     Raises:
-        InputError: It is of another format, or refers to what lies outside its folder.
+        InputError: It is of another format, or refers to files outside its folder.
     """
     check_regular(path, limit=LARGEST_FILE)
     meshes, _ = _load_meshes(path, None)
@@ -89,7 +98,7 @@ def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> Im
 
 
 def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
-    """Meshes in the frame of the file, and what it refers to that was not found below the root."""
+    """Return meshes in the frame of the file, and referenced files that are missing below the root."""
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -187,7 +196,7 @@ def _image(visual: Any) -> ImageArray | None:
 
 
 def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
-    """(H, W, 3) of a picture, shrunk where a side has more than so many pixels."""
+    """Return the texels (H, W, 3) of an image, shrunk to a largest side."""
     picture = picture.convert("RGB")
     share = min(side / max(picture.size), 1.0)
     size = (max(round(picture.width * share), 1), max(round(picture.height * share), 1))
@@ -226,7 +235,7 @@ def join_surfaces(
 
 
 def lay_side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
-    """One picture, and of each texture the window of u and the least v."""
+    """Return one image, with the window in u and the lowest v of each texture in it."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
     textures = [

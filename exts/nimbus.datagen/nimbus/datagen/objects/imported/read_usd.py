@@ -1,4 +1,4 @@
-"""Reads what a USD file shows: its meshes, with their textures or display colours."""
+"""Reader of USD meshes with their textures or display colors."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -25,11 +25,12 @@ _COLORS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_color
 
 
 def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
-    """All meshes that are seen, in the unit and with the up axis of the stage.
+    """Read all visible meshes, in the unit and with the up axis of the stage.
 
     Args:
         path: The file.
-        root: Textures may lie anywhere below, and are left out elsewhere; without one they lie in the file's folder.
+        root: Folder below which textures may lie; others are omitted. Without a root they must lie in the file's
+            folder.
     """
     from pxr import Tf, Usd, UsdGeom
 
@@ -46,14 +47,16 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
         if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
-            raise InputError(f"refers to '{layer.realPath}' outside its folder", where=str(path))
+            raise InputError(
+                f"refers to '{layer.realPath}' outside its folder", where=str(path), instead="copy it into the folder"
+            )
     cache = UsdGeom.XformCache()
     parts, notes = [], []
     for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
         mesh = UsdGeom.Mesh(prim)
         if mesh and mesh.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render):
             if mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
-                parts += _surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path, root, notes)
+                parts += mesh_surfaces(mesh, np.array(cache.GetLocalToWorldTransform(prim)), path, root, notes)
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
     up = str(UsdGeom.GetStageUpAxis(stage)).lower()
     if up not in ("x", "y", "z"):
@@ -64,9 +67,21 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
     return join_surfaces(parts, metres=metres, unit_is_known=True, up=up, notes=tuple(dict.fromkeys(notes)))
 
 
-def _surfaces(
+def mesh_surfaces(
     mesh: Any, transform: FloatArray, path: Path, root: Path | None, notes: list[str]
 ) -> list[ImportedSurface]:
+    """Read the triangles of a mesh: one surface, or none where it has no faces.
+
+    Args:
+        mesh: ``UsdGeom.Mesh``.
+        transform: (4, 4) of USD, to the frame wanted.
+        path: The stage's file.
+        root: As for :func:`read_usd`.
+        notes: Takes what was left out.
+
+    Raises:
+        InputError: A face names a point that is not there.
+    """
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
     )
@@ -79,7 +94,9 @@ def _surfaces(
     points = np.asarray(points, dtype=np.float64) @ transform[:3, :3] + transform[3, :3]
     indices, places = np.asarray(indices), _fans(counts)
     if indices.min() < 0 or indices.max() >= len(points) or places.max(initial=-1) >= len(indices):
-        raise InputError(f"{mesh.GetPath()}: a face names a point that is not there", where=str(path))
+        raise InputError(
+            f"{mesh.GetPath()}: a face refers to a missing point", where=str(path), instead="export it again"
+        )
     if mesh.GetOrientationAttr().Get() == "leftHanded":
         places = places[:, ::-1]
     corners = points[indices[places]]
@@ -132,7 +149,9 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         notes.append(f"no texture '{asset.path}' below its root: it does without")
         return None
     if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
-        raise InputError(f"refers to '{asset.path}' outside its folder", where=str(path))
+        raise InputError(
+            f"refers to '{asset.path}' outside its folder", where=str(path), instead="copy it into the folder"
+        )
     opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
     if opened is None:
         notes.append(f"'{asset.path}' cannot be opened: it does without")

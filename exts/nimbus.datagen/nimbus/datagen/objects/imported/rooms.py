@@ -17,9 +17,9 @@ _CELL, _CELLS = 0.003, 36
 _DEPTH, _VOLUME = 0.012, 8e-6
 """[m, m³] Shallower and smaller basins are dents."""
 _SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
-"""The same for small objects: shares of the height and of the volume of the box around the object."""
+"""Limits for small objects: fractions of the height and of the volume of the bounding box."""
 _FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)
-"""Shares of a basin's depth at which the floor of its box is tried; what is lower there is lost."""
+"""Fractions of a basin's depth at which the floor of its box is tried; the volume below is lost."""
 
 
 @dataclass(frozen=True, kw_only=True)

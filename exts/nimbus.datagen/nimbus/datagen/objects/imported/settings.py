@@ -1,4 +1,4 @@
-"""What may stand beside a mesh: ``library.yaml`` for a whole folder, or ``<name>.yaml`` for one file."""
+"""Settings beside a mesh: ``library.yaml`` for a whole folder, or ``<name>.yaml`` for one file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CavitySettings(StrictModel):
 
 
 class AssetSettings(StrictModel):
-    """One mesh; what is left out is taken from the file, or guessed."""
+    """Settings of one mesh; omitted ones are taken from the file or inferred."""
 
     object_class: Name = Field(default="object", alias="class")
     category: str = Field(default="", description="what people call it; the file's name")

@@ -27,11 +27,14 @@ _STILL = 0.02
 _SAME = np.deg2rad(10.0)
 """Ways of lying whose down directions are nearer are one."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
-"""Ways that tip over sooner [rad] are chance, unless they are so common: what rolls tips over at once."""
+"""Tilt margin [rad] below which a rest pose is accidental, and frequency from which it is accepted anyway, because
+rolling objects have no margin."""
 _BUMP, _RELATIVE_BUMP = 5e-4, 0.025
-"""[m] and share of the center's height: a dip that is shallower is a bump of the scan or a facet of what rolls."""
+"""Depth [m], and fraction of the center's height, of a dip that counts as a bump of a scan or a facet of a round
+object."""
 _ROLLS = 0.06
-"""Share of the center's height between two ways of what rolls on facets: 3.5 % for twelve around, 8 for eight."""
+"""Height difference between rest poses of a faceted round object, as a fraction: 3.5 % for twelve facets, 8 % for
+eight."""
 _LEVEL = 2e-5
 """[m] From the top of a way to tip over, where that is taken for reached."""
 _TILTS = np.deg2rad(np.arange(1.0, 91.0))
@@ -41,46 +44,46 @@ _STRAIGHT, _SIDEWAYS = np.cos(np.deg2rad(25.0)), np.cos(np.deg2rad(50.0))
 
 @dataclass(frozen=True, kw_only=True)
 class RestingWay:
-    """One way of lying still."""
+    """Rest pose found by dropping the object."""
 
     down: FloatArray
     """(3,) unit, object frame: direction that points down."""
     height: float
     """Height of the object's origin above the ground [m]."""
     share: float
-    """Share of the drops that end so."""
+    """Fraction of the drops that end in it."""
     margin: float
     """Angle by which it may be tilted before it tips over, least direction [rad]."""
 
     @property
     def numbers(self) -> FloatArray:
-        """(6,) down, height, share, margin: what is stored."""
+        """Stored form (6,): down direction, height, fraction, margin."""
         return np.array([*self.down, self.height, self.share, self.margin])
 
     @classmethod
     def of_numbers(cls, numbers: FloatArray) -> RestingWay:
-        """Read what was stored, (6,)."""
+        """Build from the stored form (6,)."""
         height, share, margin = numbers[3:].tolist()
         return cls(down=numbers[:3], height=height, share=share, margin=margin)
 
     def about(self, origin: FloatArray) -> RestingWay:
-        """The same with the origin of the object moved to a point (3,) [m]."""
+        """Return the pose with the object's origin moved to a point (3,) [m]."""
         return replace(self, height=self.height - float(self.down @ origin))
 
 
 def settle(
     pieces: Sequence[Piece], center_of_mass: FloatArray, inertia: FloatArray, mass: float, *, drops: int = DROPS
 ) -> tuple[RestingWay, ...]:
-    """Drop an object onto the ground, and return the ways in which it comes to lie, the most frequent first.
+    """Drop an object onto the ground, and return its rest poses, the most frequent first.
 
-    On a plane the hull of all pieces is what touches.
+    On a plane, the hull of all pieces makes contact.
 
     Args:
         pieces: Contact geometry, object frame [m].
         center_of_mass: (3,) [m].
         inertia: (3, 3) about it [kg m²].
-        mass: [kg]
-        drops: Orientations, spread evenly.
+        mass: [kg].
+        drops: Number of orientations, spread evenly.
     """
     corners = piece_triangles(tuple(pieces))[0]
     corners = corners[qhull(corners).vertices] - center_of_mass
@@ -104,12 +107,12 @@ def settle(
 
 
 def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on: str = "any") -> tuple[RestPose, ...]:
-    """Name ways of lying by the up axis, which is z of the object: upright first; one is always named ``lying``.
+    """Name rest poses by the up axis, which is z of the object: upright first; one is always named ``lying``.
 
     Args:
-        ways: Found by :func:`settle`.
-        names: Wanted beside ``lying``.
-        lies_on: What ``lying`` means: on a ``side``, on its ``base`` (flat things), or ``any`` way.
+        ways: Rest poses found by :func:`settle`.
+        names: Names wanted beside ``lying``.
+        lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat things), or in ``any`` pose.
     """
     ordered = sorted(ways, key=lambda way: -way.share * way.margin)
     sideways = [way for way in ordered if abs(way.down[2]) < _SIDEWAYS]
@@ -196,14 +199,14 @@ def _rolls(corners: FloatArray, one: FloatArray, other: FloatArray) -> bool:
 
 
 def _lowest(corners: FloatArray, down: FloatArray) -> FloatArray:
-    """The direction near one in which the center of mass is lowest: contacts give way a little, a plane does not."""
+    """Return the direction nearby with the lowest center of mass: contacts give way slightly, a plane does not."""
     equations = qhull(corners).equations
     near = equations[equations[:, :3] @ down > np.cos(_SAME)]
     return near[int(np.argmin(-near[:, 3])), :3] if len(near) else down
 
 
 def _margin(corners: FloatArray, down: FloatArray) -> float:
-    """Tilt at which the center of mass is over the border of what it lies on, bumps left out, least direction [rad]."""
+    """Return the smallest tilt at which the center of mass passes the edge of support, without bumps [rad]."""
     across = np.cross(down, np.eye(3)[int(np.argmin(np.abs(down)))])
     across /= np.linalg.norm(across)
     other = np.cross(down, across)

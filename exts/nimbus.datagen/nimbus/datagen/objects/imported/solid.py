@@ -28,11 +28,11 @@ class _Fineness(NamedTuple):
     """Settings of coacd."""
 
     threshold: float
-    """Share of a piece that its hull may add."""
+    """Fraction of a piece's volume that its hull may add."""
     iterations: int
     """Steps of its search."""
     pieces: int
-    """At most."""
+    """Largest number of pieces."""
     preprocess: str
     """``auto`` makes surfaces that are no manifold again of voxels, which closes thin gaps."""
 
@@ -40,13 +40,13 @@ class _Fineness(NamedTuple):
 _CLOSED, _OPEN = _Fineness(0.04, 20, 16, "auto"), _Fineness(0.03, 20, 48, "off")
 """Settings for solids without rooms, and for containers, whose walls would become wedges."""
 _MOST_GROWTH, _MOST_OPEN_GROWTH, _MOST_FILLED = 1.3, 2.0, 0.01
-"""Growth, that of containers, and share of rooms filled at which a finer cut is tried."""
+"""Growth, growth of containers, and filled fraction of cavities at which a finer decomposition is tried."""
 _FACES = 3000
-"""Triangles of what is cut, about."""
+"""Approximate number of triangles of the decomposed mesh."""
 _MOST_SHELLS = 12
 """Solids of more shells are cut as one."""
 _SMALLEST_SHELL = 2e-3
-"""Share of the whole volume below which a shell counts only where it stands out of the others' hulls."""
+"""Fraction of the whole volume below which a shell counts only if it protrudes from the others' hulls."""
 _PROBES = 4000
 """Places in the rooms that must stay free."""
 
@@ -57,9 +57,9 @@ class ContactSolid:
 
     pieces: tuple[Piece, ...]
     growth: float
-    """Volume of all pieces in that of the solid; what overlaps counts twice."""
+    """Volume of all pieces relative to the solid, overlaps counted twice."""
     filled: float
-    """Share of the rooms that pieces fill."""
+    """Fraction of the cavities that pieces fill."""
 
 
 def cut_contact(
@@ -178,7 +178,7 @@ def _cut(points: FloatArray, faces: IndexArray, fineness: _Fineness, path: Path,
 
 
 def _filled(pieces: Sequence[Piece], rooms: Sequence[Interior]) -> float:
-    """Share of places in the rooms that lie deeper than 1 mm in a piece."""
+    """Return the fraction of points in the cavities that lie deeper than 1 mm in a piece."""
     if not rooms:
         return 0.0
     shares = generator(0, "imported", "rooms").uniform(size=(_PROBES, 3))

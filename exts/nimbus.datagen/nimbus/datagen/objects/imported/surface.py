@@ -1,4 +1,4 @@
-"""A mesh as its file says it: corners, texture, unit and up axis."""
+"""Mesh as stored in its file: corners, texture, unit and up axis."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class ImportedSurface:
     """Texture (H, W, 3) and uvs (k, 3, 2) of each part, in the order of the corners, where several were joined."""
 
     def upright(self, up: str) -> ImportedSurface:
-        """The same with z up."""
+        """Return the surface with z up."""
         return replace(self, corners=self.corners @ up_matrix(up).T, up="z")
 
     def scaled(self, factor: float) -> ImportedSurface:
-        """The same in metres."""
+        """Return the surface in metres."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
     def points(self) -> tuple[FloatArray, IndexArray]:
@@ -62,10 +62,10 @@ def up_matrix(up: str) -> FloatArray:
 
 
 def color_surface(corners: FloatArray, colors: ImageArray) -> ImportedSurface:
-    """A surface whose texture is a palette of one colour for each face.
+    """Return a surface whose texture is a palette with one color per face.
 
     Args:
-        corners: (m, 3, 3)
+        corners: (m, 3, 3) corners of the faces.
         colors: (m, 3) sRGB.
     """
     palette, index = np.unique(

@@ -16,11 +16,11 @@ Symmetry = Literal["none", "revolution", "box"]
 _SAMPLES, _TURNED = 20_000, 1500
 """Places of the surface, and those that are turned and looked for among them."""
 _OFF = 0.02
-"""Share of the longest side by which turned places may be off; samples of a ball lie so far apart."""
+"""Largest deviation of rotated points, as a fraction of the longest side; samples of a ball are this far apart."""
 _FITTING = 0.97
-"""Share of the places that must fit: a small handle or a label's edge is more than the rest."""
+"""Fraction of the points that must match: a small handle or a label's edge is more than the rest."""
 _ANGLES = np.deg2rad([23.0, 67.0, 90.0, 131.0, 180.0])
-"""Turns under which what is round stays: no common divisor with those of regular polygons."""
+"""Rotations that leave round things unchanged, without a common divisor with those of regular polygons."""
 
 
 def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:

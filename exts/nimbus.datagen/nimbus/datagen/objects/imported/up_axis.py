@@ -18,14 +18,14 @@ from nimbus.datagen.objects.shapes.contact import limited_hull
 
 AXES: tuple[Axis, ...] = ("z", "-z", "y", "-y", "x", "-x")
 _WEIGHTS = {"room": 2.0, "rests": 1.0, "round": 0.6, "base": 0.6, "shape": 1.0}
-"""Votes of a room that opens upwards, of the share of drops that end so, of turns that leave it as it is, of a base
-that is larger and flatter than the top, and of what things of its category look like."""
+"""Weights of the votes: a cavity that opens upward, the fraction of drops, rotational symmetry, a base larger and
+flatter than the top, and the usual shape of the category."""
 _FORMAT, _USUAL = 1.5, 0.8
 """Votes of a format that has an axis of its own, and of z where it has none."""
 _FLAT = 0.02
-"""Share of the height below which faces count as base or top."""
+"""Fraction of the height within which faces count as base or top."""
 _ROOM = 0.15
-"""Share of the bounds that a room must have to count in full."""
+"""Fraction of the bounds from which a cavity counts in full."""
 _ANGLES = np.deg2rad([67.0, 90.0, 180.0])
 TALL, FLAT = "tall", "flat"
 """Shapes of categories: bottles and cups stand on their small end, books and plates lie on their large one."""
@@ -39,7 +39,7 @@ class UpVote:
     runner_up: Axis
     scores: Mapping[str, float]
     reasons: Mapping[str, float]
-    """Votes for the axis chosen, by what gave them."""
+    """Votes for the chosen axis, by source."""
 
 
 def vote_up(
@@ -82,13 +82,13 @@ def _ways(points: FloatArray, faces: IndexArray) -> tuple[RestingWay, ...]:
 
 
 def _room(points: FloatArray, faces: IndexArray) -> float:
-    """Share of a full vote for the rooms that open upwards."""
+    """Return the vote of cavities that open upward, 0 to 1."""
     volume = sum(room.volume for room in find_rooms(points, faces))
     return min(volume / (_ROOM * float(np.ptp(points, axis=0).prod())), 1.0)
 
 
 def _base(points: FloatArray, faces: IndexArray) -> float:
-    """Level area at the bottom less that at the top, as a share of the shadow's box."""
+    """Return the level area at the bottom minus that at the top, as a fraction of the footprint's box."""
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     corners = points[faces]
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -99,7 +99,7 @@ def _base(points: FloatArray, faces: IndexArray) -> float:
 
 
 def _shape(extent: FloatArray, shape: str) -> float:
-    """Agreement of the height with what the category is like."""
+    """Return the agreement of the height with the category's usual shape."""
     if shape not in (TALL, FLAT):
         return 0.0
     ratio = extent[2] / np.sqrt(extent[0] * extent[1])

@@ -25,7 +25,7 @@ KindName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
 
 @dataclass(frozen=True, kw_only=True)
 class AssetEntry:
-    """One kind: accepted, or refused with its line."""
+    """One kind: accepted, or refused with the reason."""
 
     kind: KindName
     object_class: str = "object"
@@ -56,15 +56,15 @@ class AssetEntry:
     source: str
     """File or folder that was imported."""
     path: str
-    """Its main file below the source."""
+    """Its main file, relative to the source."""
     layout: str
     """The layout in which it was recognized, for example ``ycb``."""
     license: str = ""
-    """As an SPDX name where it is known; empty where none is stated."""
+    """Licence, as an SPDX name where possible; empty if none is stated."""
     is_restricted: bool = False
     """The licence restricts passing it on."""
     refused: str = ""
-    """One line with the reason and remedy; empty where it was accepted."""
+    """Reason and fix in one line; empty for an accepted kind."""
     notes: tuple[str, ...] = ()
     """Things that the import changed or left out."""
     inputs: str = ""
@@ -89,7 +89,7 @@ class AssetEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class AssetIndex:
-    """What ``index.json`` states, kinds by name in their order."""
+    """Content of ``index.json``, kinds by name in order."""
 
     format: int = FORMAT
     importer: str
@@ -111,7 +111,7 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
         raise InputError("is no text", where=str(path), instead=AGAIN) from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
-        what = f"is no index of a library that this Nimbus reads: format {found}, not {FORMAT}"
+        what = f"is not a library index of this version: format {found}, not {FORMAT}"
         raise InputError(what, where=str(path), instead=AGAIN)
     return as_typed(AssetIndex, plain, where=str(path)), content
 

@@ -39,7 +39,7 @@ class AssetShape:
     center_of_mass: FloatArray
     """(3,) [m]"""
     inertia: FloatArray
-    """(3, 3) about the centre of mass, of 1 kg [m²]."""
+    """(3, 3) about the center of mass, for 1 kg [m²]."""
     pieces: tuple[Piece, ...]
     rest_poses: tuple[RestPose, ...]
     keypoints: dict[str, FloatArray]

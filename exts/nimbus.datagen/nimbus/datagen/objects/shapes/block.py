@@ -14,7 +14,7 @@ from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
 _MIDWAY = float(np.tan(np.pi / 8))
-"""Where a line of the grid halves the turn of a rounded edge, as a share of its radius."""
+"""Position at which a grid line halves the angle of a rounded edge, as a fraction of its radius."""
 _SIDES = {
     "front": ((1, -1), (0.0, 0.25), (0.0, 0.5)),
     "right": ((0, 1), (0.25, 0.5), (0.0, 0.5)),
@@ -72,7 +72,7 @@ def chamfer(half: FloatArray, radius: float) -> FloatArray:
 def _side(
     half: FloatArray, radius: float, facing: tuple[int, int], u: tuple[float, float], v: tuple[float, float]
 ) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """One side as a grid that bends around its edges."""
+    """Build one side as a grid that bends around its edges."""
     axis, sign = facing
     across, along = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
     one, two = _lines(half[across], radius), _lines(half[along], radius)

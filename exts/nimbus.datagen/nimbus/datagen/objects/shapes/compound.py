@@ -20,15 +20,15 @@ from nimbus.datagen.objects.shapes.ring import Ring
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _INSET = 0.006
-"""Share of the texture's width between the windows of two parts."""
+"""Gap between the windows of two parts, as a fraction of the texture's width."""
 _LEAST = 0.35
-"""Of the window that a part would have if all were equally wide."""
+"""Smallest window of a part, as a fraction of an equal division."""
 
 PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(discriminator="family")]
 
 
 class CompoundPart(StrictModel):
-    """One shape at its place."""
+    """Shape with its pose."""
 
     shape: PartShape
     size: tuple[Metres, Metres, Metres] = Field(description="its width, depth and height before it is turned")

@@ -1,4 +1,4 @@
-"""What use does to a shape: crushed, dented, bent, wrinkled. One map for looks and contact alike."""
+"""Wear of a shape: crushed, dented, bent, wrinkled; the same map deforms looks and contact geometry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Lobes = Annotated[int, Field(ge=2, le=40)]
 
 
 class Wear(StrictModel):
-    """How a shape departs from its profile; each range is drawn once a variant."""
+    """Deviations of a shape from its profile; each range is drawn once per variant."""
 
     crush: Range[Ratio] = Field(default=(0.0, 0.0), description="pressed flat across its middle, share of its depth")
     bend: Range[Metres] = Field(default=(0.0, 0.0), description="sideways bow of the axis")
@@ -33,8 +33,8 @@ class Deformation:
 
     Args:
         wear: Ranges.
-        size: Width, depth, height of the clean shape, centred at the origin [m].
-        rng: Its own stream.
+        size: Width, depth, height of the clean shape, centered at the origin [m].
+        rng: Stream of its own.
     """
 
     def __init__(self, wear: Wear, size: FloatArray, rng: np.random.Generator) -> None:

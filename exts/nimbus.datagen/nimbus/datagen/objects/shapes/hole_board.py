@@ -15,15 +15,15 @@ from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _SIDES = 0.3
-"""Share of the texture for the sides."""
+"""Fraction of the texture for the sides."""
 _CORNERS = {"square": (4, 4), "round": (16, 32)}
-"""Of a hole's outline: to touch, and to look at."""
+"""Corners of a hole's outline: in contact geometry, and in looks."""
 _U = {"top": (0.0, 0.5), "bottom": (0.5, 0.8), "holes": (0.8, 1.0)}
 _V = (_SIDES, 1.0)
 
 
 class Hole(StrictModel):
-    """One hole, in the middle of its cell of the board."""
+    """Hole at the center of its cell of the board."""
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field("hole", description="of its frame and its cavity")
     shape: Literal["round", "square"] = "round"
@@ -114,7 +114,7 @@ class _Cell:
         self.paths = [center + path for path in _paths(directions, half)]
 
     def pieces(self, ground: float, top: float) -> list[Piece]:
-        """A convex piece for each edge."""
+        """Return a convex piece for each edge."""
         found = []
         for index, path in enumerate(self.paths):
             pair = [index, (index + 1) % len(self.wall)]
@@ -125,7 +125,7 @@ class _Cell:
 
 
 def _paths(directions: FloatArray, half: FloatArray) -> list[FloatArray]:
-    """For each edge the points of the border from its first to its second corner, seen from the middle."""
+    """Return for each edge the border points between its corners, seen from the center."""
     reach = np.min(half / np.maximum(np.abs(directions), 1e-9), axis=1)
     points, corners = directions * reach[:, None], half * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
     paths = []
@@ -152,7 +152,7 @@ class _Skin:
         self.uvs: list[tuple[float, float]] = []
 
     def add(self, cell: _Cell, low: float, ground: float, top: float) -> None:
-        """A cell: its top, the hole, its bottom, and where it ends at the border its side."""
+        """Add a cell: its top, the hole, its bottom, and its side at the border."""
         mouth = top - cell.chamfer
         blind = ground > low
         for index, path in enumerate(cell.paths):
@@ -185,7 +185,7 @@ class _Skin:
                 self._emit(triangle, [self._flat(part, point) for point in triangle])
 
     def _quad(self, a: FloatArray, b: FloatArray, low: float, c: FloatArray, d: FloatArray, high: float) -> None:
-        """From ``a`` to ``b`` at the lower height, from ``c`` to ``d`` above them."""
+        """Add a quad from ``a`` to ``b`` at the lower height, and from ``c`` to ``d`` above them."""
         if high - low < 1e-7:
             return
         points = np.array([[*a, low], [*b, low], [*d, high], [*c, high]])

@@ -92,7 +92,7 @@ class Hollow(StrictModel):
         return interpolate_spline(rows, 9)[0] if self.smooth else rows
 
     def _loft(self, outer: FloatArray, inner: FloatArray, size: FloatArray) -> Loft:
-        """The skin: up the outside, over the rim, down the inside."""
+        """Return the skin: up the outside, over the rim, down the inside."""
         centers = np.zeros((2, 4))
         centers[:, 0], centers[:, 3] = (outer[0, 0], inner[0, 0]), (outer[0, 3], inner[0, 3])
         rows = np.vstack([centers[:1], outer, inner[::-1], centers[1:]])
@@ -118,7 +118,7 @@ class Hollow(StrictModel):
         )
 
     def _pieces(self, outer: FloatArray, inner: FloatArray) -> tuple[Piece, ...]:
-        """The floor, and the wall cut around and upwards; no piece bridges the mouth."""
+        """Return the floor, and the wall cut around and upward; no piece bridges the mouth."""
         ground, floor = outer[0, 0], inner[0, 0]
         bottom = _rings(np.array([_at(outer, ground), _at(outer, floor)]), self.sides)
         heights = np.linspace(floor, inner[-1, 0], _LEVELS)

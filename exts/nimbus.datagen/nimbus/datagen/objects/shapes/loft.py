@@ -17,13 +17,13 @@ from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slive
 
 _CONTACT_POINTS = 16
 _SIDES = 0.72
-"""Share of the texture for the sides, when the ends have maps of their own."""
+"""Fraction of the texture for the sides, when the ends have separate maps."""
 
 Row = Annotated[tuple[float, ...], Field(min_length=2, max_length=4)]
 
 
 class Loft(StrictModel):
-    """A profile from one end to the other.
+    """Profile from one end to the other.
 
     A row is ``[height, width, depth, roundness]``: height as a share of the object's, width and depth as shares of its
     width and depth (depth = width when left out), roundness 0 for a rectangle and 1 for an ellipse.
@@ -122,7 +122,7 @@ class Loft(StrictModel):
     def _regions(
         self, curve: FloatArray, along: FloatArray, places: FloatArray, size: FloatArray
     ) -> dict[str, TextureRegion]:
-        """The bands, and of each band the four sides; ``bottom`` and ``top`` where the ends are flat."""
+        """Return the bands and the four sides of each; ``bottom`` and ``top`` where the ends are flat."""
         share = _SIDES if self.ends == "flat" else 1.0
         ring = _stack(curve[[np.argmax(curve[:, 1] + curve[:, 2])]], self.segments)[0]
         around = _around(np.vstack([ring, ring[:1]]))
@@ -155,13 +155,13 @@ def _at_least(rows: FloatArray, half: float) -> FloatArray:
 
 
 def _around(closed_ring: FloatArray) -> FloatArray:
-    """Share of the girth at each point of a closed ring."""
+    """Return the fraction of the girth at each point of a closed ring."""
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(closed_ring, axis=0), axis=1))]
     return along / along[-1]
 
 
 def _cap(ring: FloatArray, window: tuple[float, float], *, upward: bool) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """A flat lid on a ring, mapped into a window of the texture."""
+    """Build a flat lid on a ring, mapped into a window of the texture."""
     low, high = ring[:, :2].min(axis=0), ring[:, :2].max(axis=0)
     center = np.array([*(low + high) / 2, ring[0, 2]])
     vertices = np.vstack([ring, center])

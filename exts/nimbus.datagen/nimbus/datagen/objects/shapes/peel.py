@@ -15,7 +15,7 @@ from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slive
 
 _ACROSS = np.linspace(-1, 1, 5)
 _STEM_SHARE = 0.12
-"""Share of the texture's width for the stem."""
+"""Fraction of the texture's width for the stem."""
 
 
 class Peel(StrictModel):

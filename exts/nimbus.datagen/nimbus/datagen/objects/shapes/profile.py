@@ -66,12 +66,12 @@ def interpolate_spline(rows: FloatArray, count: int) -> tuple[FloatArray, FloatA
 
 
 def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArray, points: int) -> FloatArray:
-    """Rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
+    """Return rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
 
     Args:
         half_width: (K,) along x.
         half_depth: (K,) along y.
-        roundness: (K,) corner radii as a share of the halves: 0 a rectangle, 1 an ellipse.
+        roundness: (K,) corner radii as a fraction of the halves: 0 for a rectangle, 1 for an ellipse.
         points: A multiple of 4.
 
     Returns:

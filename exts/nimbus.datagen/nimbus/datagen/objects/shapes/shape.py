@@ -1,4 +1,4 @@
-"""What a shape family makes: a mesh to look at, convex pieces to touch, and a map of its texture."""
+"""Output of a shape family: a visual mesh, convex contact pieces, and a map of its texture."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shape:
     cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner, by the name of the frame in the mouth."""
     weights: FloatArray | None = None
-    """(m,) relative density of what each face bounds; even when left out."""
+    """(m,) relative density of the volume that each face bounds; uniform by default."""
     ball: float = 0.0
     """Radius of the sphere that it is in contact; 0: the pieces are."""
 

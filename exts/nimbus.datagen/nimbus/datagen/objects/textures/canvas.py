@@ -50,7 +50,7 @@ class Canvas:
             raise InputError(f"no part '{name}' on this shape", instead=suggest(name, self._regions)) from None
 
     def window(self, name: str) -> FloatArray:
-        """The pixels of a region, a view: row 0 at its top."""
+        """Return the pixels of a region as a view, row 0 at its top."""
         region = self.region(name)
         height, width = self.pixels.shape[:2]
         left, right = round(region.u[0] * width), round(region.u[1] * width)
@@ -58,7 +58,7 @@ class Canvas:
         return self.pixels[top : max(bottom, top + 1), left : max(right, left + 1)]
 
     def image(self) -> ImageArray:
-        """The finished texture."""
+        """Return the finished texture."""
         return (np.clip(self.pixels, 0, 1) * 255 + 0.5).astype(np.uint8)
 
 
@@ -90,6 +90,6 @@ def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, in
 
 
 def blend(window: FloatArray, color: FloatArray, share: FloatArray | float) -> None:
-    """Mix a colour (3,) or image into a window, in place."""
+    """Mix a color (3,) or image into a window, in place."""
     weight = np.asarray(share)[..., None] if np.ndim(share) else share
     window += (color - window) * weight

@@ -17,7 +17,7 @@ from nimbus.datagen.objects.textures.canvas import Canvas, Color, rgb
 _PIXELS_PER_METRE = 3000.0
 _BRIGHTNESS = np.array([0.3, 0.59, 0.11])
 Inks = tuple[Color, Color, Color]
-"""Ground, second colour, lettering."""
+"""Ground, second color, lettering."""
 
 
 class Label(StrictModel):
@@ -60,7 +60,7 @@ def _pixels(width: float, height: float) -> tuple[int, int]:
 
 
 def _ink_on(ground: str, inks: Inks) -> str:
-    """The last ink that stands out from a ground, else black or white."""
+    """Return the last ink that stands out from a ground, else black or white."""
     brightness = float(rgb(ground) @ _BRIGHTNESS)
     for ink in reversed(inks):
         if abs(float(rgb(ink) @ _BRIGHTNESS) - brightness) > 0.3:
@@ -156,7 +156,7 @@ def _stripes(panel: PillowImage.Image, word: str, inks: Inks, rng: np.random.Gen
 
 
 def _small_print(panel: PillowImage.Image, rng: np.random.Generator) -> None:
-    """A bar code and lines of text at the right edge."""
+    """Draw a bar code and lines of text at the right edge."""
     width, height = panel.size
     pen = ImageDraw.Draw(panel)
     left, right = width * 0.84, width * 0.97

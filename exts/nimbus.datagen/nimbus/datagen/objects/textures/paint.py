@@ -1,4 +1,4 @@
-"""Layers of a texture: plain stuff, grain, spots, and what use leaves behind."""
+"""Layers of a texture: plain color, grain, spots, and signs of use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=0, le=3000)]
 
 
 class Plain(StrictModel):
-    """One colour of a palette, or the colour that the kind is named for, slightly uneven."""
+    """A color of a palette, or the color of the kind's name, slightly uneven."""
 
     paint: Literal["plain"]
     on: str = "all"
@@ -53,7 +53,7 @@ class Gradient(StrictModel):
 
 
 class Streaks(StrictModel):
-    """Soft streaks of a colour along or around the axis: reflections, grain, rings of a root."""
+    """Soft streaks of a color along or around the axis: reflections, grain, rings of a root."""
 
     paint: Literal["streaks"]
     on: str = "all"
@@ -64,7 +64,7 @@ class Streaks(StrictModel):
     sharp: Annotated[float, Field(gt=0)] = 1.6
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Blend the streaks over what is there."""
+        """Blend the streaks over the canvas."""
         window = canvas.window(self.on)
         cells = (self.count, 2) if self.around else (2, self.count)
         field = np.clip(noise(rng, window.shape[:2], cells) * self.sharp, 0, 1)
@@ -101,7 +101,7 @@ class Spots(StrictModel):
     stretch: Annotated[float, Field(ge=0.1, le=12)] = Field(default=1.0, description="height over width")
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Blend the spots over what is there."""
+        """Blend the spots over the canvas."""
         window, region = canvas.window(self.on), canvas.region(self.on)
         height, width = window.shape[:2]
         scale = np.array([width, height]) / np.array(region.size)

@@ -25,7 +25,7 @@ def painter(
     rng: Callable[[], np.random.Generator],
     color: str = "#808080",
 ) -> Callable[[], ImageArray]:
-    """What paints the texture of one variant, the same each time, when somebody wants to see it.
+    """Return a function that paints the texture of one variant on demand, the same each time.
 
     Args:
         layers: As :func:`paint` takes them.
@@ -51,14 +51,14 @@ def paint(
     rng: np.random.Generator,
     color: str = "#808080",
 ) -> ImageArray:
-    """(H, W, 3) texture of one variant.
+    """Paint the texture of one variant, (H, W, 3).
 
     Args:
-        layers: What to paint, the first at the bottom.
-        regions: Parts of the surface.
+        layers: Layers, the first at the bottom.
+        regions: Regions of the surface.
         size: Width and height [px].
-        rng: Its own stream.
-        color: Of layers that name none.
+        rng: Stream of its own.
+        color: Color of layers that name none.
     """
     canvas = Canvas(size, regions, color)
     for layer in layers:

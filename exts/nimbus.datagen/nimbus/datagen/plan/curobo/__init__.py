@@ -1,1 +1,1 @@
-"""Planning by cuRobo V2 on a GPU, in a process of its own; nothing here imports cuRobo but ``adapter``."""
+"""Motion planning by cuRobo V2 on a GPU, in a separate process; only ``adapter`` imports cuRobo."""

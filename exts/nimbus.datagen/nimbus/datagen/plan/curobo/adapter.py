@@ -1,7 +1,7 @@
-"""Everything that Nimbus asks of cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
+"""Interface to cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
 
-cuRobo has no status: ``None`` is a pose that its inverse kinematics did not reach, and ``success`` is all the rest. It
-keeps whatever was built: the sizes of batches, sets of goals and obstacle caches, so there is a planner for each.
+cuRobo has no status: ``None`` means that its inverse kinematics did not reach a pose, ``success`` covers the rest.
+Batch sizes, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.curobo.wire import Arrays
 
 POSITION_TOLERANCE, ORIENTATION_TOLERANCE = 0.001, 0.01
-"""[m] and [rad]; cuRobo's own are 5 mm and 0.05 rad."""
+"""Tolerances of goals [m], [rad]; cuRobo's defaults are 5 mm and 0.05 rad."""
 _STEP = 0.02
-"""Time between points of what comes back [s]."""
+"""Time between points of a returned trajectory [s]."""
 _ROOM = 16
-"""Obstacle caches are multiples of it: they cannot grow."""
+"""Granularity of obstacle caches, which cannot grow."""
 _MOST_MESHES = 400
-"""Meshes that were ever loaded before the memory that they take is given back."""
+"""Number of loaded meshes after which their memory is released."""
 
 
 class CuroboAdapter:
     """cuRobo's planners for one robot.
 
     Args:
-        folder: Where the robot's URDF is written.
-        notify: Told before something that takes long.
+        folder: Folder for the robot's URDF.
+        notify: Called before a step that takes long.
     """
 
     def __init__(self, folder: Path, notify: Callable[[str], None]) -> None:
@@ -54,7 +54,7 @@ class CuroboAdapter:
         self._device = DeviceCfg()
 
     def plan(self, header: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
-        """Motions from postures to poses or postures, all in one world with one thing in the hand.
+        """Plan motions from postures to poses or postures, all in one world with one object in the hand.
 
         Args:
             header: ``robot`` (``urdf``, ``config``, ``joints``), ``tool``, ``attached`` (names of links), ``world`` (a
@@ -63,7 +63,7 @@ class CuroboAdapter:
                 ``box_poses``, ``box_sizes``, ``mesh_poses``, and ``vertices`` and ``faces`` with each mesh's number.
 
         Returns:
-            For each query ``status``, and if it succeeded ``positions`` with its number, (H, J), ``step`` [s] apart.
+            For each query ``status``, and on success ``positions`` with its number, (H, J), ``step`` [s] apart.
         """
         self._take_robot(header["robot"])
         self._make_room(len(arrays["box_poses"]), len(header["mesh_names"]))
@@ -86,7 +86,7 @@ class CuroboAdapter:
         return self._answer(planner, result, count, batch)
 
     def close(self) -> None:
-        """Give back what the planners hold on the device."""
+        """Release the planners' device memory."""
         for single in self._singles.values():
             one: MotionPlanner = single
             one.destroy()
@@ -109,7 +109,7 @@ class CuroboAdapter:
         self._robot_key, self._joints = key, list(robot["joints"])
 
     def _make_room(self, boxes: int, meshes: int) -> None:
-        """Planners with caches for so many obstacles at least: one too many would be an error."""
+        """Ensure obstacle caches for these counts, because one obstacle too many would be an error."""
         if boxes <= self._room[0] and meshes <= self._room[1]:
             return
         self.close()
@@ -119,7 +119,7 @@ class CuroboAdapter:
     def _config(self, batch: int, slots: int) -> MotionPlannerCfg:
         config = MotionPlannerCfg.create(
             robot=self._robot,
-            # Without one of scene and cache there would be nothing that a world can be loaded into.
+            # Without a scene and a cache there would be nothing to load a world into.
             collision_cache={"cuboid": self._room[0], "mesh": self._room[1]},
             position_tolerance=POSITION_TOLERANCE,
             orientation_tolerance=ORIENTATION_TOLERANCE,
@@ -154,7 +154,7 @@ class CuroboAdapter:
         header: dict[str, Any],
         arrays: Arrays,
     ) -> None:
-        """Load all of the world anew when it changed: single obstacles cannot be moved or switched off reliably."""
+        """Reload the whole world when it changed, because single obstacles cannot be moved or disabled reliably."""
         if self._world_keys.get(sizes) == header["world"]:
             return
         if len(self._meshes) > _MOST_MESHES:
@@ -178,7 +178,7 @@ class CuroboAdapter:
         self._meshes |= set(header["mesh_names"])
 
     def _attach(self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays) -> None:
-        """Spheres of what hangs on the tool, already in the link's frame: with no offset they are taken as they are."""
+        """Update the spheres attached to the tool, given in the link's frame, so without a further offset."""
         manager = planner.attachment_manager
         spheres = arrays["attached"]
         if len(spheres):
@@ -235,10 +235,10 @@ class CuroboAdapter:
 
 
 def _padded(rows: FloatArray, count: int) -> FloatArray:
-    """The last row again until there are so many: a batch has exactly the size that its planner was built for."""
+    """Repeat the last row: a batch must have exactly the size that its planner was built for."""
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), axis=0)])
 
 
 def _numbers(tensor: Any) -> NDArray[Any]:
-    """A tensor of any device."""
+    """Convert a tensor on any device to an array."""
     return np.asarray(tensor.detach().cpu().numpy())

@@ -1,7 +1,7 @@
-"""The planner ``curobo``: free motions by cuRobo V2 on a GPU, everything else as the default planner does it.
+"""Planner ``curobo``: free motions by cuRobo V2 on a GPU, everything else as in the default planner.
 
-Not one of cuRobo's answers is taken as it is: the motion is timed at our limits, and its commands are checked in the
-simulator's own geometry, since spheres are not the robot and a success of cuRobo's has been seen to collide.
+cuRobo's results are never used directly: the motion is timed at our limits, and its commands are checked in the
+simulator's own geometry, because spheres only approximate the robot and cuRobo has reported colliding motions.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.registry import register
 
 GOALS = 16
-"""Poses in a set of goals; cuRobo builds a planner for a size, so all sets have this one."""
+"""Number of poses in a goal set; cuRobo builds a planner for a size, so all sets have this one."""
 BATCH = 8
-"""Queries in a batch, for the same reason."""
+"""Number of queries in a batch, fixed for the same reason."""
 SINGLES = 4
-"""Poses of a set that are tried on their own when the set failed: for one pose cuRobo also searches a graph."""
+"""Number of poses that are tried singly after their set failed; for a single pose cuRobo also searches a graph."""
 END_DISTANCE, END_ANGLE = 0.003, 0.02
-"""How far from its goal a motion may end [m], [rad]."""
+"""Largest distance of a motion's end from its goal [m], [rad]."""
 _START_DISTANCE = 1e-3
-"""How far from the start it may begin [rad]: cuRobo counts in single precision."""
+"""Largest distance of a motion's start from the start posture [rad]; cuRobo computes in single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    """What one request to cuRobo's process is about."""
+    """Context of one request to cuRobo's process."""
 
     scene: PlanningScene
     robot: RobotModel
@@ -53,7 +53,7 @@ class _Task:
 
 @register("planner", "curobo")
 class CuroboPlanner(TimedPlanner):
-    """Plans free motions with cuRobo; its arguments are those of :class:`~nimbus.datagen.plan.timed.TimedPlanner`.
+    """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.timed.TimedPlanner`.
 
     cuRobo draws its own random numbers from a seed that is set back before each query: the streams that the queries
     bring are not used, and on another device or driver the motions may differ.
@@ -96,9 +96,9 @@ class CuroboPlanner(TimedPlanner):
         return plan
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
-        """Queries in one world with the same thing in the hand at once, the others after each other.
+        """Plan queries in one world with the same held object at once, the others in sequence.
 
-        What fails in a batch is tried once more on its own.
+        A query that fails in a batch is retried on its own.
         """
         plans: list[MotionPlan | None] = [None] * len(queries)
         groups: dict[tuple[object, ...], list[int]] = {}
@@ -126,7 +126,7 @@ class CuroboPlanner(TimedPlanner):
     def _first(
         self, scene: PlanningScene, start: FloatArray, poses: list[FloatArray], subsets: Iterator[list[int]]
     ) -> MotionPlan:
-        """The first success over some sets of goals, or the failure that came nearest to one."""
+        """Return the first success over some goal sets, or the failure that came nearest to one."""
         best = MotionPlan(status=MotionStatus.NO_IK)
         task = self._task(scene)
         for chosen in subsets:
@@ -151,7 +151,7 @@ class CuroboPlanner(TimedPlanner):
         names: list[list[int]] | None = None,
         goal_joints: FloatArray | None = None,
     ) -> list[MotionPlan]:
-        """One request; ``names`` are what the callers call the goals of each query."""
+        """Send one request; ``names`` are the callers' indices of each query's goals."""
         world, robot = task.world, task.robot
         slots = 1 if goals is None or all(len(some) == 1 for some in goals) else GOALS
         header = {
@@ -205,7 +205,7 @@ class CuroboPlanner(TimedPlanner):
         end: FloatArray | None,
         pose: FloatArray | None,
     ) -> MotionPlan:
-        """Time a trajectory, and check what will be commanded."""
+        """Time a trajectory and check its commands."""
         begin, positions = time.process_time(), np.array(positions)
         if len(positions) < 2 or np.abs(positions[0] - start).max() > _START_DISTANCE:
             return MotionPlan(status=MotionStatus.REJECTED, detail="does not begin where the arm is")
@@ -248,19 +248,19 @@ _NEARNESS = (
     MotionStatus.REJECTED,
     MotionStatus.SUCCESS,
 )
-"""Failures, the one that got furthest last."""
+"""Failures, ordered by the progress before them."""
 
 
 def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> MotionPlan | None:
-    """Give the reason why no motion can begin or end in a posture; cuRobo would give none.
+    """Return the failed plan for an invalid posture, which cuRobo would reject without a reason.
 
     Args:
         scene: Bodies around the arm, and the arm itself, in the simulator's geometry.
         q: (J,) the posture [rad or m].
-        is_goal: The motion is to end there, not to begin.
+        is_goal: True for the end of a motion, False for its start.
 
     Returns:
-        A plan that failed, or ``None`` when the posture is within its limits and touches nothing.
+        A failed plan, or ``None`` when the posture is within its limits and touches nothing.
     """
     if not scene.within_limits(q):
         return MotionPlan(status=MotionStatus.OUT_OF_LIMITS, detail=np.array2string(q, precision=3))
@@ -273,7 +273,7 @@ def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> Mot
 
 
 def _subsets(count: int) -> Iterator[list[int]]:
-    """Which goals are asked for together: all of them, then the first few one by one."""
+    """Yield sets of goals to request: all of them, then the first few singly."""
     for first in range(0, count, GOALS):
         yield list(range(first, min(first + GOALS, count)))
     if count > 1:
@@ -281,7 +281,7 @@ def _subsets(count: int) -> Iterator[list[int]]:
 
 
 def _filled(poses: list[FloatArray], slots: int) -> FloatArray:
-    """(slots, 7) poses, the last one again where there are fewer."""
+    """Return (slots, 7) poses, with the last one repeated."""
     vectors = [pose_vector(pose) for pose in poses]
     return np.array(vectors + vectors[-1:] * (slots - len(vectors)))
 
@@ -291,7 +291,7 @@ def _with_goal(plan: MotionPlan, goal: int) -> MotionPlan:
 
 
 def _miss(reached: FloatArray, goal: FloatArray) -> str:
-    """By how much a pose is missed, when that is too much."""
+    """Describe the error of a pose when it is too large."""
     distance = float(np.linalg.norm(reached[:3, 3] - goal[:3, 3]))
     cosine = 0.5 * (np.trace(reached[:3, :3].T @ goal[:3, :3]) - 1.0)
     angle = float(np.arccos(np.clip(cosine, -1.0, 1.0)))

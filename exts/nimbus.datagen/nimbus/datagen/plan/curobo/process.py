@@ -1,4 +1,4 @@
-"""Finds cuRobo, starts its process, and asks it."""
+"""Client of cuRobo's process: finds cuRobo, starts the process and sends requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.progress import tick
 
 PYTHON = "NIMBUS_CUROBO_PYTHON"
-"""Environment variable with the interpreter that has cuRobo; default is the one that runs Nimbus."""
+"""Environment variable with the path of the interpreter that has cuRobo; by default the one that runs Nimbus."""
 
-# Of Nimbus only its own files are put in the reach of the other interpreter, not what is installed beside them.
+# The other interpreter gets Nimbus's own files only, not the packages installed beside them.
 _START = (
     "import sys, types; nimbus = types.ModuleType('nimbus'); nimbus.__path__ = [sys.argv[1]]; "
     "sys.modules['nimbus'] = nimbus; from nimbus.datagen.plan.curobo.server import main; main(int(sys.argv[2]))"
@@ -40,13 +40,13 @@ _WHAT = {
 
 
 class CuroboProcess:
-    """A process of cuRobo's interpreter; it ends with this object, or with the process that made it.
+    """Process of cuRobo's interpreter; ends with this object, or with the process that started it.
 
     Args:
-        where: What asked for cuRobo, for messages.
+        where: Option that requested cuRobo, for messages.
 
     Raises:
-        InputError: cuRobo cannot be used; what to do about it is said.
+        InputError: cuRobo cannot be used; the message gives the fix.
     """
 
     def __init__(self, *, where: str = "--planner") -> None:
@@ -73,7 +73,7 @@ class CuroboProcess:
             found, _ = self._receive_at_last()
         except (EOFError, OSError, wire.MalformedMessageError):
             raise InputError(
-                f"{python} cannot be asked for cuRobo: {self._last_words(1)}",
+                f"{python} cannot be checked for cuRobo: {self._last_words(1)}",
                 where=where,
                 instead=f"set {PYTHON} to the interpreter that has it, or use --planner ompl",
             ) from None
@@ -84,10 +84,10 @@ class CuroboProcess:
         self.device = str(found["device"])
 
     def ask(self, header: dict[str, Any], arrays: wire.Arrays) -> tuple[dict[str, Any], wire.Arrays]:
-        """Ask, and wait for the answer.
+        """Send a request and wait for the response.
 
         Raises:
-            RuntimeError: Something went wrong in cuRobo's process; it is shown.
+            RuntimeError: An error in cuRobo's process; its traceback is shown.
         """
         try:
             wire.send(self._channel, header, arrays)
@@ -101,18 +101,18 @@ class CuroboProcess:
         return answer, found
 
     def _receive_at_last(self) -> tuple[dict[str, Any], wire.Arrays]:
-        """Wait for what takes long, imports and kernels that are compiled, without being taken for dead."""
+        """Wait for imports and compiled kernels, with the heartbeat limit extended."""
         while not select.select([self._channel], [], [], 1.0)[0]:
             tick()
         return wire.receive(self._channel)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Return True if it accepts requests."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._channel.close()
         try:
             self._process.wait(timeout=5.0)
@@ -126,24 +126,25 @@ class CuroboProcess:
         self._process.wait()
         self._log.seek(0)
         lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return "\n".join(lines[-count:]) or f"it said nothing and exited with {self._process.returncode}"
+        return "\n".join(lines[-count:]) or f"no output, exit code {self._process.returncode}"
 
 
 def check_curobo(*, where: str = "--planner") -> None:
-    """Whether cuRobo can be used here.
+    """Check that cuRobo can be used here.
 
     Raises:
-        InputError: It cannot; what to do about it is said.
+        InputError: It cannot; the message gives the fix.
     """
     CuroboProcess(where=where).close()
 
 
 _running: dict[int, CuroboProcess] = {}
-"""The process of this process: one GPU context and one warm-up for all attempts; what was forked starts its own."""
+"""The cuRobo process of each process id: one GPU context and one warm-up for all attempts; a forked process starts its
+own."""
 
 
 def curobo_process() -> CuroboProcess:
-    """The process of cuRobo, started when it is first needed.
+    """Return the process of cuRobo, started at first use.
 
     Raises:
         InputError: cuRobo cannot be used.
@@ -157,7 +158,7 @@ def curobo_process() -> CuroboProcess:
 
 
 def _environment(python: str) -> dict[str, str]:
-    """Another interpreter does not look for packages where ours does."""
+    """Return the environment without our package paths, which do not fit another interpreter."""
     if python == sys.executable:
         return dict(os.environ)
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

@@ -1,4 +1,4 @@
-"""From cuRobo's trajectory to commands: the same shape in time, at our limits and at our period."""
+"""Retiming of cuRobo's trajectories: the same shape at our limits and period."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.timing import TimedPath
 
 _FINER = 4
-"""Between two points of a trajectory its limits are looked at so often."""
+"""Number of limit checks between two points of a trajectory."""
 
 
 def retime(

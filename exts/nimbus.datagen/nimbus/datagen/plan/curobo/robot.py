@@ -1,8 +1,8 @@
-"""The robot as cuRobo is told of it: a chain of links in a URDF, and spheres on them.
+"""Description of the robot for cuRobo: a chain of links in a URDF, with spheres on them.
 
-Everything comes from the simulator's model: there is no second description of a robot that could differ from it. What
-moves with the tool but not by the arm's joints (the fingers, what is held) is spheres of one more link, told anew with
-each query.
+Everything is derived from the simulator's model, so that no second description of the robot can diverge. Bodies that
+move with the tool but not by the arm's joints (fingers, held object) are spheres of one more link, updated by each
+query.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from nimbus.datagen.plan.curobo.world import body_pose, geom_pose, joints_above,
 from nimbus.datagen.plan.parts import SceneParts
 
 BASE, TOOL, ATTACHED = "nimbus_world", "nimbus_tool", "nimbus_attached"
-"""Links that every robot has besides its own: the world, the tool frame, and what hangs on it."""
+"""Links added to every robot: the world, the tool frame, and the bodies attached to it."""
 SLOTS = 64
-"""Spheres for what hangs on the tool."""
+"""Number of spheres for attached bodies."""
 _FASTEST = 2.0
-"""cuRobo plans for a fastest joint of that speed [rad/s]; a slower pace stretches the motion and is the same robot."""
+"""Speed of the fastest joint at which cuRobo plans [rad/s]; slower motions are stretched, so that the robot stays the
+same."""
 _STAND_OFF = 0.015
-"""Spheres of the base keep that distance from what it stands on [m]."""
+"""Distance of the base's spheres from its support [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobotModel:
-    """What cuRobo needs to know about a robot."""
+    """Robot model for cuRobo."""
 
     urdf: str
     config: dict[str, Any]
@@ -42,7 +43,7 @@ class RobotModel:
 def describe_robot(
     parts: SceneParts, *, home: FloatArray, velocity: FloatArray, acceleration: FloatArray
 ) -> RobotModel:
-    """The arm of a planning scene.
+    """Describe the arm of a planning scene.
 
     Args:
         parts: The scene.
@@ -86,13 +87,13 @@ def describe_robot(
 
 
 def links(parts: SceneParts) -> list[int]:
-    """Bodies that nothing moves but what moves the tool, parents first."""
+    """Return bodies that move only if the tool moves, parents first."""
     chain = set(joints_above(parts.model, parts.tool_body))
     return sorted(body for body in parts.robot if set(joints_above(parts.model, body)) <= chain)
 
 
 def hanging_spheres(parts: SceneParts) -> FloatArray:
-    """(N, 4) centres in the tool frame and radii of the spheres of the fingers and of what is held [m]."""
+    """Return (N, 4) centers in the tool frame and radii of the spheres of fingers and held object [m]."""
     model, arm, own = parts.model, set(parts.arm_joints), set(links(parts))
     carried = [body for body in parts.robot if body not in own and arm & set(joints_above(model, body))]
     bodies = [body for body in carried if body in parts.facing_world]
@@ -114,12 +115,12 @@ def _moved(spheres: FloatArray, pose: FloatArray) -> FloatArray:
 
 
 def _geoms_of(parts: SceneParts, bodies: list[int]) -> list[int]:
-    """Solid geoms that have a volume, no more than there are slots."""
+    """Return solid geoms with a volume, at most as many as there are slots."""
     return solid_geoms(parts.model, bodies)[:SLOTS]
 
 
 def _link_spheres(parts: SceneParts, body: int) -> FloatArray:
-    """(N, 4) in the link's frame."""
+    """Return (N, 4) spheres in the link's frame [m]."""
     model = parts.model
     found = [np.zeros((0, 4))]
     for geom in solid_geoms(model, [body]):
@@ -132,7 +133,7 @@ def _link_spheres(parts: SceneParts, body: int) -> FloatArray:
 
 
 def _lifted(parts: SceneParts, body: int, spheres: FloatArray) -> FloatArray:
-    """Spheres of the base, smaller or left out where they would touch what it stands on."""
+    """Shrink or remove spheres of the base that would touch its support."""
     world_T_body = body_pose(parts, body)
     centers = spheres[:, :3] @ world_T_body[:3, :3].T + world_T_body[:3, 3]
     room = np.full(len(spheres), np.inf)
@@ -149,7 +150,7 @@ def _lifted(parts: SceneParts, body: int, spheres: FloatArray) -> FloatArray:
 
 
 def _ignored(parts: SceneParts, spheres: dict[str, FloatArray], home: FloatArray) -> dict[str, list[str]]:
-    """Pairs of links that the simulator does not test either, and those whose spheres touch where the links do not."""
+    """Return pairs of links that the simulator ignores too, and those whose spheres touch though the links do not."""
     model, names = parts.model, list(spheres)
     number = {name: model.body(name).id for name in names}
     data = mujoco.MjData(model)
@@ -172,14 +173,14 @@ def _ignored(parts: SceneParts, spheres: dict[str, FloatArray], home: FloatArray
 
 
 def _gap(data: mujoco.MjData, one: tuple[int, FloatArray], other: tuple[int, FloatArray]) -> float:
-    """Smallest distance between the spheres of two bodies [m]."""
+    """Return the smallest distance between the spheres of two bodies [m]."""
     centers = [found[:, :3] @ data.xmat[body].reshape(3, 3).T + data.xpos[body] for body, found in (one, other)]
     apart = np.linalg.norm(centers[0][:, None] - centers[1][None], axis=2)
     return float((apart - one[1][:, None, 3] - other[1][None, :, 3]).min())
 
 
 def _urdf(parts: SceneParts, bodies: list[int], velocity: FloatArray) -> str:
-    """Links and joints without shapes; the world frame is the simulator's."""
+    """Write links and joints without shapes; the world frame is the simulator's."""
     model = parts.model
     lines = ['<?xml version="1.0"?>', '<robot name="nimbus">', _link(BASE)]
     speed = dict(zip(parts.arm_joints, velocity, strict=True))
@@ -207,13 +208,13 @@ def _urdf(parts: SceneParts, bodies: list[int], velocity: FloatArray) -> str:
 
 
 def _parent(parts: SceneParts, body: int, bodies: list[int]) -> int:
-    """The nearest body above that is a link, or the world."""
+    """Return the nearest ancestor that is a link, or the world."""
     parent = int(parts.model.body_parentid[body])
     return parent if parent == 0 or parent in bodies else _parent(parts, parent, bodies)
 
 
 def _fixed(parts: SceneParts, parent: int, body: int) -> FloatArray:
-    """``parent_T_body`` of a body that the arm's joints do not move against its parent: a joint of its own stays."""
+    """Return ``parent_T_body`` of a body that no arm joint moves relative to its parent; its own joint is fixed."""
     if parts.model.body_jntnum[body] or parts.model.body_parentid[body] != parent:
         return np.round(np.linalg.inv(body_pose(parts, parent)) @ body_pose(parts, body), 9)
     return _placed(parts.model.body_pos[body], parts.model.body_quat[body])
@@ -227,7 +228,7 @@ def _placed(position: FloatArray, wxyz: FloatArray) -> FloatArray:
 
 
 def _at_joint(model: mujoco.MjModel, body: int, joint: int) -> tuple[FloatArray, FloatArray]:
-    """``parent_T_anchor`` with the joint at 0, and ``anchor_T_body``: MuJoCo has the joint inside the body's frame."""
+    """Return ``parent_T_anchor`` with the joint at 0, and ``anchor_T_body``; MuJoCo's joint is inside the body."""
     body_T_anchor, turned = np.eye(4), np.eye(4)
     body_T_anchor[:3, 3] = model.jnt_pos[joint]
     offset = -float(model.qpos0[model.jnt_qposadr[joint]])
@@ -253,7 +254,7 @@ def _joint(name: str, kind: str, parent: str, child: str, parent_T_child: FloatA
 
 
 def _roll_pitch_yaw(pose: FloatArray) -> FloatArray:
-    """(3,) URDF's angles about fixed axes x, y, z [rad]."""
+    """Return (3,) URDF's angles about fixed axes x, y, z [rad]."""
     from scipy.spatial.transform import Rotation
 
     w, x, y, z = pose_vector(pose)[3:]

@@ -1,4 +1,4 @@
-"""cuRobo's process: says whether cuRobo can be used, then answers queries until nobody is left to ask them."""
+"""Process of cuRobo: reports whether cuRobo can be used, then serves queries until the client disconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main(descriptor: int) -> None:
     """Serve one client.
 
     Args:
-        descriptor: The socket to it.
+        descriptor: Socket to the client.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when it is over
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(EOFError, ConnectionError):
@@ -30,7 +30,7 @@ def main(descriptor: int) -> None:
 
 
 def look_for_curobo() -> dict[str, Any]:
-    """What this interpreter has: ``state`` is ready, missing, version_1, no_torch or no_cuda."""
+    """Report the state of this interpreter: ``state`` is ready, missing, version_1, no_torch or no_cuda."""
     if not _has("curobo.motion_planner"):
         old = _has("curobo.wrap.reacher.motion_gen")
         return {"state": "version_1" if old else "missing", "python": sys.executable}
@@ -60,7 +60,7 @@ def _serve(channel: socket.socket) -> None:
                 header, arrays = wire.receive(channel)
                 try:
                     answer, found = adapter.plan(header, arrays)
-                except Exception:  # the one who asked hears of it, and may ask for something else
+                except Exception:  # the client gets the error and may send another query
                     answer, found = {"error": traceback.format_exc()}, {}
                 wire.send(channel, answer, found)
         finally:

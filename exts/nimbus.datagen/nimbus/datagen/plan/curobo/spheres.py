@@ -1,4 +1,4 @@
-"""Convex shapes of the simulator, and spheres that cover them: cuRobo's robot is made of spheres."""
+"""Sphere covers of the simulator's convex shapes, from which cuRobo's robot is built."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from scipy.spatial import ConvexHull, KDTree
 from nimbus.datagen.arrays import FloatArray
 
 TOLERANCE = 0.008
-"""How far a sphere may stand out of the shape that it covers [m], where spheres are not too few for it."""
+"""Largest protrusion of a sphere from its shape, if there are enough spheres [m]."""
 
 _ROUND = 24
-"""Corners of a circle that stands for a round edge."""
+"""Corners of a polygon that replaces a round edge."""
 
 
 @dataclass(frozen=True)
 class Hull:
-    """A convex shape in its own frame."""
+    """Convex shape in its own frame."""
 
     vertices: FloatArray
     """(V, 3) [m]"""
@@ -32,7 +32,7 @@ class Hull:
 
     @classmethod
     def of(cls, points: FloatArray) -> Hull:
-        """Make the hull of points (N, 3) [m]; flat ones are given a thickness of 0.1 mm."""
+        """Build the hull of points (N, 3) [m]; flat ones get a thickness of 0.1 mm."""
         return _hull(np.ascontiguousarray(points, dtype=float).tobytes())
 
     @classmethod
@@ -52,7 +52,7 @@ class Hull:
         return cls(vertices=vertices, faces=faces, planes=hull.equations)
 
     def depth(self, points: FloatArray) -> FloatArray:
-        """(N,) how deep points are inside: outside it is negative, and at least as near to 0 as they are [m]."""
+        """Return (N,) depths of points inside [m]; outside they are negative, a bound on the distance."""
         return -(points @ self.planes[:, :3].T + self.planes[:, 3]).max(axis=1)
 
 
@@ -62,7 +62,7 @@ def _hull(points: bytes) -> Hull:
 
 
 def geom_points(model: mujoco.MjModel, geom: int) -> FloatArray:
-    """(N, 3) points in a geom's frame of which it is the hull [m].
+    """Return (N, 3) points in a geom's frame whose hull it is [m].
 
     Raises:
         ValueError: The geom has no hull of a finite size.
@@ -84,9 +84,9 @@ def geom_points(model: mujoco.MjModel, geom: int) -> FloatArray:
 
 
 def cover(points: FloatArray, *, limit: int = 36, tolerance: float = TOLERANCE) -> FloatArray:
-    """(N, 4) centres and radii of spheres that cover the hull of some points [m], the most useful first.
+    """Return (N, 4) centers and radii of spheres that cover the hull of some points [m], the most useful first.
 
-    When the tolerance would take more than ``limit``, it grows.
+    The tolerance grows where it would need more than ``limit`` spheres.
     """
     rounded = np.ascontiguousarray(np.round(points, 6)).tobytes()
     spheres, is_covered = _cover(rounded, limit, tolerance)
@@ -98,14 +98,14 @@ def cover(points: FloatArray, *, limit: int = 36, tolerance: float = TOLERANCE) 
 
 @lru_cache(maxsize=512)
 def _cover(corners: bytes, limit: int, tolerance: float) -> tuple[tuple[tuple[float, ...], ...], bool]:
-    """Greedy: inscribed spheres, grown by the tolerance, each the one that covers the most of what is still bare."""
+    """Cover greedily with inscribed spheres grown by the tolerance, each covering the most remaining surface."""
     hull = Hull.of(np.frombuffer(corners).reshape(-1, 3))
     extent = np.ptp(hull.vertices, axis=0)
     spacing = max(tolerance, float(np.cbrt(np.prod(np.maximum(extent, tolerance))) / 9))
     bare = _surface(hull, spacing)
     axes = [np.linspace(low, high, max(3, int((high - low) / spacing) + 1)) for low, high in _bounds(hull)]
     centers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    # Towards sharp corners only small spheres fit.
+    # Near sharp corners only small spheres fit.
     centers = np.vstack([centers, bare + 0.05 * (hull.vertices.mean(axis=0) - bare), bare])
     depth = hull.depth(centers)
     centers, depth = centers[depth > -1e-7], np.maximum(depth[depth > -1e-7], 0.0)
@@ -133,7 +133,7 @@ def _bounds(hull: Hull) -> FloatArray:
 
 
 def _surface(hull: Hull, spacing: float) -> FloatArray:
-    """Points all over the faces, about that far apart [m]."""
+    """Sample points on the faces, about a spacing apart [m]."""
     points = [hull.vertices]
     for face in hull.vertices[hull.faces]:
         edge = max(np.linalg.norm(face - np.roll(face, 1, axis=0), axis=1))
@@ -149,13 +149,13 @@ def _surface(hull: Hull, spacing: float) -> FloatArray:
 
 def _ring(radius: float, height: float) -> FloatArray:
     angle = 2 * np.pi * np.arange(_ROUND) / _ROUND
-    # A polygon with its edges on the circle: the shape lies inside.
+    # The polygon circumscribes the circle, so that the shape lies inside.
     outer = radius / np.cos(np.pi / _ROUND)
     return np.column_stack([outer * np.cos(angle), outer * np.sin(angle), np.full(_ROUND, height)])
 
 
 def _ball() -> FloatArray:
-    """Points a little outside the unit sphere."""
+    """Return points slightly outside the unit sphere."""
     rings = [
         np.column_stack([np.cos(latitude) * _ring(1.0, 0.0)[:, :2], np.full(_ROUND, np.sin(latitude))])
         for latitude in np.linspace(-np.pi / 2, np.pi / 2, _ROUND // 2 + 1)

@@ -1,6 +1,6 @@
-"""Messages between Nimbus and cuRobo's process: a header in JSON and arrays as raw bytes, over a socket.
+"""Messages between Nimbus and cuRobo's process: a JSON header and raw arrays, over a socket.
 
-cuRobo's interpreter need not have anything of Nimbus's dependencies but NumPy, so this file imports nothing else.
+cuRobo's interpreter may lack all of Nimbus's dependencies but NumPy, so this file imports nothing else.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Arrays = dict[str, NDArray[Any]]
 _LENGTH = struct.Struct("<Q")
 _TYPES = ("<f8", "<f4", "<i8", "<i4", "|b1")
 _MOST_BYTES = 1 << 28
-"""A message, whatever is in it."""
+"""Largest size of a message [bytes]."""
 
 
 class MalformedMessageError(Exception):
-    """What came is no message of ours."""
+    """Raised for an invalid message."""
 
 
 def send(channel: socket.socket, header: dict[str, Any], arrays: Arrays | None = None) -> None:
@@ -31,8 +31,8 @@ def send(channel: socket.socket, header: dict[str, Any], arrays: Arrays | None =
 
     Args:
         channel: A stream socket.
-        header: What JSON can hold.
-        arrays: Arrays of numbers by name.
+        header: JSON values.
+        arrays: Numeric arrays by name.
     """
     parts = {name: np.asarray(array, order="C") for name, array in (arrays or {}).items()}
     table = [[name, part.dtype.str, list(part.shape)] for name, part in parts.items()]
@@ -46,8 +46,8 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], Arrays]:
     """Wait for a message.
 
     Raises:
-        EOFError: The other side is gone.
-        GarbledMessage: It is no message.
+        EOFError: The peer has closed its end.
+        MalformedMessageError: The message is invalid.
     """
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
     try:
@@ -76,6 +76,6 @@ def _exactly(channel: socket.socket, count: int) -> bytes:
     while len(parts) < count:
         part = channel.recv(min(count - len(parts), 1 << 20))
         if not part:
-            raise EOFError("the other side is gone")
+            raise EOFError("the peer has closed the connection")
         parts += part
     return bytes(parts)

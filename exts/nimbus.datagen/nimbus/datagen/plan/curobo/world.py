@@ -1,4 +1,4 @@
-"""The world as cuRobo is told of it: boxes as they are, everything else as the mesh of its hull."""
+"""Description of the world for cuRobo: boxes as they are, everything else as the mesh of its hull."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.plan.curobo.spheres import Hull, geom_points
 from nimbus.datagen.plan.parts import SceneParts
 
 _WIDE, _THICK = 20.0, 0.2
-"""A plane is a box of that width and thickness [m]."""
+"""Width and thickness of the box that replaces a plane [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class CuroboWorld:
     box_sizes: FloatArray
     """(B, 3) whole extents [m]"""
     mesh_names: tuple[str, ...]
-    """Equal only for equal meshes, but for the number at the end: cuRobo knows meshes by their names."""
+    """Names of the meshes, equal up to the final number for equal meshes, because cuRobo identifies meshes by name."""
     mesh_poses: FloatArray
     """(M, 7)"""
     mesh_vertices: tuple[FloatArray, ...]
@@ -34,14 +34,14 @@ class CuroboWorld:
 
     @property
     def key(self) -> str:
-        """A hash of everything in it."""
+        """Hash of the whole content."""
         parts = [self.box_poses, self.box_sizes, self.mesh_poses]
         data = b"".join(part.tobytes() for part in parts) + "|".join(self.mesh_names).encode()
         return hashlib.sha256(data).hexdigest()
 
 
 def describe_world(parts: SceneParts) -> CuroboWorld:
-    """What the robot may not touch, where it is now, and of the robot what its arm does not carry."""
+    """Describe the obstacles in their current poses, including parts of the robot that its arm does not carry."""
     boxes: list[tuple[FloatArray, FloatArray]] = []
     meshes: list[tuple[str, FloatArray, Hull]] = []
     for geom in (*parts.world_geoms, *_other_arms(parts)):
@@ -68,7 +68,7 @@ def describe_world(parts: SceneParts) -> CuroboWorld:
 
 
 def _other_arms(parts: SceneParts) -> list[int]:
-    """Solid geoms of the robot that move, but not by the joints that are planned for."""
+    """Return solid geoms of the robot that move by joints other than the planned ones."""
     model, chain = parts.model, set(joints_above(parts.model, parts.tool_body))
     above = {body: set(joints_above(model, body)) for body in parts.robot}
     bodies = [body for body, joints in above.items() if not joints <= chain and not joints & set(parts.arm_joints)]
@@ -76,7 +76,7 @@ def _other_arms(parts: SceneParts) -> list[int]:
 
 
 def joints_above(model: mujoco.MjModel, body: int) -> list[int]:
-    """Joints between the world and a body."""
+    """Return the joints between the world and a body."""
     found: list[int] = []
     while body:
         first = model.body_jntadr[body]
@@ -86,13 +86,13 @@ def joints_above(model: mujoco.MjModel, body: int) -> list[int]:
 
 
 def solid_geoms(model: mujoco.MjModel, bodies: list[int]) -> list[int]:
-    """Geoms of some bodies that can collide."""
+    """Return the geoms of some bodies that can collide."""
     solid = (model.geom_contype | model.geom_conaffinity) != 0
     return [int(geom) for geom in np.flatnonzero(np.isin(model.geom_bodyid, bodies) & solid)]
 
 
 def geom_pose(parts: SceneParts, geom: int) -> FloatArray:
-    """(4, 4) ``world_T_geom``."""
+    """Return (4, 4) ``world_T_geom``."""
     pose = np.eye(4)
     pose[:3, :3] = parts.data.geom_xmat[geom].reshape(3, 3)
     pose[:3, 3] = parts.data.geom_xpos[geom]
@@ -100,7 +100,7 @@ def geom_pose(parts: SceneParts, geom: int) -> FloatArray:
 
 
 def body_pose(parts: SceneParts, body: int) -> FloatArray:
-    """(4, 4) ``world_T_body``."""
+    """Return (4, 4) ``world_T_body``."""
     pose = np.eye(4)
     pose[:3, :3] = parts.data.xmat[body].reshape(3, 3)
     pose[:3, 3] = parts.data.xpos[body]
@@ -108,7 +108,7 @@ def body_pose(parts: SceneParts, body: int) -> FloatArray:
 
 
 def pose_vector(pose: FloatArray) -> FloatArray:
-    """(7,) position [m] and quaternion wxyz of a (4, 4) pose."""
+    """Return (7,) position [m] and quaternion wxyz of a (4, 4) pose."""
     wxyz = np.empty(4)
     mujoco.mju_mat2Quat(wxyz, np.ascontiguousarray(pose[:3, :3]).ravel())
     return np.concatenate([pose[:3, 3], wxyz])

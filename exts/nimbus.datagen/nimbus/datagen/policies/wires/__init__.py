@@ -1,4 +1,4 @@
-"""Wires: the protocols in which policies of others answer from a server, and a server for policies of our own.
+"""Wires: protocols to servers of other policies, and a server for policies of our own.
 
 ```
 codec.py          frames: msgpack with arrays, three markings of them, nothing executable

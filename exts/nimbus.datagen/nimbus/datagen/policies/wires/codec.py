@@ -27,12 +27,12 @@ Value: TypeAlias = object
 
 
 class FrameError(ValueError):
-    """A frame that is damaged, too large, or holds what no wire carries."""
+    """Raised for a frame that is damaged, too large, or of unsupported content."""
 
 
 @dataclass(frozen=True)
 class Marking:
-    """One way to write an array as a map."""
+    """Encoding of an array as a map."""
 
     encode: Callable[[Array], dict[str | bytes, object]]
     decode: Callable[[Mapping[object, object]], object]

@@ -42,7 +42,7 @@ class Declaration:
     cameras: dict[str, tuple[int, int] | None] | None = None
     """Width and height [px] of the pictures that it wants, by their names on the wire."""
     environment_state: bool = False
-    """It wants the scene in numbers."""
+    """True if it requires the scene in numbers."""
     state_keys: tuple[str, ...] = ()
     """States that it wants, by their names on the wire."""
     action_keys: tuple[str, ...] = ()
@@ -63,10 +63,10 @@ class Declaration:
 
 
 def read_declaration(metadata: Mapping[object, object], *, where: str) -> Declaration:
-    """Read what a server's metadata state; entries of other names are its own affair.
+    """Read the declaration in a server's metadata; other entries are ignored.
 
     Raises:
-        InputError: One is of another form.
+        InputError: An entry is of another form.
     """
     known = {one.name for one in fields(Declaration)} - {"problems"}
     try:

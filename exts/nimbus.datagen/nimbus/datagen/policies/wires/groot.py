@@ -69,7 +69,7 @@ class GrootWire(Wire):
         )
 
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
-        """Names of the modalities; several states or arrays of actions are for a map to divide."""
+        """Return the names of the modalities; several states or arrays of actions need a map."""
         cameras, states, actions = declared.cameras or {}, declared.state_keys, declared.action_keys
         return NameMap(
             cameras={name: PictureView(camera=name) for name in cameras if name in task.cameras},
@@ -141,7 +141,7 @@ class GrootWire(Wire):
 
 
 def _decoded(frame: bytes) -> Mapping[object, object]:
-    """A map as it is; the pair of ``get_action`` under ``action``; nothing, as of ``reset``, is an empty map."""
+    """Decode a frame: a map; the pair of ``get_action`` under ``action``; an empty map for ``reset``."""
     try:
         value = GROOT.unpack(frame)
     except FrameError as error:

@@ -1,4 +1,4 @@
-"""Names, sizes and order on a wire: what ``--map FILE`` gives, and the way of each observation and answer through it.
+"""Names, sizes and order on a wire, from ``--map FILE``, and their application to observations and answers.
 
 ```yaml
 cameras:  # name on the wire: camera of the task
@@ -79,7 +79,7 @@ class NameMap(StrictModel):
     @field_validator("cameras", mode="before")
     @classmethod
     def _write_out(cls, value: object) -> object:
-        """``name: front`` stands for ``name: {camera: front}``."""
+        """Expand ``name: front`` to ``name: {camera: front}``."""
         if not isinstance(value, dict):
             return value
         return {name: {"camera": view} if isinstance(view, str) else view for name, view in value.items()}
@@ -92,7 +92,7 @@ class NameMap(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """One observation, with the names of the wire."""
+    """Observation with the names of the wire."""
 
     pictures: Mapping[str, NDArray[np.uint8]]
     numbers: Mapping[str, FloatArray]
@@ -102,7 +102,7 @@ class Question:
     step: int
 
     def entries(self) -> dict[str, object]:
-        """All of it in one map."""
+        """Return all entries in one map."""
         pictures = {self.pictures_in: dict(self.pictures)} if self.pictures_in else dict(self.pictures)
         return {**pictures, **self.numbers, **self.prompt}
 

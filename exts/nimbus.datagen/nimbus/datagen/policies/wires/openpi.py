@@ -26,10 +26,10 @@ IMAGES, STATE, VELOCITY, SCENE = (
 
 
 def decode_map(marking: Marking, frame: bytes) -> Mapping[object, object]:
-    """Decode what must be a map.
+    """Decode a frame that must be a map.
 
     Raises:
-        PolicyFault: It is damaged, or something else.
+        PolicyFault: It is damaged, or not a map.
     """
     try:
         value = marking.unpack(frame)
@@ -64,7 +64,7 @@ class OpenpiWire(Wire):
         return read_declaration(metadata, where=where)
 
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
-        """Names of LeRobot."""
+        """Return LeRobot's names."""
         wanted = declared.cameras
         return NameMap(
             cameras={
@@ -80,7 +80,7 @@ class OpenpiWire(Wire):
         )
 
     def begin(self, episode: PolicyEpisode, task: PolicyTask, *, seconds: float) -> None:
-        """Note what the observations of the episode carry."""
+        """Set the content of the episode's observations."""
         self._episode = {"id": episode.id, "seed": episode.seed, "key": asdict(episode.key)}
         self._task = asdict(task)
 

@@ -26,7 +26,7 @@ T = TypeVar("T")
 OPTIONS = ("map", "checkpoint", "timeout", "opening")
 """Options of a remote policy: the map's file, the name of the weights, seconds for an answer and for the greeting."""
 _FIRST = 10.0
-"""Share of the time for an answer that the first one may take: a model compiles."""
+"""Factor on the time limit for the first answer, before which a model compiles."""
 _MARGIN = 10.0
 """[s] After a wait that the watchdog allows beyond its limit."""
 _PAUSES = 0.2, 2.0
@@ -34,7 +34,7 @@ _PAUSES = 0.2, 2.0
 
 
 class Wire(ABC):
-    """One protocol, as a client speaks it. Troubles of the server are :class:`PolicyFault`."""
+    """Client side of a protocol. Errors of the server are :class:`PolicyFault`."""
 
     name: str
     camera_prefix = ""
@@ -42,7 +42,7 @@ class Wire(ABC):
 
     @abstractmethod
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect; returns what the server declares of itself."""
+        """Connect; returns the server's declaration."""
 
     @abstractmethod
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
@@ -50,7 +50,7 @@ class Wire(ABC):
 
     @abstractmethod
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
-        """Names of the wire's own, where no map gives others."""
+        """Return the wire's default names."""
 
     @abstractmethod
     def begin(self, episode: PolicyEpisode, task: PolicyTask, *, seconds: float) -> None:
@@ -200,7 +200,7 @@ def _digest(metadata: Mapping[object, object]) -> str:
 
 
 def _sorted(value: object) -> object:
-    """The same content in the same order, however it was sent."""
+    """Sort content, so that equal content compares equal however it was sent."""
     if isinstance(value, Mapping):
         return sorted((repr(key), _sorted(entry)) for key, entry in value.items())
     if isinstance(value, tuple):

@@ -74,7 +74,7 @@ class PolicyServer:
 
     @property
     def address(self) -> str:
-        """As ``--policy`` takes it."""
+        """Address in the form of ``--policy``."""
         return f"ws://{HOST}:{self.port}"
 
     def serve_forever(self) -> None:
@@ -108,7 +108,7 @@ class PolicyServer:
 
 
 class _PolicySession:
-    """One client's policy, and the episode that it is in."""
+    """Policy of one client, with its current episode."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

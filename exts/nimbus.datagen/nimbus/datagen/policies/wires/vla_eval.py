@@ -46,12 +46,12 @@ class VlaEvalWire(Wire):
         return self._receive("hello", self._send("hello", hello, seconds=seconds), seconds=seconds)
 
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
-        """Read the greeting: what it declares as on openpi's wire, and the specifications of vla-eval."""
+        """Read the greeting: the declaration as on openpi's wire, and vla-eval's specifications."""
         declared = read_declaration(metadata, where=where)
         return replace(declared, problems=tuple(_problems(metadata)))
 
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
-        """Names that vla-eval recommends."""
+        """Return the names that vla-eval recommends."""
         wanted = declared.cameras
         return NameMap(
             cameras={name: PictureView(camera=name) for name in task.cameras if wanted is None or name in wanted},

@@ -18,14 +18,14 @@ _CLOSING = 1.0
 
 
 class Socket:
-    """One connection. Pings are off: a model that compiles answers none for minutes.
+    """One connection, without pings, because a compiling model answers none for minutes.
 
     Args:
         address: ``ws://HOST:PORT``.
-        seconds: In which the server must greet.
+        seconds: Time limit for the server's greeting.
 
     Raises:
-        PolicyFault: There is none, or it is no websocket.
+        PolicyFault: There is no server, or it is not a websocket.
     """
 
     def __init__(self, address: str, *, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Tasks by a language model: it fills in an intent, which becomes a goal graph or a reason. It writes nothing else.
+"""Tasks by a language model, which only fills in an intent that becomes a goal graph or a reason.
 
 offer.py     the kinds that a call offers
 form.py      the form of an intent, as a JSON Schema for the model and as a check of what comes back

@@ -14,7 +14,7 @@ from nimbus.datagen.random_streams import generator
 OFFERED = 48
 """Kinds of one call: enough for any task, few enough for small models, and a source of variety."""
 _NAMED = 24
-"""Kinds that the request names, at most: the others are what those go into, onto and beside."""
+"""Largest number of kinds from the request; the others are their containers, supports and neighbors."""
 
 
 def offer_kinds(

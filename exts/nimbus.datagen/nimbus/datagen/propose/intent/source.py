@@ -1,4 +1,4 @@
-"""A language model as a source of goal graphs: it is asked until there is one, and again with what was found on it."""
+"""Language model as a source of goal graphs: queried until one is valid, and again with findings about it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ModelSource:
             yield self._notes.pop(0)
 
     def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
-        """The model's wordings of a graph; their claims are not checked."""
+        """Return the model's wordings of a graph, with unchecked claims."""
         intent = self._intents.get(graph.canonical())
         return intent.instructions if intent else ()
 
@@ -106,10 +106,10 @@ class ModelSource:
         return None
 
     def _graph(self, value: Mapping[str, Any]) -> GoalGraph:
-        """The graph of a reply.
+        """Return the goal graph of a reply.
 
         Raises:
-            _Unfit: It has none that could be tried.
+            _Unfit: It has no usable graph.
         """
         try:
             intent = read_intent(value, self.catalogue, robots=(self.robot,), scenes=(self.scene,))

@@ -1,4 +1,4 @@
-"""Claims of a sentence: the goals that it names, and their order. What is not understood is a claim, too."""
+"""Claims of a sentence: its goals and their order; unparsed text is a claim, too."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
 
 
 def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: Collection[str] = ()) -> str:
-    """The first claim of a sentence that its graph does not have, or one that is missing; empty where all hold.
+    """Return the first claim of a sentence that its graph contradicts, or a missing one; empty for none.
 
     Args:
         text: The sentence.

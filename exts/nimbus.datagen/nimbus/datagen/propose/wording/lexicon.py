@@ -64,20 +64,20 @@ class Noun:
         return cls(gender, singular, plural or _english_plural(singular))
 
     def head(self, language: str) -> str:
-        """The noun that others specify: cup of ``plastic cup``, hole board of ``hole board with a lid``."""
+        """Return the head noun: cup of ``plastic cup``, hole board of ``hole board with a lid``."""
         if language == "de":
             return self.singular
         first = min((self.singular.partition(word)[0] for word in _BEHIND), key=len)
         return first.split(" ")[0 if language == "es" else -1]
 
     def phrase(self, words: LexiconFile, *, color: str = "", side: str = "", count: int = 1) -> str:
-        """The noun with a definite article, as the patterns of its language take it.
+        """Return the noun with a definite article, in the form of its language's patterns.
 
         Args:
-            words: Of the language.
-            color: Its word in the language.
-            side: Its word in the language.
-            count: Above one, the number stands in place of the article, or behind it.
+            words: Words of the language.
+            color: Color in the language.
+            side: Side in the language.
+            count: Above one, the number replaces the article, or follows it.
         """
         name = self.plural if count > 1 else self.singular
         many = words.numbers[count - 1] if count > 1 else ""
@@ -94,7 +94,7 @@ class Noun:
 
 
 def _spanish(color: str, gender: str, is_plural: bool) -> str:
-    """A color behind a Spanish noun."""
+    """Inflect a color after a Spanish noun."""
     if color.endswith("o"):
         color = color[:-1] + ("a" if gender == "f" else "o")
     if not is_plural or not color:
@@ -153,9 +153,9 @@ def _expanded(texts: Words) -> Words:
 
 @cache
 def open_lexicon(name: str) -> Lexicon:
-    """The words of a language; read once.
+    """Open the words of a language; read once.
 
     Raises:
-        InputError: No such language, or a mistake in its file.
+        InputError: There is no such language, or its file has an error.
     """
     return Lexicon(name)

@@ -21,12 +21,12 @@ class KindLabel(Protocol):
 
     @property
     def category(self) -> str:
-        """Its name among people, its color included."""
+        """Common name, with the color."""
         ...
 
     @property
     def object_class(self) -> str:
-        """Its class."""
+        """Class."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class SceneNames:
     def __init__(self, graph: GoalGraph, labels: Mapping[str, KindLabel], words: Lexicon) -> None:
         self.words = words
         self.meanings: dict[str, set[str]] = defaultdict(set)
-        """Names of things by what they may be called: normalized, without article."""
+        """Things by their possible names, normalized and without an article."""
         known = all(category_without_color(labels[thing.kind]) in words.nouns for thing in graph.things)
         found = {thing.name: list(self._candidates(thing, labels[thing.kind], known)) for thing in graph.things}
         for thing in graph.things:
@@ -74,11 +74,11 @@ class SceneNames:
                 self._names[thing.name] = (exact,)
 
     def names(self, thing: str, *sorts: NameSort) -> tuple[str, ...]:
-        """Names of a thing that cannot mean another one, of some sorts or of all; empty: it cannot be named."""
+        """Return unambiguous names of a thing, of some sorts or of all; empty if there are none."""
         return tuple(name.text for name in self._names[thing] if not sorts or name.sort in sorts)
 
     def bare(self, text: str) -> str:
-        """A name without its article, normalized."""
+        """Return a name without its article, normalized."""
         article, _, rest = self.words.normalize(text).partition(" ")
         return rest if article in self.words.words.articles else f"{article} {rest}".strip()
 
@@ -113,13 +113,13 @@ class SceneNames:
         yield from self._described("purpose", category_without_color(label), words.purposes)
 
     def _described(self, sort: NameSort, key: str, table: Mapping[str, tuple[str, ...]]) -> Iterator[ThingName]:
-        """Names of a table that cover a class or a category."""
+        """Yield names from a table that cover a class or a category."""
         for text, covered in table.items():
             if key in covered:
                 yield ThingName(f"{self.words.words.articles[0]} {text}", sort)
 
     def _exact(self, thing: Thing, graph: GoalGraph, labels: Mapping[str, KindLabel]) -> ThingName | None:
-        """The full name of a thing whose every name could mean another: ``cup`` beside a ``plastic cup``."""
+        """Return the full name of a thing whose other names are ambiguous: ``cup`` beside a ``plastic cup``."""
         others = {labels[one.kind].category for one in graph.things if one.name != thing.name}
         if labels[thing.kind].category in others:
             return None

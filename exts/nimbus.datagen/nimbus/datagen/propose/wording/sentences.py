@@ -46,7 +46,7 @@ class Wording:
 
     @property
     def text(self) -> str:
-        """The sentence as people read it."""
+        """Sentence in its final form."""
         text = open_lexicon(self.language).contract("".join(span.text for span in self.spans))
         return re.sub(r"(^[¿¡]?|[.!?] [¿¡]?)(\w)", lambda found: found[1] + found[2].upper(), text)
 
@@ -92,7 +92,7 @@ class _Draft:
         return Wording(self.words.name, style, tuple(flat))
 
     def _called(self, style: str, rng: np.random.Generator) -> dict[str, str] | None:
-        """A name for each thing; None where one has none, or the style gives none."""
+        """Choose a name for each thing; None if a thing has none, or the style excludes it."""
         called, is_special = {}, False
         for name in sorted({name for goal in self.graph.goals for name in _things(goal)}):
             special = self.names.names(name, *_SORTS[style]) if style in _SORTS else ()

@@ -1,1 +1,1 @@
-"""Light that is computed once for what stands still: a basis of lamps and sky, and looks as sums of it."""
+"""Precomputed light for static parts: a basis of lamps and sky, combined into looks as weighted sums."""

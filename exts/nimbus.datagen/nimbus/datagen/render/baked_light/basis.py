@@ -1,4 +1,4 @@
-"""Light of a scene as a basis: what each lamp and each part of the sky gives to every place, once with strength 1."""
+"""Light basis of a scene: the contribution of each lamp and each part of the sky, at strength 1, to every sample."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from nimbus.datagen.render.baked_light.light_basis import GROUPS, SKY_BINS, Ligh
 from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
 
 LIGHT_VERSION = 1
-"""Version of the bake: raise it when any light comes out otherwise."""
+"""Version of the bake; raised when its results change."""
 _AWAY = 1.1
-"""[m] From the workplace to a lamp, along x and along y; less where a wall is near."""
+"""Distance of lamps from the workplace along x and along y [m]; less where a wall is near."""
 _HEIGHT = 2.0
-"""[m] Height of lamps above the workplace, where no ceiling hangs lower."""
+"""Height of lamps above the workplace where no ceiling is lower [m]."""
 _FREE, _HIGHEST = 0.8, 4.0
-"""[m] A ceiling is looked for from so far above the workplace on, and so far up."""
+"""Range above the workplace in which a ceiling is searched for [m]."""
 _SIDE = 0.6
-"""[m] Side of a lamp."""
+"""Side of a square lamp [m]."""
 _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
-"""[m] Samples are finer up to a distance from the workplace."""
+"""Distance from the workplace within which samples are finer, and the fine and coarse spacing [m]."""
 _PROBE = 0.15
-"""[m] Above the workplace: where the light for what moves is taken."""
+"""Height above the workplace at which the light for moving things is sampled [m]."""
 _SLOW = 240.0
-"""[s] A bake takes less, compiling its kernels included."""
+"""Upper bound of a bake's duration, kernel compilation included [s]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StillScene:
-    """Faces that stand still, F of them with their groups."""
+    """Static faces, F of them, with their groups."""
 
     corners: FloatArray
     """(F, 3, 3) [m]"""
     normals: FloatArray
-    """(F, 3, 3) at the corners."""
+    """(F, 3, 3) unit normals at the corners."""
     groups: NDArray[np.uint8]
     """(F,) below GROUPS."""
     workplace: FloatArray
-    """(3,) middle of the work surface [m]"""
+    """(3,) center of the work surface [m]."""
 
 
 def light_basis(scene: StillScene) -> LightBasis:
@@ -69,7 +69,7 @@ def _save(path: Path, basis: LightBasis) -> None:
 
 
 def bake(scene: StillScene) -> LightBasis:
-    """Trace the light of a scene; equal scenes give equal bytes."""
+    """Trace the light of a scene; equal scenes give identical bytes."""
     from scipy.sparse import csr_array
 
     corners, tracer = scene.corners, BakeTracer(scene.corners)
@@ -114,12 +114,12 @@ def bake(scene: StillScene) -> LightBasis:
 
 
 def group_of(instance: str) -> int:
-    """Group of surfaces of an instance: floor, walls, table, ceiling, or everything else."""
+    """Return the group of surfaces of an instance: floor, walls, table, ceiling, or everything else."""
     return {"floor": 0, "backdrop": 1, "table": 2}.get(instance, 3 if instance.startswith("ceiling") else 4)
 
 
 def join_faces(parts: Sequence[tuple[AnyArray, AnyArray, str]], workplace: FloatArray) -> StillScene:
-    """Join faces (f, 3, 3), normals at their corners (f, 3, 3), and the instance that they show."""
+    """Join faces (f, 3, 3), normals at their corners (f, 3, 3), and the instances that they belong to."""
     return StillScene(
         corners=np.concatenate([corners for corners, _, _ in parts]).astype(float),
         normals=np.concatenate([normals for _, normals, _ in parts]).astype(float),
@@ -129,7 +129,7 @@ def join_faces(parts: Sequence[tuple[AnyArray, AnyArray, str]], workplace: Float
 
 
 def _distance(corners: FloatArray, place: FloatArray) -> FloatArray:
-    """(F,) from the boxes around faces to a place [m]."""
+    """Return the distance (F,) from the bounding boxes of faces to a point [m]."""
     nearest = np.clip(place, corners.min(axis=1), corners.max(axis=1))
     return np.linalg.norm(nearest - place, axis=1)
 
@@ -142,7 +142,7 @@ def _sample_groups(grid: FaceGrid, scene: StillScene) -> NDArray[np.uint8]:
 
 
 def _open_faces(scene: StillScene) -> NDArray[np.bool_]:
-    """(F,) faces whose normals lie far off their plane: they shine themselves, as the day behind a window does."""
+    """Return (F,) True for faces with normals far off their plane, which mark light sources such as windows."""
     one, other = (scene.corners[:, place] - scene.corners[:, 0] for place in (1, 2))
     normals = np.cross(one, other)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
@@ -151,7 +151,7 @@ def _open_faces(scene: StillScene) -> NDArray[np.bool_]:
 
 
 def _lamp_places(scene: StillScene, tracer: BakeTracer) -> FloatArray:
-    """(PLACES, 3) under the ceiling and within the walls, around the workplace."""
+    """Return (PLACES, 3) lamp positions under the ceiling and within the walls, around the workplace [m]."""
     place, to_walls = scene.workplace, np.array([_SIDE, _SIDE, 0.0])
     low = np.minimum(scene.corners.min(axis=(0, 1)) + to_walls, place)
     high = np.maximum(scene.corners.max(axis=(0, 1)) - to_walls, place)

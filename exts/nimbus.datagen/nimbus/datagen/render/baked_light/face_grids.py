@@ -1,4 +1,4 @@
-"""Places on the faces of a mesh where light is kept: a grid on each triangle, as fine as the face is large."""
+"""Grids of light samples on the faces of a mesh, as fine as each face is large."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import Float32Array, FloatArray, IntArray
 
 _MOST_STEPS = 80
-"""Along an edge: a floor of 8 m is sampled each 10 cm."""
+"""Largest number of steps along an edge; a floor of 8 m is sampled every 10 cm."""
 _INSET = 0.02
-"""[m] Samples lie so far inside of their face: on its edge, where another face stands on it, all rays would end."""
+"""Distance of samples from the edge of their face [m], where an adjoining face would block all rays."""
 _MOST_INSET = 0.3
-"""Share of the way to the middle of the face that they are moved at most."""
+"""Largest shift of a sample, as a fraction of the way to the center of its face."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FaceGrid:
-    """Grids of F faces: values at places whose shares of the corners are multiples of one over ``steps``.
+    """Grids of F faces: values at points whose barycentric coordinates are multiples of one over ``steps``.
 
-    Row ``i`` of a grid, of which the first corner has the share ``i / steps``, has ``steps - i + 1`` places.
+    Row ``i`` of a grid, at barycentric coordinate ``i / steps`` of the first corner, has ``steps - i + 1`` points.
     """
 
     steps: NDArray[np.int32]
-    """(F,) parts of each edge."""
+    """(F,) number of parts of each edge."""
     start: NDArray[np.int32]
-    """(F,) first place of each face in ``samples``."""
+    """(F,) first point of each face in ``samples``."""
     samples: NDArray[np.int32]
-    """(N,) number of the sample at each place; places of several faces share one."""
+    """(N,) index of the sample at each point; points of several faces may share one."""
 
     def face_range(self, start: int, stop: int) -> FaceGrid:
         """Return the grids of some of the faces."""
@@ -39,15 +39,15 @@ class FaceGrid:
 def place_grids(
     corners: FloatArray, normals: FloatArray, spacing: FloatArray
 ) -> tuple[FaceGrid, Float32Array, Float32Array]:
-    """Put grids on faces, and find the samples that they need.
+    """Place grids on faces, and find the samples that they need.
 
     Args:
-        corners: (F, 3, 3) of the faces [m].
+        corners: (F, 3, 3) corners of the faces [m].
         normals: (F, 3, 3) unit normals at the corners.
-        spacing: (F,) distance of neighbors along the longest edge [m].
+        spacing: (F,) distance of neighboring points along the longest edge [m].
 
     Returns:
-        The grids, and places (S, 3) [m] and unit normals (S, 3) of the samples.
+        The grids, and positions (S, 3) [m] and unit normals (S, 3) of the samples.
     """
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=-1).max(axis=1)
     steps = np.clip(np.ceil(longest / spacing), 1, _MOST_STEPS).astype(np.int32)
@@ -73,13 +73,17 @@ def place_grids(
 
 
 def grid_shares(steps: int) -> FloatArray:
-    """(n, 3) shares of the corners at the places of a grid, in their order."""
+    """Return (n, 3) barycentric coordinates of the points of a grid, in their order."""
     first, second = np.array([(i, j) for i in range(steps + 1) for j in range(steps - i + 1)]).T
     return np.column_stack([first, second, steps - first - second]) / steps
 
 
 def _distinct(places: FloatArray, normals: FloatArray) -> tuple[NDArray[np.int32], IntArray]:
-    """Number of the sample at each place, and a place of each sample: places within 2 mm with one normal share it."""
+    """Merge points within 2 mm of each other with equal normals.
+
+    Returns:
+        The sample of each point, and one point of each sample.
+    """
     packed = np.zeros(len(places), dtype=np.int64)
     for column in np.column_stack([np.rint(places * 500), np.rint(normals * 8)]).astype(np.int64).T:
         packed = packed * 1_000_003 + column  # wraps round: places that differ hardly ever meet

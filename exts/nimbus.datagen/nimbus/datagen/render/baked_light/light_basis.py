@@ -1,4 +1,4 @@
-"""Light at samples of a scene from each of its sources."""
+"""Light at the samples of a scene from each of its sources."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid
 
 PLACES = 4
-"""Lamps of a scene, one to each side of the workplace."""
+"""Number of lamps, one on each side of the workplace."""
 GROUPS = 5
-"""Groups of surfaces that reflect alike."""
+"""Number of groups of surfaces that share a reflectance."""
 SKY_BINS = 6
-"""Parts of the surroundings: four quarters about the vertical up to 60 degrees, the zenith, and all below."""
+"""Parts of the surroundings: four quarters about the vertical up to 60 degrees, the zenith, and everything below."""
 ZENITH = 0.866
-"""Sine of the elevation from which on the sky is the zenith."""
+"""Sine of the elevation at which the zenith begins."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,28 +24,28 @@ class LightBasis:
     """Light at S samples from K sources of strength 1: PLACES lamps, then SKY_BINS parts of the sky.
 
     A lamp of strength 1 lights the workplace like light 1 from above; a part of the sky of radiance 1 is as bright as
-    white under light 1. The last six samples float over the workplace and look along +x, -x, +y, -y, +z, -z. The one
-    before them shines itself.
+    white under light 1. The last six samples float over the workplace and face +x, -x, +y, -y, +z, -z. The one before
+    them is emissive.
     """
 
     steps: NDArray[np.int32]
     start: NDArray[np.int32]
     samples: NDArray[np.int32]
-    """A :class:`FaceGrid` of all faces."""
+    """Samples of a :class:`FaceGrid` of all faces."""
     direct: NDArray[np.float16]
-    """(S, K) without reflections."""
+    """(S, K) direct light, without reflections."""
     bounce: NDArray[np.float16]
-    """(S, K, GROUPS) reflected once by each group, as if it were white."""
+    """(S, K, GROUPS) light reflected once by each group at albedo 1."""
     share: NDArray[np.float16]
-    """(S, GROUPS) of the surroundings that a group fills."""
+    """(S, GROUPS) fraction of the surroundings that a group fills."""
     weight: NDArray[np.float32]
-    """(S,) times that a sample was seen."""
+    """(S,) number of rays that hit a sample."""
     group: NDArray[np.uint8]
-    """(S,) of each sample; GROUPS for those that are no surface."""
+    """(S,) group of each sample; GROUPS for samples off any surface."""
     lamps: NDArray[np.float64]
-    """(PLACES, 3) middles [m]"""
+    """(PLACES, 3) centers of the lamps [m]."""
     workplace: NDArray[np.float64]
-    """(3,) [m]"""
+    """(3,) center of the work surface [m]."""
 
     @property
     def grid(self) -> FaceGrid:

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Rays of the bake: from samples to lamps, and all around to other samples and the sky."""
+"""Ray tracing of the bake: from samples to lamps, and in all directions to other samples and the sky."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nimbus.datagen.render.baked_light.light_basis import ZENITH
 wp.set_module_options({"enable_backward": False})
 
 RAYS = 100
-"""Rays around each sample; with 64 steps in the shade of furniture can be seen on walls."""
+"""Rays around each sample; with 64, steps are visible in the shade of furniture on walls."""
 _LAMP_RAYS = wp.constant(4)
-"""Along each side of a lamp."""
+"""Rays along each side of a lamp."""
 _OFF = wp.constant(1.0e-3)
-"""[m] Rays start so far off the face."""
+"""Offset of a ray's origin from its face [m]."""
 _FAR = wp.constant(1.0e3)
 _ZENITH = wp.constant(ZENITH)
 
@@ -99,10 +99,10 @@ def _drop(mesh: wp.uint64, points: wp.array(dtype=wp.vec3), ray: wp.vec3, found:
 
 
 class BakeTracer:
-    """A mesh that does not move, as the bake sees it; always on the CPU, so that a bake is the same everywhere.
+    """Static mesh for the bake, always on the CPU so that results are the same everywhere.
 
     Args:
-        corners: (F, 3, 3) of its faces [m].
+        corners: (F, 3, 3) corners of its faces [m].
     """
 
     def __init__(self, corners: FloatArray) -> None:
@@ -111,7 +111,7 @@ class BakeTracer:
         self._mesh = wp.Mesh(points=_array(points, wp.vec3), indices=_array(indices, wp.int32), bvh_constructor="sah")
 
     def see_lamps(self, points: Float32Array, normals: Float32Array, lamps: FloatArray, side: float) -> Float32Array:
-        """Light (S, L) of square lamps (L, 3) that face down, each of the strength 1 [1 / m^2]."""
+        """Return light (S, L) of square lamps (L, 3) that face down, each of strength 1 [1 / m^2]."""
         found = wp.zeros((len(points), len(lamps)), dtype=wp.float32, device="cpu")
         inputs = [self._mesh.id, _array(points, wp.vec3), _array(normals, wp.vec3), _array(lamps, wp.vec3), side, found]
         wp.launch(_see_lamps, dim=found.shape, inputs=inputs, device="cpu")
@@ -120,13 +120,13 @@ class BakeTracer:
     def look_around(
         self, points: Float32Array, normals: Float32Array, grid: FaceGrid, is_open: np.ndarray
     ) -> np.ndarray:
-        """Samples (S, RAYS) that are seen in directions spread by the cosine; below 0 parts of the sky, from -1 down.
+        """Return the samples (S, RAYS) hit in cosine-weighted directions; parts of the sky are -1 and below.
 
         Args:
             points: (S, 3) [m].
-            normals: (S, 3).
-            grid: Of all faces.
-            is_open: (F,) faces through which the sky is seen.
+            normals: (S, 3) unit normals.
+            grid: Grids of all faces.
+            is_open: (F,) faces through which the sky is visible.
         """
         found = wp.zeros((len(points), RAYS), dtype=wp.int32, device="cpu")
         grids = [_array(values, wp.int32) for values in (grid.steps, grid.start, grid.samples)]
@@ -136,7 +136,7 @@ class BakeTracer:
         return found.numpy()
 
     def rise_above(self, points: FloatArray) -> Float32Array:
-        """Free height (n,) above places (n, 3) [m]; 1000 without anything above."""
+        """Return the free height (n,) above points (n, 3) [m]; 1000 without an obstacle."""
         found = wp.zeros(len(points), dtype=wp.float32, device="cpu")
         inputs = [self._mesh.id, _array(points, wp.vec3), wp.vec3(0.0, 0.0, 1.0), found]
         wp.launch(_drop, dim=len(points), inputs=inputs, device="cpu")
@@ -148,7 +148,7 @@ def _array(values: np.ndarray, dtype: object) -> wp.array:
 
 
 def _directions() -> FloatArray:
-    """(RAYS, 3) directions about z, as many near each as light comes from there to a face across z: by its cosine."""
+    """Return (RAYS, 3) cosine-weighted directions about z."""
     number = np.arange(RAYS)
     height, turn = (number + 0.5) / RAYS, number * (np.pi * (3.0 - np.sqrt(5.0)))
     radius = np.sqrt(height)

@@ -1,4 +1,4 @@
-"""A look of a baked scene: sources weighed by the light that an episode drew, and colors of what reflects it."""
+"""Look of a baked scene: sources weighted by an episode's drawn light, and colors of the reflecting surfaces."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nimbus.datagen.episode.layout import Light, Vector
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, ZENITH, LightBasis
 
 _DIMMED = 0.3
-"""Share of the sky's light that each lamp gives which no direction chose: rooms are lit by several."""
+"""Fraction of the sky's light that each lamp gives without a light of its own; rooms have several lamps."""
 _WINDOWS = 8.0
-"""Windows shine at most so many times as bright as the sky of an open scene, so that they light a room."""
+"""Largest brightness of windows relative to an open scene's sky, so that they light a room."""
 _GLOW = 1.6
-"""Light of what shines itself, a little more than white."""
+"""Light of emissive samples, slightly above white."""
 _LEAST, _MOST = 0.4, 3.0
-"""Range of the exposure that gives the workplace the light it has without walls around."""
+"""Range of the exposure that gives the workplace the light it would have without walls."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -26,21 +26,22 @@ class WeighedLight:
     """Light of one look."""
 
     values: Float32Array
-    """(S, 4) linear light on each sample, and the share of ``key`` in it."""
+    """(S, 4) linear light on each sample, and the fraction of ``key`` in it."""
     key: Vector
-    """Linear light from the lamp that casts the shadows of what moves, on a sample whose share is 1."""
+    """Linear light of the lamp that casts the shadows of moving things, at a sample with fraction 1."""
     light: Light
-    """For what moves: that lamp as a direction, and the rest of the light at the workplace from above and below."""
+    """Light for moving things: that lamp as a direction, and the remaining light at the workplace from above and
+    below."""
 
 
 def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray | None = None) -> WeighedLight:
-    """Sum up the basis for a look.
+    """Combine the basis into a look.
 
     Args:
-        basis: Of the scene.
-        light: As drawn: its direction chooses a lamp, those of its further lamps others.
+        basis: Basis of the scene.
+        light: Drawn light; its directions select the lamps.
         colors: (GROUPS, 3) linear albedo of each group of surfaces.
-        sky: (SKY_BINS, 3) radiance of the parts of the sky; that of the light, when not given.
+        sky: (SKY_BINS, 3) radiance of the parts of the sky; by default that of the light.
     """
     towards = basis.lamps - basis.workplace
     towards /= np.linalg.norm(towards, axis=1, keepdims=True)
@@ -78,12 +79,13 @@ def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray |
 
 
 def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArray:
-    """Radiance (SKY_BINS, 3) of the parts of the sky in a picture all around, by solid angle.
+    """Return the radiance (SKY_BINS, 3) of the parts of an environment map, by solid angle.
 
     Args:
-        picture: (H, W, 3) linear light, latitude over longitude; its top row is straight up, its left edge lies at +x
-            and its columns run clockwise as seen from above.
-        turn: About the vertical [rad].
+        picture: (H, W, 3) linear light, equirectangular; its top row is straight up, its left edge at +x, and its
+            columns
+            run clockwise as seen from above.
+        turn: Rotation about the vertical [rad].
         intensity: Factor.
     """
     height, width = picture.shape[:2]
@@ -98,7 +100,7 @@ def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArr
 
 
 def _reflected(basis: LightBasis, weights: FloatArray, colors: FloatArray) -> FloatArray:
-    """(S, 3) light that came by way of surfaces: once exactly, further times with groups of one brightness each."""
+    """Return (S, 3) reflected light: the first bounce exactly, further ones with the mean brightness of each group."""
     once = np.einsum("skg,kc,gc->sc", basis.bounce.astype(np.float32), weights, colors, optimize=True)
     share = basis.share.astype(np.float32)
     parts = [basis.weight * (basis.group == group) for group in range(GROUPS)]

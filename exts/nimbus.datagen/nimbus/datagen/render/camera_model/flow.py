@@ -1,4 +1,4 @@
-"""Optical flow from depth and poses: exact, whatever lies between two steps, and the same with every renderer."""
+"""Optical flow from depth and poses: exact, and equal for all renderers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def flow_to_next(
     now: tuple[FloatArray, FloatArray],
     following: tuple[FloatArray, FloatArray],
 ) -> NDArray[np.float16]:
-    """(K, H, W, 2) optical flow of a pinhole camera's frames; NaN in a step that nothing follows.
+    """Return (K, H, W, 2) optical flow of a pinhole camera's frames; NaN for a step without a next one.
 
     Args:
-        frames: What it saw in K steps.
-        body: (K, H, W) row of the body that is seen; -1 for what stands still.
+        frames: Frames of K steps.
+        body: (K, H, W) row of the visible body; -1 for static parts.
         camera: The camera.
         names: B body names.
         now: Positions (K, B, 3) [m] and orientations (K, B, 4) of the bodies.
-        following: The same one step later; K - 1 of them where the episode ends.
+        following: Poses one step later; K - 1 of them at the end of an episode.
     """
     count, rows = len(following[0]), {name: row for row, name in enumerate(names)}
     flow = np.full((*frames.depth.shape, 2), np.nan, dtype=np.float16)
@@ -48,7 +48,7 @@ def flow_to_next(
 
 
 def _matrices(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
-    """Poses (K, B, 4, 4) as matrices."""
+    """Return poses as matrices (K, B, 4, 4)."""
     found = np.tile(np.eye(4), (*positions.shape[:2], 1, 1))
     found[..., :3, :3], found[..., :3, 3] = quat_to_matrix(wxyz), positions
     return found
@@ -63,17 +63,18 @@ def optical_flow(
     world_T_body: FloatArray,
     next_world_T_body: FloatArray,
 ) -> NDArray[np.float16]:
-    """(K, H, W, 2) [px] right and down, from where a point is seen to where it is in the next step's image.
+    """Return (K, H, W, 2) [px] right and down, from a point's pixel to its pixel in the next step's image.
 
-    It may lie outside of that image, or be hidden there. NaN where nothing was hit, or what comes behind the camera.
+    The target may lie outside the image or be hidden there. NaN where nothing was hit, or where a point moves behind
+    the camera.
 
     Args:
         depth: (K, H, W) [m] along the optical axis; 0 where nothing was hit.
-        body: (K, H, W) row of the body that is seen; -1 for what stands still.
+        body: (K, H, W) row of the visible body; -1 for static parts.
         matrix: (3, 3) pinhole matrix [px].
         world_T_camera: (K, 4, 4), OpenCV axes.
         next_world_T_camera: (K, 4, 4) one step later.
-        world_T_body: (K, B, 4, 4)
+        world_T_body: (K, B, 4, 4) poses of the bodies.
         next_world_T_body: (K, B, 4, 4) one step later.
     """
     count, height, width = depth.shape
@@ -86,7 +87,7 @@ def optical_flow(
     for step in range(count):
         seen = depth[step] > 0
         points = rays[seen] * depth[step][seen][:, None]
-        chosen = to_pixels[step][body[step][seen]]  # -1 is the last: what stands still
+        chosen = to_pixels[step][body[step][seen]]  # index -1 is the last one, of static parts
         place = np.einsum("nij,nj->ni", chosen[:, :, :3], points) + chosen[:, :, 3]
         behind = place[:, 2] <= 1e-6
         target = place[:, :2] / np.where(behind, np.nan, place[:, 2])[:, None]

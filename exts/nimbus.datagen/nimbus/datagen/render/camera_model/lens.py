@@ -1,4 +1,4 @@
-"""Lens distortion: a pinhole picture, rendered a little wider, bent as a lens bends it."""
+"""Lens distortion, applied to a slightly wider pinhole image."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _ITERATIONS = 20
 
 
 class Lens:
-    """Bends what a pinhole camera saw.
+    """Distorts the images of a pinhole camera.
 
-    The Brown-Conrady model with two radial coefficients, as OpenCV has it: a ray (x, y, 1) of the undistorted camera
-    lands at (x, y)(1 + k1 r² + k2 r⁴). The intrinsics stay those of the bent picture.
+    Brown-Conrady model with two radial coefficients, as in OpenCV: a ray (x, y, 1) of the undistorted camera maps to
+    (x, y)(1 + k1 r² + k2 r⁴). The intrinsics are those of the distorted image.
 
     Args:
-        camera: As it is to see, distortion included.
+        camera: Camera with its distortion.
 
     Raises:
-        ValueError: The distortion folds the picture over.
+        ValueError: The distortion folds the image over.
     """
 
     def __init__(self, camera: Camera) -> None:
@@ -35,12 +35,12 @@ class Lens:
         scale = 1.02 * max(np.abs(x).max() / self._half_width, np.abs(y).max() / self._half_height)
         tangent = scale * math.tan(0.5 * camera.vertical_fov)
         self.pinhole = replace(camera, vertical_fov=2.0 * math.atan(tangent), distortion=(0.0, 0.0))
-        """The camera to render with: it sees all that the lens sees."""
+        """Camera to render with; it covers everything that the lens sees."""
         wide = cameras.intrinsics(self.pinhole)
         self._sample(wide[0, 0] * x + wide[0, 2], wide[1, 1] * y + wide[1, 2], camera.width, camera.height)
 
     def _rays(self, camera: Camera) -> tuple[FloatArray, FloatArray]:
-        """(H, W) undistorted x and y at depth 1 of every pixel, by fixed-point iteration."""
+        """Return (H, W) undistorted x and y at depth 1 of every pixel, by fixed-point iteration."""
         k1, k2 = camera.distortion
         u, v = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)
         seen_x = (u - self._matrix[0, 2]) / self._matrix[0, 0]
@@ -53,7 +53,7 @@ class Lens:
             x, y = seen_x / factor, seen_y / factor
         square = x * x + y * y
         if (1.0 + square * (3.0 * k1 + 5.0 * k2 * square)).min() <= 0.05:
-            raise ValueError(f"a distortion of {k1:g}, {k2:g} folds the picture of camera '{camera.name}' over")
+            raise ValueError(f"a distortion of {k1:g}, {k2:g} folds the image of camera '{camera.name}' over")
         return x, y
 
     def _sample(self, u: FloatArray, v: FloatArray, width: int, height: int) -> None:
@@ -67,7 +67,7 @@ class Lens:
         self._offsets = (0, 1, width, width + 1)
 
     def bend(self, frames: CameraFrames) -> CameraFrames:
-        """What the lens makes of a picture of its :attr:`pinhole`; visibility stays that of the pinhole."""
+        """Distort the frames of :attr:`pinhole`; visibility stays that of the pinhole."""
         instance = self._labels(frames.instance)
         return replace(
             frames,
@@ -84,26 +84,26 @@ class Lens:
         )
 
     def _labels(self, images: NDArray) -> NDArray:
-        """(K, H, W, …) the nearest pixel: labels and depths do not mix."""
+        """Sample (K, H, W, …) at the nearest pixel, because labels and depths must not be interpolated."""
         count, height, width, *rest = images.shape
         return images.reshape(count, height * width, *rest)[:, self._nearest].reshape(images.shape)
 
     def _flow(self, flow: NDArray[np.float16]) -> NDArray[np.float16]:
-        """(K, H, W, 2) of a pinhole picture, between places in the bent one."""
+        """Convert (K, H, W, 2) flow of a pinhole image to flow in the distorted one."""
         _, height, width, _ = flow.shape
         pixels = np.stack(np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5), axis=-1)
         bent = self._bent_place(pixels + flow.astype(np.float64)) - self._bent_place(pixels)
         return self._labels(bent).astype(np.float16)
 
     def _bent_place(self, pixels: FloatArray) -> FloatArray:
-        """Where the lens shows what the pinhole shows at a place; (…, 2) [px]."""
+        """Map positions (…, 2) in the pinhole image to the distorted one [px]."""
         (k1, k2), wide = self._coefficients, cameras.intrinsics(self.pinhole)
         rays = (pixels - wide[:2, 2]) / np.diag(wide)[:2]
         square = np.sum(rays * rays, axis=-1, keepdims=True)
         return rays * (1.0 + square * (k1 + k2 * square)) * np.diag(self._matrix)[:2] + self._matrix[:2, 2]
 
     def _colors(self, images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """(K, H, W, 3) between four pixels."""
+        """Sample (K, H, W, 3) with bilinear interpolation."""
         flat = images.reshape(len(images), -1, 3)
         bent = np.empty_like(flat)
         for row, image in enumerate(flat):
@@ -116,10 +116,10 @@ class Lens:
 
 
 def boxes_of(instance: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
-    """Measure tight boxes (K, N, 4) of what is seen in instance masks (K, H, W) [px].
+    """Return tight boxes (K, N, 4) of the visible parts of instance masks (K, H, W) [px].
 
     Returns:
-        x_min, y_min, x_max, y_max (exclusive); NaN for the background, which is label 0, and for what is not seen.
+        x_min, y_min, x_max, y_max (exclusive); NaN for the background, which is label 0, and for invisible instances.
     """
     boxes = np.full((len(instance), count, 4), np.nan, dtype=np.float32)
     for row, mask in enumerate(instance):

@@ -1,4 +1,4 @@
-"""What a camera's sensor adds to what is seen: exposure, blur and grain, and noise and holes in the depth."""
+"""Sensor model of a camera: exposure, blur and noise, and noise and holes in the depth."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.textures.color import encoded, linear
 
 _BLOB = 3.0
-"""[px] Size of holes in the depth."""
+"""Size of holes in the depth [px]."""
 
 
 def shown_poses(
     positions: FloatArray, wxyz: FloatArray, *, rate: float, latency: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Body poses as they were a little before each step; before the first step everything stood still.
+    """Return body poses a latency before each step; before the first step everything stands still.
 
     Args:
-        positions: (T, B, 3) [m]
+        positions: (T, B, 3) [m].
         wxyz: (T, B, 4) unit quaternions.
-        rate: Steps a second [Hz].
-        latency: [s]; at 0 the arrays themselves are given back.
+        rate: Steps per second [Hz].
+        latency: Delay [s]; at 0 the inputs themselves are returned.
     """
     if latency <= 0.0 or len(positions) < 2:
         return positions, wxyz
@@ -42,13 +42,13 @@ def shown_poses(
 
 
 class SensorModel:
-    """The sensor of one camera in one episode.
+    """Sensor of one camera in one episode.
 
-    Noise is drawn once an episode, larger than the picture by wrapping round, and shifted at random for every step: a
-    step's noise depends on nothing but the seed and the step.
+    Noise is drawn once per episode, on a torus larger than the image, and shifted at random for every step, so that a
+    step's noise depends on the seed and the step only.
 
     Args:
-        camera: With its sensor.
+        camera: Camera with its sensor.
     """
 
     def __init__(self, camera: Camera) -> None:
@@ -69,11 +69,11 @@ class SensorModel:
             self._holes = blobs < np.quantile(blobs, sensor.depth_holes)
 
     def take(self, frames: CameraFrames, *, first_step: int) -> CameraFrames:
-        """The frames as the sensor gives them; labels stay true.
+        """Apply the sensor to frames; labels are unchanged.
 
         Args:
-            frames: What is to be seen.
-            first_step: Step of the episode that the first of them shows.
+            frames: Ideal frames.
+            first_step: Step of the episode of the first frame.
         """
         sensor, depth = self._sensor, frames.depth
         rgb: NDArray[np.uint8] = frames.rgb
@@ -96,13 +96,13 @@ class SensorModel:
 
 
 def _shifted(noise: NDArray, address: tuple[int, str], count: int, first_step: int) -> NDArray:
-    """(K, H, W, …) the noise of some steps."""
+    """Return the noise (K, H, W, …) of some steps."""
     seed, name = address
     moves = (generator(seed, name, first_step + step).integers(noise.shape[:2]) for step in range(count))
     return np.stack([np.roll(noise, tuple(move), axis=(0, 1)) for move in moves])
 
 
 def _exposed(stops: float) -> NDArray[np.uint8]:
-    """(256,) sRGB values after so many stops; the light is what doubles, and what is too bright stays white."""
+    """Return (256,) sRGB values after an exposure change in stops, which scales linear light and clips at white."""
     light = np.clip(linear(np.arange(256) / 255.0) * 2.0**stops, 0.0, 1.0)
     return np.rint(255 * encoded(light)).astype(np.uint8)

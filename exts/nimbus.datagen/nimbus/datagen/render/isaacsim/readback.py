@@ -1,4 +1,4 @@
-"""From what RTX annotators give to the frames that Nimbus stores: numbers only, no Kit."""
+"""Conversion of RTX annotator buffers to stored frames, without Kit."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def frames_from_buffers(
     turns: NDArray[np.float64],
     far: float,
 ) -> CameraFrames:
-    """One camera's frames of K steps.
+    """Return one camera's frames of K steps.
 
     Args:
         buffers: (K, H, W, C) by annotator: ``rgb``, ``distance_to_image_plane``, ``normals``.
         instance: (K, H, W) index into the instance names.
-        labels: What the indices mean.
+        labels: Meaning of the indices.
         camera: The camera.
         eyes: (K, 3) [m], in the region's frame, which is the world's.
         turns: (K, 4) OpenGL axes.
-        far: [m] far clip.
+        far: Far clipping distance [m].
     """
     depth = np.asarray(buffers["distance_to_image_plane"], dtype=np.float32).reshape(instance.shape)
     hit = np.isfinite(depth) & (depth > 0) & (depth <= far)
@@ -62,14 +62,14 @@ def instance_indices(
     *,
     instance_of: Mapping[str, str],
 ) -> NDArray[np.uint8]:
-    """(K, H, W) index into the instance names, from the ids that the annotator gives to prims.
+    """Return (K, H, W) indices into the instance names, from the ids that the annotator gives to prims.
 
     Args:
-        ids: (K, H, W, 1) or (K, H, W)
-        paths: Prim path by id, as the annotator's ``idToLabels`` has it.
+        ids: (K, H, W, 1) or (K, H, W) ids of the annotator.
+        paths: Prim path by id, from the annotator's ``idToLabels``.
         regions: Prims of the K regions.
-        labels: What the indices mean.
-        instance_of: Instance by a place below a region: ``body_items_0``, ``scene/table_surface``.
+        labels: Meaning of the indices.
+        instance_of: Instance by path below a region: ``body_items_0``, ``scene/table_surface``.
     """
     index = {name: number for number, name in enumerate(labels.instance_names)}
     number_of = {place: index[name] for place, name in instance_of.items()}
@@ -79,10 +79,10 @@ def instance_indices(
 def body_indices(
     ids: NDArray[np.uint32], paths: Mapping[Any, str], regions: Sequence[RegionPaths], names: Sequence[str]
 ) -> NDArray[np.int16]:
-    """(K, H, W) row of the body that is seen; -1 for what stands still.
+    """Return (K, H, W) rows of the visible bodies; -1 for static parts.
 
     Args:
-        ids: (K, H, W, 1) or (K, H, W)
+        ids: (K, H, W, 1) or (K, H, W) ids of the annotator.
         paths: Prim path by id.
         regions: Prims of the K regions.
         names: B body names.
@@ -99,7 +99,7 @@ def _numbers(
     *,
     missing: int,
 ) -> NDArray[np.int16]:
-    """(K, H, W) numbers of the places below a region that ids stand for; the deepest place that is known counts."""
+    """Return (K, H, W) numbers for ids, each that of the deepest known path below its region."""
     known = {int(number): path for number, path in paths.items() if str(path).startswith("/")}
     table = np.full(int(max([*known, *np.unique(ids)], default=0)) + 1, missing, dtype=np.int16)
     roots = {region.root for region in regions}

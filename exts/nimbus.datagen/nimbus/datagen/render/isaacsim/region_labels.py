@@ -1,4 +1,4 @@
-"""What masks of a stage of regions mean: the same indices as with every other renderer of Nimbus."""
+"""Labels of the masks of a stage of regions, with the same indices as every other renderer of Nimbus."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _LabelBox:
 
 @dataclass(frozen=True)
 class _Thing:
-    """What labels need of a part."""
+    """Properties of a part that labels need."""
 
     instance: str
     body: str
@@ -35,12 +35,12 @@ class _Thing:
 def make_region_labels(
     stage: StageInfo, layout: Layout, assets: VisualAssets, *, libraries: Sequence[str]
 ) -> tuple[Labels, Mapping[str, str]]:
-    """Labels, and the instance of each place below a region's root.
+    """Return labels, and the instance of each path below a region's root.
 
     Args:
         stage: The scene.
-        layout: Its objects.
-        assets: What is seen.
+        layout: Layout with the objects.
+        assets: Visible assets.
         libraries: Object libraries of the task, in its order.
     """
     objects = layout.physical.objects
@@ -50,7 +50,7 @@ def make_region_labels(
     }
     still = {role: places for role, places in stage.roles.items() if role not in stage.fixtures}
     instance_of |= {f"scene/{place.split('/', 2)[2]}": role for role, places in still.items() for place in places}
-    # objects, then what stands still and the scene's bodies, then the robot's links
+    # objects, then static parts and the scene's bodies, then the robot's links
     order = [item.name for item in objects] + [name for name in assets.bodies if name not in {o.name for o in objects}]
     things: list[Any] = [
         _Thing(instance_of[body_prim(name)], name, _LabelBox(asset_bounds(assets.bodies[name]))) for name in order
@@ -61,7 +61,7 @@ def make_region_labels(
 
 
 def _role_bounds(assets: VisualAssets, roles: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float64]]:
-    """(2, 3) corners of what stands still, by role [m]; of what is not seen, one point."""
+    """Return (2, 3) corners of static parts by role [m]; a single point for invisible ones."""
     from pxr import Usd, UsdGeom
 
     stage: Any = Usd.Stage.Open(str(assets.scene))

@@ -1,6 +1,6 @@
-"""One episode in Isaac Sim: the stage of K regions, its sensors, and images of K steps at a time.
+"""Rendering of one episode in Isaac Sim: the stage of K regions, its sensors, and images of K steps at a time.
 
-Kit is imported where it is used, when it has been started.
+Kit is imported inside functions, after it has been started.
 """
 # pyright: reportMissingImports=false
 
@@ -36,34 +36,34 @@ if TYPE_CHECKING:
 ANNOTATORS = ["rgb", "distance_to_image_plane", "normals", "instance_id_segmentation"]
 _IDS = "instance_id_segmentation"
 _TRIES = 4
-"""Steps until every annotator has given an image: none may do so in the first."""
+"""Largest number of steps until every annotator has given an image; the first may give none."""
 _UNDONE = "STEPPING"
-"""Status of replicator while a frame is rendered, and after it gave up on one, which it only logs."""
+"""Replicator's status while a frame is rendered, and after it gave up on one, which it only logs."""
 _WRITTEN = 1e-3
-"""[m] A pose that is read back may differ so much."""
+"""Tolerance of a pose that is read back [m]."""
 _AFTER_STOP = 3
-"""Updates in which a stop, and what is destroyed after it, comes to pass."""
+"""Number of updates for a stop and the following destruction to take effect."""
 
 
 Images = dict[str, tuple[NDArray[Any], dict[str, Any]]]
-"""(K, H, W, C) and what is said of it, by annotator."""
+"""(K, H, W, C) and its metadata, by annotator."""
 
 
 class NoImageError(RuntimeError):
-    """An annotator gave no image, or the last one again."""
+    """Raised when an annotator gives no image, or repeats the previous one."""
 
 
 class RegionRenderer:
-    """One episode's stage of K regions, and its sensors.
+    """Stage of K regions for one episode, and its sensors.
 
     Args:
         stage: The scene.
         robot: The robot.
         layout: Objects, cameras and light.
-        trajectory: Everything that will be shown; regions stand as far apart as it reaches.
+        trajectory: Trajectory to be shown; its extent decides the distance between regions.
         libraries: Object libraries of the task, in its order.
-        stack: K.
-        folder: Where the stage is written.
+        stack: K, the number of regions.
+        folder: Folder for the stage.
         settle: Frames rendered for each batch.
     """
 
@@ -120,7 +120,7 @@ class RegionRenderer:
         )
 
     def open(self, *, warm_up: int) -> None:
-        """Load the stage, make the sensors, and render until what is loaded late is there."""
+        """Load the stage, create the sensors, and render until assets that load late are present."""
         import isaacsim.core.experimental.utils.app as app_utils
         import omni.replicator.core as rep
         from isaacsim.core.experimental.prims import XformPrim
@@ -146,7 +146,7 @@ class RegionRenderer:
         refresh_places()
 
     def close(self) -> None:
-        """Stop the timeline and drop the sensors: a stage that goes while either is at work crashes Kit."""
+        """Stop the timeline and release the sensors first, because closing a stage that they use crashes Kit."""
         import isaacsim.core.experimental.utils.app as app_utils
         import omni.replicator.core as rep
 
@@ -163,8 +163,8 @@ class RegionRenderer:
 
         Args:
             positions: (K, B, 3) [m], world frame.
-            wxyz: (K, B, 4)
-            following: The same one step later, for the optical flow; K - 1 of them where the episode ends.
+            wxyz: (K, B, 4) unit quaternions.
+            following: Poses one step later, for optical flow; K - 1 of them at the end of an episode.
         """
         count = len(positions)
         every = np.minimum(np.arange(len(self.regions)), count - 1)  # regions left over show the last step
@@ -196,7 +196,7 @@ class RegionRenderer:
                 self._is_placed = True
 
     def _step(self) -> dict[str, Images]:
-        """Render one batch; the images of every camera.
+        """Render one batch; returns the images of every camera.
 
         Raises:
             NoImageError: There is none after several steps, or no new one.
@@ -207,7 +207,7 @@ class RegionRenderer:
         for _ in range(_TRIES):
             rep.orchestrator.step(rt_subframes=self.settle, pause_timeline=False, delta_time=0.0)
             if _UNDONE in (status := str(rep.orchestrator.get_status())):
-                raise NoImageError(f"Isaac Sim has not rendered a new frame ({status}); its log says why")
+                raise NoImageError(f"Isaac Sim has not rendered a new frame ({status}); see its log")
             seen: dict[str, Images] = {}
             for camera in self.cameras:
                 sensor: TiledCameraSensor = self._sensors[camera.name]
@@ -222,7 +222,7 @@ class RegionRenderer:
     def _read(
         self, images: Images, camera: Camera, eyes: FloatArray, turns: FloatArray
     ) -> tuple[CameraFrames, NDArray[np.int16]]:
-        """The frames, and (K, H, W) which body is seen."""
+        """Return the frames, and (K, H, W) the visible body."""
         count = len(eyes)
         buffers = {name: image[:count] for name, (image, _) in images.items()}
         ids, paths = buffers.pop(_IDS), images[_IDS][1]["idToLabels"]
@@ -234,14 +234,14 @@ class RegionRenderer:
 
 
 def _check_written(found: Any, wanted: FloatArray) -> None:
-    """A write that finds no prims is only logged, and the images would be those of before."""
-    places = found[0].numpy() if found else np.full(wanted.shape, np.nan)  # who finds no prims gives nothing
+    """Verify a write by reading it back: Kit only logs a write that finds no prims, and would render stale poses."""
+    places = found[0].numpy() if found else np.full(wanted.shape, np.nan)  # an empty result means that no prims matched
     if not np.allclose(np.reshape(places, (-1, 3)), wanted.reshape(-1, 3), atol=_WRITTEN):
-        raise RuntimeError("Isaac Sim did not take the poses that were written; its log says why")
+        raise RuntimeError("Isaac Sim did not apply the written poses; see its log")
 
 
 def _images(sensor: TiledCameraSensor) -> Images:
-    """What a sensor has seen; annotators without an image are left out."""
+    """Return the images of a sensor; annotators without an image are omitted."""
     given = {
         "rgb": sensor.get_data("rgb"),
         "distance_to_image_plane": sensor.get_data("distance_to_image_plane"),

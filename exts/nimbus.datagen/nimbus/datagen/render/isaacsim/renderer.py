@@ -1,6 +1,6 @@
-"""Stacked rendering in Isaac Sim: K steps stand in K regions of one stage, and are rendered together by RTX.
+"""Stacked rendering in Isaac Sim: RTX renders K steps together, in K regions of one stage.
 
-Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is used, when it has been started.
+Loaded by workers that run in Isaac Sim's Python. Kit is imported inside functions, after it has been started.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import VisibleAssets
 
 _STACK, _MOST = 16, 64
-"""K where nothing is known of the GPU's memory, and the largest that is taken unasked."""
+"""K without a known GPU memory, and the largest default K."""
 _MESHES = 64 << 20
-"""[bytes] That one region's copy of the scene may take on the GPU: an estimate, to be replaced by a measurement."""
+"""Estimated GPU memory of one region's copy of the scene [bytes], to be replaced by a measurement."""
 _PATIENCE = 600.0
-"""[s] Opening a stage and its first batch may go so long without a sign: both compile or load, for minutes."""
+"""Longest silence while a stage opens or renders its first batch [s], because both compile or load for minutes."""
 logger = logging.getLogger("nimbus.isaacsim")
 
 
@@ -46,22 +46,22 @@ class IsaacSimRendererSettings(StrictModel):
 
 
 class IsaacSimRenderer(Renderer["VisibleAssets"]):
-    """Renders trajectories in chunks of K steps, as the writer asks for them.
+    """Renders trajectories in chunks of K steps, on the writer's demand.
 
     Args:
-        stack: K; as many as fit into the memory when not given.
-        free_bytes: Of the GPU's memory; 0: not known.
-        warm_up: Updates after a stage was loaded, before the first frame counts.
-        settle: Frames that each batch is rendered, so that what the denoiser remembers of the last one is gone.
-        flow: Also make the optical flow to the next step.
+        stack: K; as many as fit into the memory by default.
+        free_bytes: Free memory of the GPU; 0 if unknown.
+        warm_up: Updates after a stage was loaded, before the first valid frame.
+        settle: Frames rendered for each batch, until the denoiser's history of the previous batch has faded.
+        flow: Also compute optical flow to the next step.
     """
 
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
-    """Randomizers that this renderer does not honour: its floor lies where the scene's file says."""
+    """Randomizers without effect in this renderer, whose floor stays at the height of the scene's file."""
 
     @classmethod
     def create(cls, context: RunContext, settings: IsaacSimRendererSettings) -> Self:
-        """Make the renderer of a run."""
+        """Create the renderer of a run."""
         return cls(
             stack=context.stack,
             free_bytes=context.free_bytes,
@@ -102,7 +102,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             )
 
     def close(self) -> None:
-        """Remove the stages that were written."""
+        """Remove the written stages."""
         self._leave()
         self._folder.cleanup()
 
@@ -126,7 +126,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             start += len(positions)
 
     def _load(self, item: Planned[VisibleAssets], layout: Layout) -> RegionRenderer:
-        """Prepare a layout, unless it is the one that was shown last."""
+        """Load a layout, unless it is the one shown last."""
         if self._shown is None or self._shown[0] is not layout:
             self._count += 1
             assets = item.scene.assets
@@ -156,7 +156,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
         return self._shown[1]
 
     def _leave(self) -> None:
-        """Have done with the stage that was shown last, before another one is opened."""
+        """Close the last stage before another one is opened."""
         if self._shown is not None:
             self._shown[1].close()
             self._shown = None
@@ -166,7 +166,7 @@ register_component("render", "isaacsim", IsaacSimRenderer, IsaacSimRendererSetti
 
 
 def stack_in_memory(cameras: Sequence[Camera], *, free_bytes: int) -> int:
-    """K for a GPU's free memory."""
+    """Return K for a GPU's free memory."""
     if not free_bytes:
         return _STACK
     return min(_MOST, most_in_memory(cameras, free_bytes=free_bytes, region_bytes=_MESHES))

@@ -1,1 +1,1 @@
-"""The default renderer's Warp kernels and the data that they read."""
+"""Warp kernels of the default renderer, and their data."""

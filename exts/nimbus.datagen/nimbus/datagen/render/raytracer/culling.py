@@ -1,8 +1,7 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Which rectangles a tile of the image can show, and which meshes cast shadows into a cell of a grid across the light.
+"""Culling: rectangles that a tile of the image can show, and meshes that cast shadows into a cell of the light grid.
 
-A mesh is looked for in the boxes around its pieces. What covers a tile or a cell is a set of bits in ``Sets``, one for
-each mesh.
+Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Sets, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, Sets, Steps, Views
 
 wp.set_module_options({"enable_backward": False})
 
 _NEAR = wp.constant(2.0e-3)
-"""[m] What is closer to the camera than this is not looked for."""
+"""Depth below which nothing is searched for [m]."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 
 
@@ -47,7 +46,7 @@ def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
 
 @wp.kernel
 def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
-    """Rows and columns of the tiles that each box covers."""
+    """Compute the tile rows and columns that each box covers."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     origin = views.origins[row]
@@ -60,7 +59,9 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
             found = _projected(views, seen, found)
         else:
             behind += 1
+    # A box across the near plane: its visible corners and the cuts of its edges with the plane bound it.
     if behind > 0 and behind < 8:
+        # Edge = axis and corner; each edge is taken from its lower corner only.
         for edge in range(3 * boxes.eight):
             axis = 1 << (edge >> 3)
             corner = edge & 7
@@ -68,6 +69,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
                 one = (_corner(boxes, box, corner) - origin) * turn
                 other = (_corner(boxes, box, corner | axis) - origin) * turn
                 if (one[2] < -_NEAR) != (other[2] < -_NEAR):
+                    # Cut of the edge with the plane at depth _NEAR, where the camera looks along -z.
                     share = (one[2] + _NEAR) / (one[2] - other[2])
                     found = _projected(views, one + share * (other - one), found)
     bounds[step * boxes.count + box] = found
@@ -77,7 +79,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
 def _light_bounds(
     boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
 ):
-    """Extent of each box across the light, with the margin of its mesh [m]."""
+    """Compute the extent of each box across the light, with the margin of its mesh [m]."""
     step, box = wp.tid()
     row = step * mesh_count + boxes.mesh[box]
     found = wp.vec4(_NOTHING)
@@ -100,7 +102,7 @@ def _mark(
     columns: int,
     sets: Sets,
 ):
-    """Put each box's mesh into the sets of the cells that the box covers."""
+    """Add each box's mesh to the sets of the cells that the box covers."""
     step, box = wp.tid()
     mesh = step * mesh_count + boxes.mesh[box]
     if active[mesh] == wp.uint8(0):
@@ -127,10 +129,10 @@ def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count:
     """Set the ``tiles`` that rectangles cover.
 
     Args:
-        boxes: Around pieces of G meshes.
-        active: (K, G) which of them to look at.
-        views: A camera at K steps; gets ``tiles``.
-        count: How many boxes, from the first on.
+        boxes: Boxes around pieces of G meshes.
+        active: (K, G) True for meshes to consider.
+        views: Camera at K steps; receives ``tiles``.
+        count: Number of boxes to consider, from the first on.
     """
     steps, meshes = active.shape
     device = boxes.mesh.device
@@ -142,12 +144,12 @@ def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count:
 
 
 def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any]) -> None:
-    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
+    """Set the grid across the light and its ``cells`` that the shadows of meshes cover.
 
     Args:
-        boxes: Around pieces of G meshes.
-        casts: (K, G) which of them cast shadows.
-        steps: K steps with ``margins``; gets ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
+        boxes: Boxes around pieces of G meshes.
+        casts: (K, G) True for meshes that cast shadows.
+        steps: K steps with ``margins``; receives ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
         axes: Unit vectors along the rows and the columns of the grid.
     """
     count, meshes = casts.shape
@@ -165,6 +167,30 @@ def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tupl
     steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
     steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
     steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count)
+
+
+def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
+    """Set a grid across the light and the cells of it that are within two seams of what moves, and boxes around that.
+
+    Args:
+        boxes: Around pieces of G meshes.
+        moves: (K, G) which of them to look at.
+        steps: K steps with ``bounds``; gets the fields that begin with ``near``.
+        around: (K, G, 8, 3) corners of a box around each mesh, in the world frame [m].
+    """
+    device, reach = boxes.mesh.device, 2 * SEAM
+    low, high = around.min(axis=2) - SEAM, around.max(axis=2) + SEAM
+    steps.near_low = wp.array(low.reshape(-1, 3), dtype=wp.vec3, device=device)
+    steps.near_high = wp.array(high.reshape(-1, 3), dtype=wp.vec3, device=device)
+    bounds = steps.bounds.numpy().reshape(len(moves), -1, 4) + np.array((-reach, -reach, reach, reach), np.float32)
+    shown = moves[:, boxes.mesh.numpy(), None]
+    low = np.where(shown, bounds[..., :2], np.inf).min(axis=1)
+    high = np.where(shown, bounds[..., 2:], -np.inf).max(axis=1)
+    scale = GRID / np.maximum(high - low, 1e-6)
+    steps.near_corner = wp.array(low, dtype=wp.vec2, device=device)
+    steps.near_scale = wp.array(scale, dtype=wp.vec2, device=device)
+    grown = wp.array(bounds.reshape(-1, 4), dtype=wp.vec4, device=device)
+    steps.near = _sets(boxes, grown, low, scale, moves, (GRID, GRID), boxes.count)
 
 
 def _sets(
@@ -189,7 +215,7 @@ def _sets(
 
 
 def members(sets: Sets) -> list[list[int]]:
-    """The meshes of each of the K * rows * columns cells; for looking at."""
+    """Return the meshes of each of the K * rows * columns cells, for inspection."""
     cells = sets.bits.numpy().reshape(-1, sets.words)
     bits = (cells[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(len(cells), -1)
     return [np.flatnonzero(row).tolist() for row in bits]

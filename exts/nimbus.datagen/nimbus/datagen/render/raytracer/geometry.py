@@ -1,4 +1,4 @@
-"""The parts of an episode as the ray tracer takes them: one mesh for each body, textures in several sizes."""
+"""Geometry of an episode for the ray tracer: one mesh per body, with mipmapped textures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.episode.layout import SurfaceLook, Tone
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
@@ -24,9 +24,9 @@ from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
-"""A part of more rectangles is traced faster as a mesh."""
+"""Number of rectangles above which a part is traced faster as a mesh."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
-"""The room casts no shadow: the light is taken to come in through its walls."""
+"""Instances without shadows: light is assumed to enter through the walls of the room."""
 
 _meshes: weakref.WeakKeyDictionary[Triangles, dict[str, wp.Mesh]] = weakref.WeakKeyDictionary()
 
@@ -36,24 +36,26 @@ class Geometry:
     """Meshes of one episode on the device."""
 
     scene: Any
-    """A ``DeviceScene`` of the ray tracer."""
+    """``DeviceScene`` of the ray tracer."""
     bodies: tuple[str, ...]
-    """Body of each of the G meshes, empty for what stands still."""
+    """Body of each of the G meshes; empty for static ones."""
     boxes: Any
-    """A ``Boxes``: around pieces of the meshes."""
+    """``Boxes`` around pieces of the meshes."""
     mesh_of_box: NDArray[np.int64]
-    """Mesh of each of the boxes."""
+    """Mesh of each box."""
     bounds: NDArray[np.float64]
-    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]"""
+    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
     casts_shadow: NDArray[np.bool_]
-    """(G,)"""
+    """(G,) True for meshes that cast shadows."""
     flat: NDArray[np.bool_]
-    """(G,) which of them are rectangles; those are seen, and cast shadows, from their front only."""
+    """(G,) True for rectangles, which are visible and cast shadows from their front only."""
     rectangles: NDArray[np.float64]
     """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
     of their lengths."""
+    tones: Mapping[Tone, wp.array]
+    """Bytes of colors over linear light, by the curve of a sensor."""
     keep: tuple[wp.Mesh, ...]
-    """The device meshes, which the scene refers to by number only."""
+    """Device meshes, kept alive because the scene refers to them by number only."""
 
 
 def build_geometry(
@@ -64,7 +66,7 @@ def build_geometry(
     device: wp.Device,
     baked: WeighedLight | None = None,
 ) -> Geometry:
-    """Group parts by body, put their attributes in a row and upload them."""
+    """Group parts by body, concatenate their attributes and upload them."""
     groups = _group(parts)
     ordered = [part for group in groups for part in group.parts]
     worn = [surfaces.get(part.instance.partition(".")[0], SurfaceLook()) for part in ordered]
@@ -107,7 +109,8 @@ def build_geometry(
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
-    scene.to_srgb = upload(tone_tables.BYTE_OF_LIGHT, wp.uint8)
+    tones: dict[Tone, wp.array] = {name: upload(table, wp.uint8) for name, table in tone_tables.BYTE_OF_LIGHT.items()}
+    scene.to_srgb = tones["plain"]
     _put_grids(scene, ordered, baked, upload)
     boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
     boxes.count, boxes.eight = len(every), 8
@@ -123,13 +126,14 @@ def build_geometry(
         casts_shadow=np.array([group.casts_shadow for group in groups]),
         flat=flat,
         rectangles=_rectangle_rows(groups),
+        tones=tones,
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """What is traced as one: all parts of a body, or one rectangle."""
+    """Unit of tracing: all parts of a body, or one rectangle."""
 
     body: str
     parts: tuple[RenderPart, ...]
@@ -139,7 +143,7 @@ class _Group:
 
 
 def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
-    """Set faces and vertices of the meshes, piece after piece; meshes come after rectangles."""
+    """Upload faces and vertices of the meshes, piece after piece; meshes follow rectangles."""
     boxes = [len(mesh.boxes) for mesh in solid]
     scene.piece_count, scene.vertex_count = sum(boxes), sum(len(mesh.points) for mesh in solid)
     scene.face_count = sum(len(mesh.faces) for mesh in solid)
@@ -167,7 +171,7 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
 def _put_grids(
     scene: Any, parts: Sequence[RenderPart], baked: WeighedLight | None, upload: Callable[[NDArray, Any], wp.array]
 ) -> None:
-    """Set the grids of all faces and the light in them; the samples of all parts are those of one scene."""
+    """Upload the light grids of all faces and their values; all parts share the samples of one scene."""
     scene.is_baked = baked is not None
     if baked is None:
         return
@@ -214,7 +218,7 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
 
 @lru_cache(maxsize=256)
 def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
-    """Its rectangles one by one, when it is made of a few rectangles and nothing else."""
+    """Return the rectangles of a part one by one; None unless it consists of a few rectangles only."""
     if len(triangles.faces) > 2 * _MOST_RECTANGLES:
         return None
     paired = triangles.as_rectangles()
@@ -232,7 +236,7 @@ _joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
 
 
 def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
-    """The same pieces give the same object, so that its device mesh is built once."""
+    """Join pieces, with the same object returned for the same pieces, so that its device mesh is built once."""
     if len(pieces) == 1:
         return pieces[0]
     if pieces not in _joined_cache:
@@ -254,7 +258,7 @@ def _device_mesh(triangles: Triangles, device: wp.Device) -> wp.Mesh:
 
 
 def _is_flat(group: _Group) -> bool:
-    """Whether interpolated normals are those of the faces."""
+    """Return True if interpolated normals equal those of the faces."""
     if group.rectangle is None:
         return False
     normal = np.cross(group.rectangle[1], group.rectangle[2])
@@ -262,7 +266,7 @@ def _is_flat(group: _Group) -> bool:
 
 
 def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:
-    """Texels per metre, from the areas of the triangles and of their texture coordinates."""
+    """Return texels per metre, from the areas of the triangles and of their texture coordinates."""
     edges = triangles.vertices[triangles.faces]
     area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
     flat = triangles.uvs[triangles.faces]

@@ -1,4 +1,4 @@
-"""Images of cameras on the device: rendered for all steps at once, or each step from the one before it."""
+"""Rendering of camera images on the device: all steps at once, or each step from the previous one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.raytracer.geometry import Geometry
 
 _BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
-"""Linear color seen where a ray leaves the scene."""
+"""Linear color of rays that leave the scene."""
 
 
 class ImageRenderer:
-    """Renders views of one episode at a time, and keeps what a camera that stands still showed last.
+    """Renders views of one episode at a time, and keeps the last image of each static camera.
 
     Args:
-        device: Where to render.
-        reuse: Keep pixels that stand still from step to step; they are equal to the bit with and without.
+        device: Device to render on.
+        reuse: Keep pixels that do not change from step to step; results are bit-identical either way.
     """
 
     def __init__(self, device: wp.Device, *, reuse: bool) -> None:
@@ -33,21 +33,22 @@ class ImageRenderer:
         self._shown: dict[Camera, Shown] = {}
 
     def forget(self) -> None:
-        """Keep no pixels: what comes next is another episode."""
+        """Drop kept pixels before another episode."""
         self._shown.clear()
 
     def render(self, geometry: Geometry, light: Any, camera: Camera, now: Shown, *, stack: int, normals: bool) -> Any:
-        """Images of at most ``stack`` steps; they are overwritten by the next ones.
+        """Render at most ``stack`` steps into images that the next call overwrites.
 
         Args:
             geometry: Meshes of the episode.
             light: A ``DeviceLight``.
-            camera: The camera that ``now.view`` is of.
+            camera: Camera of ``now.view``.
             now: The steps.
-            stack: How many images to make room for.
-            normals: Write normals, too.
+            stack: Number of images to allocate.
+            normals: Also write normals.
         """
         images = self._buffers(camera, stack, normals=normals)
+        geometry.scene.to_srgb = geometry.tones[camera.sensor.tone]
         runs = camera.height * -(-camera.width // TILE)
         inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
         if not self._reuse or camera.mount:
@@ -67,7 +68,7 @@ class ImageRenderer:
         return images
 
     def _buffers(self, camera: Camera, stack: int, *, normals: bool) -> Any:
-        """Room for images, kept between launches; a camera that stands still has its own."""
+        """Return image buffers, kept between launches; each static camera has its own."""
         shape = stack, camera.height, camera.width
         key = (*shape, normals, "" if camera.mount else camera.name)
         if key not in self._images:

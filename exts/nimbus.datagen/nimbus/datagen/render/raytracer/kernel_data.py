@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""What the ray tracer's kernel takes and gives: plain arrays on the device, in structures."""
+"""Inputs and outputs of the ray tracer's kernels: flat device arrays in structures."""
 
 from __future__ import annotations
 
@@ -8,26 +8,28 @@ import warp as wp
 wp.config.quiet = True
 
 TILE = wp.constant(8)
-"""[px] Side of a tile."""
+"""Side of a tile [px]."""
 GRID = wp.constant(128)
 """Cells along each side of the grid across the light."""
 MAP = wp.constant(96)
-"""Pixels along each side of a mesh's picture from the light."""
+"""Side of a mesh's height map [px]."""
 BASE = wp.constant(64.0)
-"""[m] Added to heights towards the light, so that they are positive."""
+"""Offset added to heights toward the light to make them positive [m]."""
 TINTS = wp.constant(4096)
 """Entries of the table from sRGB to linear light."""
 LEVELS = wp.constant(12)
-"""Largest number of sizes a texture is kept in."""
+"""Largest number of mip levels of a texture."""
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
+SEAM = wp.constant(0.02)
+"""[m] Height above a place at which what is near it is looked for: seams are as wide."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of that table."""
 
 
 @wp.struct
 class MaterialRow:
-    """Paint of a part."""
+    """Material of a part."""
 
     tint: wp.vec3
     density: wp.float32
@@ -40,7 +42,7 @@ class MaterialRow:
 
 @wp.struct
 class DeviceScene:
-    """What stays the same during an episode; G meshes, F faces, P parts.
+    """Constant data of an episode: G meshes, F faces, P parts.
 
     A mesh with the number 0 is a rectangle.
     """
@@ -49,22 +51,22 @@ class DeviceScene:
     rectangle_count: wp.int32
     vertex_count: wp.int32
     face_count: wp.int32
-    """Number of faces of meshes, without those of rectangles, which come before them."""
+    """Number of faces of meshes; faces of rectangles come before them and are not counted."""
     piece_count: wp.int32
     """Number of pieces of meshes; each is a range of faces and of vertices."""
     piece_mesh: wp.array(dtype=wp.int32)
     piece_middle: wp.array(dtype=wp.vec3)
     piece_half: wp.array(dtype=wp.vec3)
-    """Half of the sides of a box around it, in the frame of its mesh [m]."""
+    """Half extents of a box around the piece, in the frame of its mesh [m]."""
     piece_points: wp.array(dtype=wp.int32)
     piece_faces: wp.array(dtype=wp.int32)
-    """Starts of the faces of each piece, and the end."""
+    """First face of each piece, and the end."""
     drawn_faces: wp.array(dtype=wp.int32)
-    """Numbers of faces, piece after piece."""
+    """Indices of faces, piece after piece."""
     outward: wp.array(dtype=wp.vec3)
-    """Normals in the same order; zero for faces whose backs can be seen, which are not of a closed surface."""
+    """Outward normals in the same order; zero for faces of open surfaces, whose backs are visible."""
     points: wp.array(dtype=wp.vec3)
-    """Vertices of all meshes, in the frame of each, piece after piece."""
+    """Vertices of all meshes in their own frames, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
     corners: wp.array(dtype=wp.int32)
     """Three vertices of each face of a mesh."""
@@ -81,20 +83,20 @@ class DeviceScene:
     to_linear: wp.array(dtype=wp.float32)
     to_srgb: wp.array(dtype=wp.uint8)
     is_baked: wp.bool
-    """Some faces have baked light, in the grids of :class:`FaceGrid`."""
+    """True if some faces have baked light, in the grids of :class:`FaceGrid`."""
     grid_steps: wp.array(dtype=wp.int32)
-    """Steps of each face; 0 for those without."""
+    """Steps of each face's grid; 0 for faces without one."""
     grid_start: wp.array(dtype=wp.int32)
     grid_samples: wp.array(dtype=wp.int32)
     light_values: wp.array(dtype=wp.vec4)
-    """Linear light at each sample, and the share of the key light in it."""
+    """Linear light at each sample, and the fraction of the key light in it."""
     key: wp.vec3
-    """The key light where its share is 1."""
+    """Key light where its fraction is 1."""
 
 
 @wp.struct
 class DeviceLight:
-    """One directional light, the sky and ground, and further lights."""
+    """One directional light, sky and ground, and further lights."""
 
     towards: wp.vec3
     color: wp.vec3
@@ -106,12 +108,12 @@ class DeviceLight:
     lamp_count: wp.int32
     lamps_towards: wp.array(dtype=wp.vec3)
     lamp_colors: wp.array(dtype=wp.vec3)
-    """Of further lights, which cast no shadows."""
+    """Colors of further lights, which cast no shadows."""
 
 
 @wp.struct
 class Sets:
-    """For each cell of K grids a set of meshes: bits in a few words."""
+    """Bit set of meshes for each cell of K grids, in a few words."""
 
     words: wp.int32
     bits: wp.array(dtype=wp.uint32)
@@ -119,11 +121,11 @@ class Sets:
 
 @wp.struct
 class Boxes:
-    """Boxes around pieces of meshes, in the frames of those [m]."""
+    """Boxes around pieces of meshes, in the frames of the meshes [m]."""
 
     count: wp.int32
     eight: wp.int32
-    """Corners of a box; not a constant, so that loops over them are not unrolled."""
+    """Number of corners of a box; a variable, so that loops over them are not unrolled."""
     mesh: wp.array(dtype=wp.int32)
     lower: wp.array(dtype=wp.vec3)
     upper: wp.array(dtype=wp.vec3)
@@ -131,52 +133,65 @@ class Boxes:
 
 @wp.struct
 class Raster:
-    """Pictures of the meshes at K steps, of a camera or from the light; V vertices."""
+    """Rasterized meshes at K steps, from a camera or from the light; V vertices."""
 
     width: wp.int32
     height: wp.int32
     perspective: wp.bool
     matrices: wp.array(dtype=wp.mat33)
-    """From the frame of each mesh to pixels and depth; the first two times the depth with a perspective."""
+    """Transform from the frame of each mesh to pixels and depth; in perspective the first two are multiplied by the
+    depth."""
     offsets: wp.array(dtype=wp.vec3)
     shown: wp.array(dtype=wp.uint8)
-    """A byte for each mesh."""
+    """One byte per mesh: it is shown."""
     drawn: wp.array(dtype=wp.uint8)
-    """A byte for each piece: its mesh is shown, and it reaches into the picture."""
+    """One byte per piece: its mesh is shown, and it overlaps the image."""
     places: wp.array(dtype=wp.vec3)
-    """(K * V) column and row [px], and how near: one over the depth, or the height towards the light."""
+    """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
-    """Of each pixel, as ``raster`` packs it."""
+    """Packed nearness and face of each pixel, see ``raster``."""
 
 
 @wp.struct
 class Steps:
-    """What moves; the rows of K steps of G meshes in one row."""
+    """State of K steps of G meshes, step after step."""
 
     world_R_mesh: wp.array(dtype=wp.mat33)
     positions: wp.array(dtype=wp.vec3)
     light_in_mesh: wp.array(dtype=wp.vec3)
-    """Direction towards the light in the frame of the mesh."""
+    """Direction toward the light in the frame of the mesh."""
     normals: wp.array(dtype=wp.vec3)
-    """Of rectangles, in the world frame."""
+    """Normals of rectangles, in the world frame."""
     shades: wp.array(dtype=wp.vec4)
-    """Three planes of each rectangle: distance to it along the light, and shares of its edges, of a world point."""
+    """Three planes of each rectangle: distance to it along the light, and edge coordinates, of a world point."""
     tops: wp.array(dtype=wp.float32)
-    """How far along the light each mesh reaches [m]."""
+    """Extent of each mesh along the light [m]."""
     margins: wp.array(dtype=wp.vec2)
-    """Reach around each mesh within which its shadow is read from its picture, along the rows and the columns [m]."""
-    bounds: wp.array(dtype=wp.vec4)
-    """Places of the boxes across the light with those margins: lower and upper corners, along the rows and the columns
+    """Distance around each mesh within which its shadow is read from its height map, along the rows and the columns
     [m]."""
+    bounds: wp.array(dtype=wp.vec4)
+    """Extents of the boxes across the light, with those margins: lower and upper corners, along the rows and the
+    columns [m]."""
     cells: Sets
-    """Which meshes each cell of the grid across the light is in the shadow's way of."""
+    """Meshes that may shadow each cell of the grid across the light."""
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
+    near: Sets
+    """Moving meshes within two seams of a place, in each cell of a second grid across the light; no words where
+    there are no seams."""
+    near_corner: wp.array(dtype=wp.vec2)
+    near_scale: wp.array(dtype=wp.vec2)
+    near_low: wp.array(dtype=wp.vec3)
+    near_high: wp.array(dtype=wp.vec3)
+    """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
+    corners: wp.array(dtype=wp.vec3)
+    edges: wp.array(dtype=wp.vec3)
+    """First corner of each rectangle in the world frame [m], and its two edges over the squares of their lengths."""
     heights: Raster
-    """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
+    """Height maps of the meshes that cast shadows, seen from the light and stacked vertically, ``MAP`` lines each."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
-    """Corner of each mesh's picture across the light [m], and its pixels per metre."""
+    """Corner of each mesh's height map across the light [m], and its pixels per metre."""
 
 
 @wp.struct
@@ -189,21 +204,21 @@ class Views:
     positions: wp.array(dtype=wp.vec3)
     world_R_camera: wp.array(dtype=wp.mat33)
     origins: wp.array(dtype=wp.vec3)
-    """The camera in the frame of each mesh."""
+    """Camera position in the frame of each mesh."""
     mesh_R_camera: wp.array(dtype=wp.mat33)
     planes: wp.array(dtype=wp.vec3)
-    """Three planes of each rectangle over the image: one over depth, and the shares of its edges over depth."""
+    """Three planes of each rectangle over the image: one over depth, and its edge coordinates over depth."""
     tiles: Sets
-    """Rectangles that each tile can show."""
+    """Rectangles that each tile may show."""
     meshes: Raster
     is_still: wp.bool
-    """Only tiles that are stale are rendered; others are copied from the step before."""
+    """True to render stale tiles only and copy the others from the previous step."""
     step_before: wp.int32
-    """Its number among the images."""
+    """Index of the previous step among the images."""
     stale: wp.array(dtype=wp.uint8)
-    """A byte for each tile of one step."""
+    """One byte per tile of one step: it must be rendered."""
     reach: wp.array(dtype=wp.vec4)
-    """Place of what each row of a tile shows, as ``Steps.bounds``; of the step rendered last."""
+    """Bounds of the points visible in each row of a tile, as in ``Steps.bounds``; of the step rendered last."""
 
 
 @wp.struct

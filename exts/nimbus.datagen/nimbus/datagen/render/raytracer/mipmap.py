@@ -1,4 +1,4 @@
-"""A texture in sizes that halve, so that far surfaces do not flicker."""
+"""Mipmaps, so that distant surfaces do not flicker."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nimbus.datagen.render.raytracer.kernel_data import LEVELS
 
 @dataclass(frozen=True, kw_only=True)
 class Mipmap:
-    """All sizes of one texture in a row."""
+    """All levels of one texture in a row."""
 
     width: int
     height: int
     texels: NDArray[np.uint32]
-    """Packed RGB, the largest size first."""
+    """Packed RGB, the largest level first."""
     starts: NDArray[np.int64]
-    """First texel of each size."""
+    """First texel of each level."""
 
 
 def mipmap(image: NDArray[np.uint8]) -> Mipmap:

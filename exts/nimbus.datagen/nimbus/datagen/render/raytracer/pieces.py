@@ -1,4 +1,4 @@
-"""Meshes in pieces of neighbouring faces, so that much can be left out by the box around each."""
+"""Division of meshes into pieces of neighboring faces, for culling by the box around each."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from nimbus.datagen.arrays import IntArray
 from nimbus.datagen.meshes.triangles import Triangles
 
 _MOST_PIECES, _FACES_OF_A_PIECE = 128, 16
-"""A mesh is cut into this many pieces, fewer when it has few faces."""
+"""Largest number of pieces of a mesh, and smallest number of faces of a piece."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeshPieces:
-    """P pieces of a mesh with F faces; V places, those that several pieces share once for each."""
+    """P pieces of a mesh with F faces and V vertices; a vertex of several pieces is repeated in each."""
 
     boxes: NDArray[np.float64]
     """(P, 2, 3) lower and upper corners [m]."""
     faces: NDArray[np.int32]
-    """(F,) numbers of the faces, piece after piece."""
+    """(F,) indices of the faces, piece after piece."""
     outward: NDArray[np.float32]
-    """(F, 3) normals of the faces of closed surfaces, in the order of ``faces``; zero for others."""
+    """(F, 3) outward normals of closed surfaces, in the order of ``faces``; zero for open ones."""
     face_counts: NDArray[np.int64]
-    """(P,)"""
+    """(P,) number of faces of each piece."""
     points: NDArray[np.float32]
-    """(V, 3) places, piece after piece [m]."""
+    """(V, 3) vertices, piece after piece [m]."""
     point_counts: NDArray[np.int64]
-    """(P,)"""
+    """(P,) number of vertices of each piece."""
     corners: NDArray[np.int32]
-    """(F, 3) places of each face, faces in the order of the mesh."""
+    """(F, 3) vertices of each face, in the mesh's order of faces."""
 
 
 @lru_cache(maxsize=512)
@@ -62,11 +62,11 @@ def cut(triangles: Triangles) -> MeshPieces:
 
 
 def outward_normals(places: NDArray[np.float64], corners: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Normals (F, 3) that point out of closed surfaces; zero for faces of others, whose backs can be seen.
+    """Return normals (F, 3) that point out of closed surfaces; zero for faces of open ones, whose backs are visible.
 
     Args:
-        places: (n, 3) [m]
-        corners: (F, 3)
+        places: (n, 3) vertices [m].
+        corners: (F, 3) vertices of the faces.
     """
     start, end = corners.ravel().astype(np.int64), np.roll(corners, -1, axis=1).ravel().astype(np.int64)
     keys, reverse = start * len(places) + end, end * len(places) + start
@@ -91,7 +91,7 @@ def _halved(piece: NDArray[np.int64], middles: NDArray[np.float64]) -> tuple[NDA
 
 
 def _surfaces(count: int, face: IntArray, neighbour: IntArray) -> IntArray:
-    """Number (F,) of the surface of each face: the lowest face that edges lead to; links go both ways."""
+    """Return the surface (F,) of each face: the lowest face connected to it by edges; links go both ways."""
     found = np.arange(count)
     while True:
         lower = found.copy()

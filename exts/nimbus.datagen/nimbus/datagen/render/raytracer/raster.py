@@ -1,8 +1,8 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Meshes drawn triangle by triangle: what is nearest in each pixel, for a camera or from the light.
+"""Rasterization of meshes: the nearest face in each pixel, for a camera or from the light.
 
-Of each pixel an integer is kept: bits of how near the nearest face is there, then one more than its number. The larger
-integer wins, in whatever order faces are drawn.
+Each pixel holds an integer with the bits of the nearness followed by the face number plus one. An atomic maximum makes
+the result independent of the order in which faces are drawn.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from nimbus.datagen.render.raytracer.kernel_data import DeviceScene, Raster
 wp.set_module_options({"enable_backward": False})
 
 _NEAR = wp.constant(1.0e-3)
-"""[m] Faces that reach closer to the camera than this are drawn the long way."""
+"""Depth below which a face is clipped on a slower path [m]."""
 _SEAM = wp.constant(1.0e-4)
-"""[px] Faces are drawn this much larger, so that no gap is left between neighbours."""
+"""Enlargement of faces, which closes gaps between neighbors [px]."""
 
 _NARROW = wp.constant(4)
-"""[px] In faces narrower than this each pixel is tested; in others the ends of each line are found, by divisions."""
+"""Width below which each pixel of a face is tested [px]; in wider faces the ends of each line are computed."""
 _LANES = 16
-"""Threads of a GPU for a piece of a mesh."""
+"""GPU threads per piece of a mesh."""
 
 
 @wp.func
 def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.bool:
-    """Test by its box that a piece covers the middle of no pixel; half a pixel is left for rounding."""
+    """Return True if a piece's box shows that it covers no pixel center; half a pixel is left for rounding."""
     matrix = raster.matrices[row]
     half = scene.piece_half[piece]
     middle = matrix * scene.piece_middle[piece] + raster.offsets[row]
@@ -39,6 +39,7 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
             return wp.bool(True)
     wide = float(raster.width)
     tall = float(raster.height)
+    # Clip planes of the right and bottom edge, multiplied by the depth to avoid a division.
     right = matrix[0] - wide * deep
     bottom = matrix[1] - tall * deep
     return (
@@ -51,7 +52,7 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
 
 @wp.kernel
 def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
-    """Find the place of each vertex in the picture, and how near it is; 0 for what is not in front of a camera."""
+    """Project each vertex to the image, with its nearness; 0 for a vertex that is not in front of the camera."""
     step, piece, lane = wp.tid()
     row = step * scene.mesh_count + scene.piece_mesh[piece]
     if raster.shown[row] == wp.uint8(0) or _is_outside(scene, raster, row, piece):
@@ -62,6 +63,7 @@ def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
     for vertex in range(scene.piece_points[piece] + lane, scene.piece_points[piece + 1], lanes):
         seen = matrix * scene.points[vertex] + offset
         if raster.perspective:
+            # Screen coordinates and 1 / depth are affine over a projected face; depth itself is not.
             closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
             seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
         raster.places[step * scene.vertex_count + vertex] = seen
@@ -69,6 +71,7 @@ def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
 
 @wp.func
 def _keep(raster: Raster, index: int, closeness: float, face: int):
+    # Bits of positive floats order like the floats. The plain read skips most of the costly atomics.
     key = (wp.uint64(wp.cast(closeness, wp.uint32)) << wp.uint64(32)) | wp.uint64(face + 1)
     if key > raster.nearest[index]:
         wp.atomic_max(raster.nearest, index, key)
@@ -76,17 +79,18 @@ def _keep(raster: Raster, index: int, closeness: float, face: int):
 
 @wp.func
 def long_shares(scene: DeviceScene, raster: Raster, row: int, face: int, x: float, y: float) -> wp.vec3:
-    """Shares of a face's corners at a pixel, over its depth; right for corners behind the camera, too."""
+    """Return barycentric coordinates at a pixel, over the face's depth; valid for corners behind the camera too."""
     matrix = raster.matrices[row]
     offset = raster.offsets[row]
     pixel = wp.vec3(x, y, 0.0)
     one = matrix * scene.points[scene.corners[face * 3]] + offset
     two = matrix * scene.points[scene.corners[face * 3 + 1]] + offset
     three = matrix * scene.points[scene.corners[face * 3 + 2]] + offset
-    # Relative to the pixel, whose ray is then the third axis.
+    # Relative to the pixel, whose ray then becomes the third axis.
     one = one - pixel * one[2]
     two = two - pixel * two[2]
     three = three - pixel * three[2]
+    # Homogeneous rasterization (Olano and Greer 1997): solve for the corners' weights on the pixel's ray.
     volume = wp.dot(one, wp.cross(two, three))
     shares = wp.vec3(
         two[0] * three[1] - two[1] * three[0],
@@ -98,7 +102,7 @@ def long_shares(scene: DeviceScene, raster: Raster, row: int, face: int, x: floa
 
 @wp.func
 def _cut(one: wp.vec3, other: wp.vec3, bounds: wp.vec4) -> wp.vec4:
-    """Bounds in the picture, widened by what of an edge is in front of the camera."""
+    """Extend bounds in the image by the visible portion of an edge."""
     a = one
     b = other
     if one[2] < _NEAR:
@@ -114,7 +118,7 @@ def _cut(one: wp.vec3, other: wp.vec3, bounds: wp.vec4) -> wp.vec4:
 
 @wp.func
 def _draw_long(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
-    """A face that the plane close to the camera cuts."""
+    """Draw a face that is cut by the near plane."""
     one = raster.matrices[row] * scene.points[scene.corners[face * 3]] + raster.offsets[row]
     two = raster.matrices[row] * scene.points[scene.corners[face * 3 + 1]] + raster.offsets[row]
     three = raster.matrices[row] * scene.points[scene.corners[face * 3 + 2]] + raster.offsets[row]
@@ -142,7 +146,7 @@ def _inverse(slope: float) -> float:
 
 @wp.func
 def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
-    """What of a span of x has ``value + x / inverse`` at least zero."""
+    """Return the part of an x interval in which ``value + x / inverse`` is at least zero."""
     root = -value * inverse
     return wp.vec2(
         wp.where(inverse > 0.0, wp.max(span[0], root), span[0]), wp.where(inverse > 0.0, span[1], wp.min(span[1], root))
@@ -151,11 +155,12 @@ def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
 
 @wp.func
 def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
-    """A face into the pixels whose middles it covers."""
+    """Draw a face into the pixels whose centers it covers."""
     first = step * scene.vertex_count
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
+    # Nearness 0 marks a vertex behind the near plane; such a face needs clipping, or is invisible as a whole.
     if wp.min(wp.min(one[2], two[2]), three[2]) <= 0.0:
         if wp.max(wp.max(one[2], two[2]), three[2]) > 0.0:
             _draw_long(scene, raster, step, row, face)
@@ -177,13 +182,15 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     b_x = three[0] - one[0]
     b_y = three[1] - one[1]
     area = a_x * b_y - a_y * b_x
+    # Faces seen edge-on cover no pixel center.
     if wp.abs(area) < 1.0e-9:
         return
     inverse = 1.0 / area
+    # The seam in barycentric units; it is symmetric, so that both faces of a shared edge cover its pixels.
     seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
     nearest = wp.max(wp.max(one[2], two[2]), three[2])
     farthest = wp.min(wp.min(one[2], two[2]), three[2])
-    # Shares of the corners change by as much from pixel to pixel; none is below zero in a pixel that is covered.
+    # Barycentric coordinates are affine in the pixel; a pixel is covered where none is negative.
     slope = wp.vec3((a_y - b_y) * inverse, b_y * inverse, -a_y * inverse)
     rise = slope[1] * (two[2] - one[2]) + slope[2] * (three[2] - one[2])
     out = float(first_x) + 0.5 - one[0]
@@ -198,6 +205,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
         shares = wp.vec3(1.0 - s - t + seam, s + seam, t + seam)
         closeness = one[2] + s * (two[2] - one[2]) + t * (three[2] - one[2])
         index = (step * raster.height + y) * raster.width + first_x
+        # Solving for the ends of a line costs three divisions, more than testing a few pixels.
         if wide < _NARROW:
             for x in range(wide + 1):
                 if wp.min(shares + float(x) * slope) >= 0.0:
@@ -207,6 +215,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
             span = _span(_span(_span(span, shares[0], rates[0]), shares[1], rates[1]), shares[2], rates[2])
             if span[0] <= span[1]:
                 begin = wp.int32(span[0])
+                # Round the start of the span up: wp.int32 truncates.
                 begin += wp.where(float(begin) < span[0], 1, 0)
                 for x in range(begin, wp.int32(span[1]) + 1):
                     _keep(raster, index + x, wp.clamp(closeness + float(x) * rise, farthest, nearest), face)
@@ -214,9 +223,9 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
 
 @wp.kernel
 def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
-    """Each face of the pieces that reach into the picture.
+    """Draw each face of the pieces that overlap the image.
 
-    From the light, which is never inside of anything, the backs of closed surfaces are hidden by their fronts.
+    From the light, which is outside all meshes, backs of closed surfaces are hidden by their fronts and skipped.
     """
     step, piece, lane = wp.tid()
     if raster.drawn[step * scene.piece_count + piece] == wp.uint8(0):
@@ -230,19 +239,19 @@ def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
 
 @wp.func
 def face_number(key: wp.uint64) -> int:
-    """The face that a pixel shows, or -1."""
+    """Return the face of a pixel, or -1."""
     return wp.int32(wp.uint32(key & wp.uint64(0xFFFFFFFF))) - 1
 
 
 @wp.func
 def nearness(key: wp.uint64) -> float:
-    """How near it is; 0 when there is none."""
+    """Return the nearness of a pixel; 0 for an empty one."""
     return wp.cast(wp.uint32(key >> wp.uint64(32)), wp.float32)
 
 
 @wp.func
 def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
-    """Shares of a face's three corners in the point of it that is seen at (x, y)."""
+    """Return the barycentric coordinates of the visible point of a face at (x, y)."""
     first = step * scene.vertex_count
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
@@ -256,6 +265,7 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
         inverse = 1.0 / (a_x * b_y - a_y * b_x)
         s = wp.clamp(((x - one[0]) * b_y - (y - one[1]) * b_x) * inverse, 0.0, 1.0)
         t = wp.clamp(((y - one[1]) * a_x - (x - one[0]) * a_y) * inverse, 0.0, 1.0 - s)
+        # Weights by nearness make the interpolation perspective-correct; the return value normalizes them.
         shares = wp.vec3((1.0 - s - t) * one[2], s * two[2], t * three[2])
     else:
         shares = long_shares(scene, raster, row, face, x, y)
@@ -263,11 +273,11 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
 
 
 def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
-    """Draw all meshes that are shown at K steps; sets ``places`` and ``nearest``."""
+    """Draw all shown meshes at K steps; sets ``places`` and ``nearest``."""
     raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
     raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)
     raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
-    # On a GPU neighbouring threads share a piece; on a CPU a thread takes all of it.
+    # On a GPU neighboring threads share a piece; on a CPU one thread draws all of it.
     lanes = _LANES if device.is_cuda else 1
     if scene.face_count:
         for kernel in (_place_vertices, _draw_faces):

@@ -1,4 +1,4 @@
-"""The meshes of K steps as a camera sees them, and each of them as the light does."""
+"""Rasterization of the meshes of K steps for a camera, and of each mesh for the light."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
 
 _WIDER = 1.01
-"""[px] Reach of the pixels around a place, and of rounding."""
+"""Margin around a point that covers its interpolated pixels and rounding [px]."""
 
 
 def draw_view(
@@ -27,15 +27,15 @@ def draw_view(
     places: FloatArray,
     world_R_mesh: FloatArray,
 ) -> Any:
-    """A ``Raster`` of all meshes.
+    """Draw all meshes into a ``Raster``.
 
     Args:
         geometry: G meshes.
-        camera: Its size and field of view.
-        positions: (K, 3) of the camera [m].
+        camera: Camera, for size and field of view.
+        positions: (K, 3) camera positions [m].
         world_R_camera: (K, 3, 3), OpenGL axes.
-        places: (K, G, 3) of the meshes [m].
-        world_R_mesh: (K, G, 3, 3)
+        places: (K, G, 3) mesh positions [m].
+        world_R_mesh: (K, G, 3, 3) mesh orientations.
     """
     camera_R_world = np.swapaxes(world_R_camera, -1, -2)[:, None]
     to_pixels = cameras.intrinsics(camera) @ np.diag((1.0, -1.0, -1.0))
@@ -57,18 +57,18 @@ def draw_heights(
     *,
     draw: bool,
 ) -> None:
-    """Set the ``heights`` of some of the meshes towards the light, and where the picture of each lies.
+    """Draw the height maps of some meshes toward the light, and set their positions.
 
-    A picture depends on the pose of its mesh alone, and shows it as large as there is room for.
+    A map depends on the pose of its mesh only, and is scaled to fill its area.
 
     Args:
         geometry: G meshes.
-        steps: K steps; gets ``heights``, ``map_corner``, ``map_scale`` and ``margins``.
-        places: (K, G, 3) of the meshes [m].
-        world_R_mesh: (K, G, 3, 3)
-        shown: (K, G) which of them to draw.
-        axes: (3, 3) unit vectors along the columns and the rows of the picture, and towards the light.
-        draw: Draw them; else ``heights`` stays without a picture.
+        steps: K steps; receives ``heights``, ``map_corner``, ``map_scale`` and ``margins``.
+        places: (K, G, 3) mesh positions [m].
+        world_R_mesh: (K, G, 3, 3) mesh orientations.
+        shown: (K, G) True for meshes to draw.
+        axes: (3, 3) unit vectors along the columns and the rows of the map, and toward the light.
+        draw: False to set positions only and leave the maps empty.
     """
     turned, offset = axes @ world_R_mesh, places @ axes.T
     middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)

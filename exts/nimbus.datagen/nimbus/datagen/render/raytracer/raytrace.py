@@ -1,10 +1,10 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""The renderer: one kernel for every device, which writes images in the form in which they are stored.
+"""Ray tracer: one kernel for every device, which writes images in their stored form.
 
-Meshes were drawn before (see ``raster``). Rectangles are looked at in the tiles of the image that they cover, and a
-shadow ray meets only what covers its cell of a grid across the light (see ``culling``). Camera rays are one long along
-the optical axis, so that distances along them are depths. What a rectangle needs of a ray is linear in the place
-on the image: a thread tests the pixels of one row of a tile against a rectangle at once.
+Meshes are rasterized beforehand (see ``raster``). Rectangles are tested in the tiles that they cover, and a shadow ray
+meets only the meshes in its cell of a grid across the light (see ``culling``). Camera rays have length one along the
+optical axis, so that distances along them are depths. The terms of a ray-rectangle test are linear in the image
+position, so that a thread tests all pixels of one row of a tile against a rectangle at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nimbus.datagen.render.raytracer.kernel_data import (
     Views,
 )
 from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
+from nimbus.datagen.render.raytracer.seams import open_share
 from nimbus.datagen.render.raytracer.shading import (
     Hit,
     Received,
@@ -47,7 +48,7 @@ def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
 
 @wp.func
 def _mesh_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
-    """A pixel on a face of a mesh."""
+    """Return the hit of a pixel on a face of a mesh."""
     face = face_number(key)
     one = scene.corners[face * 3]
     hit = Hit()
@@ -66,7 +67,7 @@ def _mesh_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, key: wp
 
 @wp.func
 def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, mesh: int, x: float, y: float) -> Hit:
-    """A pixel on a rectangle; its two faces share the diagonal from the first corner."""
+    """Return the hit of a pixel on a rectangle, whose two faces share the diagonal from the first corner."""
     row = step * scene.mesh_count + mesh
     pixel = wp.vec3(x, y, 1.0)
     hit = Hit()
@@ -84,7 +85,7 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, me
 
 @wp.func
 def _copy_row(images: Images, views: Views, lines: int, line: int, column: int):
-    """One row of a tile from so many lines further on."""
+    """Copy one row of a tile from a row ``lines`` further on."""
     first = line * views.width + column * TILE
     for index in range(first, first + wp.min(views.width - column * TILE, TILE)):
         source = index + lines * views.width
@@ -102,7 +103,7 @@ def _copy_row(images: Images, views: Views, lines: int, line: int, column: int):
 def render_views(
     scene: DeviceScene, light: DeviceLight, steps: Steps, views: Views, background: wp.vec3, images: Images, begin: int
 ):
-    """One ray through the middle of each pixel: every image. A thread takes one row of a tile, from ``begin`` on."""
+    """Trace one ray through the center of each pixel; a thread handles one row of a tile, starting at ``begin``."""
     run = begin + wp.tid()
     tile_columns = (views.width + TILE - 1) // TILE
     tile_rows = (views.height + TILE - 1) // TILE
@@ -111,6 +112,7 @@ def render_views(
     step = line // views.height
     tile = (step * tile_rows + (line % views.height) // TILE) * tile_columns + column
     if views.is_still:
+        # A tile that shows the same as a step before is copied, see ``still``.
         if views.stale[tile - step * tile_rows * tile_columns] == wp.uint8(0):
             _copy_row(images, views, (views.step_before - step) * views.height, line, column)
             return
@@ -129,6 +131,7 @@ def render_views(
             close = _over_row(views.planes[row], first, y, places)
             s = _over_row(views.planes[row + 1], first, y, places)
             t = _over_row(views.planes[row + 2], first, y, places)
+            # s, t and close are all divided by the depth, hence s <= close instead of s <= 1.
             inside = wp.min(wp.min(wp.min(s, t), wp.min(close - s, close - t)), close - closeness)
             if wp.max(inside) >= 0.0:
                 for pixel in range(8):
@@ -151,6 +154,7 @@ def render_views(
         hit = Hit()
         hit.mesh = -1
         key = views.meshes.nearest[index]
+        # Meshes were rasterized to nearness as well, so that both kinds of hits compare directly.
         if nearness(key) > closeness[pixel]:
             hit = _mesh_hit(scene, steps, views, step, key, x, y)
         elif flat[pixel] >= 0:
@@ -160,7 +164,7 @@ def render_views(
         instance = wp.int32(0)
         if hit.mesh >= 0:
             ray = world_R_camera * toward
-            # Of a flat face all pixels have the same normal, material and light.
+            # All pixels of a flat face share normal, material and light.
             if hit.face != held:
                 look = scene.looks[scene.face_part[hit.face]]
                 normal = shading_normal(scene, steps, step, hit, ray)
@@ -177,7 +181,12 @@ def render_views(
                 if kept[3] >= 0.0:
                     facing = wp.where(kept[3] > 0.004, facing, 0.0)
                     lit = wp.vec3(kept[0], kept[1], kept[2])
+                    # Baked light includes the key light; in a shadow of a moving thing its share is taken off.
                     shaded = wp.where(facing > 0.0, wp.max(lit - scene.key * kept[3], wp.vec3(0.0)), lit)
+            if scene.is_baked:
+                missing = shaded * (1.0 - open_share(scene, steps, light, step, instance, point, hit.normal))
+                shaded -= missing
+                lit -= missing
             found = caster(scene, steps, light, step, hit, point, normal, facing, blocker)
             light_on = shaded
             if found >= 0:

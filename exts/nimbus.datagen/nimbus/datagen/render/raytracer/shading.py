@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""What light comes back from where a ray ends: normals, textures, shadows."""
+"""Shading of a ray's hit: normals, textures, shadows."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from nimbus.datagen.render.raytracer.raster import nearness
 wp.set_module_options({"enable_backward": False})
 
 _SHADOW_OFFSET = wp.constant(4.0e-4)
-"""[m] Shadow rays start this far off the surface."""
+"""Offset of shadow rays from the surface [m]."""
 _FAR = wp.constant(1.0e6)
 _LEVEL = wp.constant(3.0e-4)
-"""[m] What is not higher than this above a face is taken to be the face itself."""
+"""Height above a face up to which geometry counts as the face itself [m]."""
 _ABOVE = wp.constant(4.0e-3)
-"""[m] What is higher than this above it is taken to be something else."""
+"""Height above a face from which geometry counts as something else [m]."""
 
 
 @wp.struct
 class Hit:
-    """Where a ray ends; ``mesh`` is -1 when it leaves the scene."""
+    """Hit of a ray; ``mesh`` is -1 when it leaves the scene."""
 
     mesh: wp.int32
     face: wp.int32
-    """Of the scene."""
+    """Face of the scene."""
     depth: wp.float32
     u: wp.float32
     v: wp.float32
     normal: wp.vec3
-    """Of the face, in the world frame."""
+    """Normal of the face, in the world frame."""
 
 
 @wp.struct
 class Received:
-    """Linear light on a surface, in the shadow and out of it."""
+    """Linear light on a surface, in shadow and outside it."""
 
     facing: wp.float32
     shaded: wp.vec3
@@ -55,7 +55,7 @@ class Received:
 
 @wp.func
 def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: wp.vec3) -> wp.vec3:
-    """Interpolated normal in the world frame, on the side that the ray comes from."""
+    """Return the interpolated normal in the world frame, on the side of the ray."""
     flat = hit.normal
     if wp.dot(flat, ray) > 0.0:
         flat = -flat
@@ -67,8 +67,10 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
             + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
         )
         turned = wp.normalize(steps.world_R_mesh[step * scene.mesh_count + hit.mesh] * smooth)
+        # Corner normals may point to the other side of an open surface.
         if wp.dot(turned, flat) < 0.0:
             turned = -turned
+        # Near a silhouette the interpolated normal may face away from the ray; the flat one never does.
         if wp.dot(turned, ray) <= 0.0 and wp.length_sq(smooth) > 0.0:
             normal = turned
     return normal
@@ -76,7 +78,7 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
 
 @wp.func
 def lowest(bits: wp.uint32) -> int:
-    """Number of the lowest bit that is set."""
+    """Return the number of the lowest bit that is set."""
     return wp.int32(wp.bit_count((bits & (~bits + wp.uint32(1))) - wp.uint32(1)))
 
 
@@ -89,6 +91,7 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
         s = wp.dot(steps.shades[row * 3 + 1], place)
         t = wp.dot(steps.shades[row * 3 + 2], place)
         return wp.min(wp.min(s, t), distance) >= 0.0 and wp.max(s, t) <= 1.0
+    # The mesh's acceleration structure is in its own frame, so the ray is transformed instead of the mesh.
     start = (point - steps.positions[row]) * steps.world_R_mesh[row]
     return wp.mesh_query_ray_anyhit(scene.meshes[mesh], start, steps.light_in_mesh[row], _FAR)
 
@@ -97,11 +100,12 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
 def _from_map(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, mesh: int, point: wp.vec3, normal: wp.vec3
 ) -> int:
-    """Shade of a mesh at a point, by the four pixels around it: 0 if no pixel shades it, 1 if all do, else -1.
+    """Test a mesh's height map at a point, at four pixels: 0 if no pixel shades it, 1 if all do, else -1.
 
-    A pixel does not shade when nothing in it rises above the plane of the face that the point lies in.
+    A pixel does not shade when nothing in it rises above the plane of the point's face.
     """
     facing = wp.dot(normal, light.towards)
+    # At grazing light the plane of the face rises too steeply over a pixel of the map to be compared with it.
     if facing < 0.1:
         return wp.int32(-1)
     corner = steps.map_corner[step * scene.mesh_count + mesh]
@@ -113,6 +117,7 @@ def _from_map(
     if column < -1 or line < -1 or column >= MAP or line >= MAP:
         return wp.int32(0)
     height = wp.dot(point, light.towards) + _BASE
+    # Slope of the face's plane over the map's pixels, so that a face does not shade itself.
     rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
     rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
     first = step * steps.heights.height + (mesh - scene.rectangle_count) * MAP
@@ -129,6 +134,7 @@ def _from_map(
             lit += 1
         elif top > wp.max(plane, height) + _ABOVE:
             dark += 1
+    # Only unanimous pixels decide; at the border of a shadow a ray is traced.
     return wp.where(lit == 4, 0, wp.where(dark == 4, 1, -1))
 
 
@@ -143,9 +149,9 @@ def _blocker(
     last: int,
     own: int,
 ) -> int:
-    """Find the mesh that casts its shadow on a point, or -1.
+    """Return the mesh that casts its shadow on a point, or -1.
 
-    ``last`` is the first to be tried of those that can, and ``own`` is the rectangle that the point is on, or -1.
+    ``last`` is tried first among the candidates, and ``own`` is the rectangle of the point, or -1.
     """
     corner = steps.grid_corner[step]
     scale = steps.grid_scale[step]
@@ -159,15 +165,17 @@ def _blocker(
     for word in range(steps.cells.words):
         bits = steps.cells.bits[cell + word]
         while bits != wp.uint32(0):
-            # The last one goes first: neighbours lie in the same shadow.
+            # Try the last caster first, because neighboring points are mostly in the same shadow.
             mesh = tried
             if tried >= 0:
                 tried = wp.int32(-1)
             else:
                 mesh = word * 32 + lowest(bits)
+                # Clear the lowest set bit.
                 bits = bits & (bits - wp.uint32(1))
                 if mesh == last:
                     continue
+            # A mesh that ends below the point, along the light, cannot shade it.
             if steps.tops[step * scene.mesh_count + mesh] > height:
                 if scene.meshes[mesh] != wp.uint64(0):
                     known = _from_map(scene, steps, light, step, mesh, point, normal)
@@ -187,9 +195,9 @@ def _linear(scene: DeviceScene, lane: wp.uint32) -> float:
 
 @wp.func
 def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float) -> wp.vec3:
-    """Bilinear, from the size whose texels are about as large as a pixel; linear RGB.
+    """Sample bilinearly from the mip level with texels about as large as a pixel; returns linear RGB.
 
-    Bytes are weighed in sixteenths, two of them in the halves of one integer.
+    Bytes are weighted in sixteenths, two of them in the halves of one integer.
     """
     level = wp.int32(0)
     wide = footprint
@@ -220,6 +228,7 @@ def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float
     weigh_two = a * (sixteen - b)
     weigh_three = (sixteen - a) * b
     weigh_four = a * b
+    # Weights sum to 256, so that a weighted byte fits into its half of the integer without overflow.
     red_blue = (
         (one & outer) * weigh_one
         + (two & outer) * weigh_two
@@ -240,7 +249,7 @@ def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float
 
 @wp.func
 def surface_light(light: DeviceLight, normal: wp.vec3) -> Received:
-    """Sum up the light on a surface, in the shadow and out of it."""
+    """Return the light on a surface, in shadow and outside it."""
     up = 0.5 * (normal[2] + 1.0)
     received = Received()
     received.facing = wp.dot(normal, light.towards)
@@ -260,7 +269,7 @@ def _baked_value(scene: DeviceScene, start: int, steps: int, i: int, j: int) -> 
 
 @wp.func
 def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
-    """Light between the places of a face's grid, and the share of the key light; -1 for faces without one."""
+    """Interpolate the light in a face's grid, with the fraction of the key light; -1 for faces without a grid."""
     steps = scene.grid_steps[hit.face]
     if steps == 0:
         return wp.vec4(0.0, 0.0, 0.0, -1.0)
@@ -280,13 +289,14 @@ def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
 
 @wp.func
 def albedo(scene: DeviceScene, look: MaterialRow, hit: Hit, ray: wp.vec3, normal: wp.vec3, pixel: float) -> wp.vec3:
-    """Linear colour of a surface; ``pixel`` is its width at unit distance."""
+    """Return the linear color of a surface; ``pixel`` is the width of a pixel at unit distance."""
     uv = (
         scene.corner_uvs[hit.face * 3] * hit.u
         + scene.corner_uvs[hit.face * 3 + 1] * hit.v
         + scene.corner_uvs[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
     )
     long = wp.length(ray)
+    # A slanted pixel covers more texels; the square root is a compromise between blur and flicker.
     slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
     footprint = hit.depth * long * pixel * look.density / wp.sqrt(slant)
     return wp.cw_mul(look.tint, _sample(scene, look, uv, footprint))
@@ -304,7 +314,7 @@ def caster(
     facing: float,
     last: int,
 ) -> int:
-    """Find the mesh that casts its shadow on a place, or -1; ``last`` cast the last shadow found."""
+    """Return the mesh that casts its shadow on a point, or -1; ``last`` is the previous caster."""
     if facing <= 0.0 or not light.shadows:
         return wp.int32(-1)
     # A rectangle casts no shadow on itself.
@@ -314,5 +324,5 @@ def caster(
 
 @wp.func
 def byte(scene: DeviceScene, value: float) -> wp.uint8:
-    """The sRGB byte of linear light."""
+    """Return the sRGB byte of linear light."""
     return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]

@@ -1,9 +1,9 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Pixels that stand still: which tiles of a camera that does not move show what they showed a step before.
+"""Reuse of pixels: tiles of a static camera that show the same as in the previous step.
 
-A tile is kept when nothing has changed that its pixels depend on: the meshes drawn there, the rectangles that it can
-show, and what can cast a shadow on the points that it shows. So pixels are the same to the bit with and without this,
-and do not depend on what was rendered before.
+A tile is kept when none of its inputs has changed: the meshes drawn there, the rectangles that it may show, and the
+casters of shadows on its visible points. Pixels are therefore bit-identical with and without reuse, and independent of
+earlier renderings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceScene, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, DeviceScene, Steps, Views
 from nimbus.datagen.render.raytracer.raster import face_number
 
 if TYPE_CHECKING:
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
 
 wp.set_module_options({"enable_backward": False})
 
-_ROUNDING = wp.constant(1.0e-3)
+_ROUNDING = 1.0e-3
 """[m] More than shadow rays start off a surface, and than single precision is wrong by."""
 _WORDS = wp.constant(GRID // 32)
-"""Words of a row of the grid across the light, a bit for each cell."""
+"""Words per row of the grid across the light, one bit per cell."""
 
 
 @wp.struct
 class Changes:
-    """Differences of K steps from those before them, with a grid over what casts another shadow, across the light."""
+    """Differences of K steps from their predecessors, with a grid of changed shadows across the light."""
 
     step_before: wp.int32
     """Number of the step before the first, in the stack that was rendered before."""
+    margin: wp.float32
+    """Around a mesh that has moved, within which light has changed [m]."""
     words: wp.int32
     moved: wp.array(dtype=wp.uint32)
-    """Bits of the G meshes, in a few words for each step."""
+    """Bits of the G meshes that moved, in a few words for each step."""
     shades: wp.array2d(dtype=wp.uint8)
-    """(K, G) meshes that may cast another shadow."""
+    """(K, G) meshes whose shadow may have changed."""
     corners: wp.array(dtype=wp.vec2)
     scales: wp.array(dtype=wp.vec2)
     cells: wp.array2d(dtype=wp.uint32)
-    """Bits of the cells that those shadows cover, at the step or before it."""
+    """Bits of the cells covered by those shadows, at the step or before it."""
 
 
 @wp.func
@@ -54,12 +56,13 @@ def _has_moved(changes: Changes, step: int, mesh: int) -> wp.bool:
 
 @wp.kernel
 def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
-    """The cells that the boxes of changed shadows cover."""
+    """Mark the cells that the boxes of changed shadows cover."""
     step, box, which = wp.tid()
     mesh = boxes.mesh[box]
     if changes.shades[step, mesh] == wp.uint8(0):
         return
     found = steps.bounds[step * boxes.count + box]
+    # A shadow changes both the cells that it covers now and those that it covered a step before.
     if which == 1:
         if step == 0:
             found = before.bounds[changes.step_before * boxes.count + box]
@@ -68,10 +71,10 @@ def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
     corner = changes.corners[step]
     scale = changes.scales[step]
     limit = float(GRID - 1)
-    low_x = wp.int32(wp.clamp((found[0] - _ROUNDING - corner[0]) * scale[0], 0.0, limit))
-    low_y = wp.int32(wp.clamp((found[1] - _ROUNDING - corner[1]) * scale[1], 0.0, limit))
-    high_x = wp.int32(wp.clamp((found[2] + _ROUNDING - corner[0]) * scale[0], 0.0, limit))
-    high_y = wp.int32(wp.clamp((found[3] + _ROUNDING - corner[1]) * scale[1], 0.0, limit))
+    low_x = wp.int32(wp.clamp((found[0] - changes.margin - corner[0]) * scale[0], 0.0, limit))
+    low_y = wp.int32(wp.clamp((found[1] - changes.margin - corner[1]) * scale[1], 0.0, limit))
+    high_x = wp.int32(wp.clamp((found[2] + changes.margin - corner[0]) * scale[0], 0.0, limit))
+    high_y = wp.int32(wp.clamp((found[3] + changes.margin - corner[1]) * scale[1], 0.0, limit))
     for word in range(low_y >> 5, (high_y >> 5) + 1):
         bits = _range_bits(low_y, high_y, word)
         for row in range(low_x, high_x + 1):
@@ -80,7 +83,7 @@ def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
 
 @wp.func
 def _range_bits(low: int, high: int, word: int) -> wp.uint32:
-    """The bits from ``low`` to ``high`` that are in a word."""
+    """Return the bits from ``low`` to ``high`` that are in a word."""
     every = ~wp.uint32(0)
     first = wp.uint32(wp.max(low - word * 32, 0))
     last = wp.uint32(wp.min(high - word * 32, 31))
@@ -99,6 +102,7 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
     for word in range(views.tiles.words):
         now = views.tiles.bits[(step * rows * columns + tile) * views.tiles.words + word]
         then = before.tiles.bits[(step_before * rows * columns + tile) * views.tiles.words + word]
+        # A rectangle that moved into, out of or within the tile.
         if ((now | then) & changes.moved[step * changes.words + word]) != wp.uint32(0):
             return
     last = wp.int32(-1)
@@ -109,10 +113,12 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
         start_before = (step_before * views.height + y) * views.width
         for x in range(left, wp.min(left + TILE, views.width)):
             key = views.meshes.nearest[start + x]
+            # The key has nearness and face, so that equal keys mean the same mesh point in the pixel.
             if key != before.meshes.nearest[start_before + x]:
                 return
             face = face_number(key)
             if face != last and face >= 0:
+                # The same face at the same depth may still have moved, within its plane or by turning.
                 if _has_moved(changes, step, scene.vertex_mesh[scene.corners[face * 3]]):
                     return
                 last = face
@@ -137,25 +143,25 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """A stack of K steps as a camera showed it."""
+    """Stack of K steps as shown by a camera."""
 
     positions: NDArray[np.float64]
-    """(K, G, 3) of the meshes [m]"""
+    """(K, G, 3) mesh positions [m]."""
     rotations: NDArray[np.float64]
-    """(K, G, 3, 3)"""
+    """(K, G, 3, 3) mesh orientations."""
     casts: NDArray[np.bool_]
-    """(K, G) which of them cast shadows."""
+    """(K, G) True for meshes that cast shadows."""
     steps: Any
     view: Any
 
 
 def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
-    """Changes of each of K steps from the one before it.
+    """Return the changes of each of K steps from its predecessor.
 
     Args:
         geometry: G meshes.
         now: The steps.
-        before: The stack rendered before by the same camera; None when there is none.
+        before: Stack rendered previously by the same camera; None for none.
     """
     device = geometry.boxes.mesh.device
     before = before or now
@@ -167,20 +173,24 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     moved = np.any(now.positions != earlier("positions"), axis=-1)
     moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
     casts = now.casts | earlier("casts")
+    # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
 
     def pairs(name: str, *shape: int) -> NDArray[Any]:
-        """Values of the steps and of those before them."""
+        """Return values of the steps and of their predecessors."""
         values, others = (getattr(shown.steps, name).numpy() for shown in (now, before))
         values = values.reshape(len(moved), *shape)
         return np.stack([values, np.concatenate([others.reshape(last + 1, *shape)[last:], values[:-1]])])
 
     bounds = pairs("bounds", -1, 2, 2)
     shown = shades[:, geometry.mesh_of_box, None]
-    low = np.where(shown, bounds[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * _ROUNDING
-    high = np.where(shown, bounds[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * _ROUNDING
+    margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
+    low = np.where(shown, bounds[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
+    high = np.where(shown, bounds[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
     changes = Changes()
+    changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
+    # Pack the flags into 32-bit words, as the kernel's sets have them.
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
     bits[:, : moved.shape[1]] = moved
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
@@ -195,7 +205,7 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
 
 
 def choose_tiles(scene: Any, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
-    """Set which tiles of a step are stale: all of the first step that a camera ever shows."""
+    """Mark stale tiles of a step: all in the first step of a camera."""
     stale, earlier = now.view.stale, now if step else before
     if earlier is None:
         stale.fill_(1)

@@ -1,15 +1,18 @@
-"""Light and bytes: tables between linear light and the sRGB bytes of a picture."""
+"""Tables between linear light and sRGB bytes."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.episode.layout import Tone
 from nimbus.datagen.render.raytracer.kernel_data import BRIGHTEST, TINTS, TONES
 from nimbus.datagen.textures.color import encoded, linear
 
 _SHOULDER = 0.7
-"""Light up to here is shown as it is; above, it bends towards white and never clips hard."""
+"""Light above which the tone curve bends toward white, so that it never clips hard."""
+_FILM_EXPOSURE = 0.7232
+"""Factor on light before the film curve, which keeps 0.18 at 0.18."""
 
 
 def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -17,8 +20,17 @@ def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(light < _SHOULDER, light, 1.0 - room * np.exp(-np.maximum(light - _SHOULDER, 0.0) / room))
 
 
+def _filmic(light: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Curve of film by K. Narkowicz, "ACES filmic tone mapping curve" (2015), with middle gray where it was."""
+    x = _FILM_EXPOSURE * light
+    return np.clip(x * (2.51 * x + 0.03) / (x * (2.43 * x + 0.59) + 0.14), 0.0, 1.0)
+
+
 LINEAR_OF_SRGB = linear(np.arange(TINTS) * (256.0 / 255.0) / TINTS).astype(np.float32)
-"""(TINTS,) over sRGB values from 0 to 256 / 255"""
+"""(TINTS,) over sRGB values from 0 to 256 / 255."""
 _light = (np.arange(TONES) + 0.5) / TONES * BRIGHTEST
-BYTE_OF_LIGHT = np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8)
-"""(TONES,) over light from 0 to BRIGHTEST"""
+BYTE_OF_LIGHT: dict[Tone, NDArray[np.uint8]] = {
+    "plain": np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8),
+    "filmic": np.rint(encoded(_filmic(_light)) * 255.0).astype(np.uint8),
+}
+"""(TONES,) over light from 0 to BRIGHTEST, by the curve."""

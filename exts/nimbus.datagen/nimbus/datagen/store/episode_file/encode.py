@@ -1,4 +1,4 @@
-"""One episode into one HDF5 file and its cameras' videos, chunk by chunk, hashed on the way."""
+"""Encoder of one episode into an HDF5 file and its cameras' videos, chunk by chunk, with its content hash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject, Sensor
 from nimbus.datagen.episode.observation import ARRAYS, CameraFrames, Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import RelationSpan, SkillSegment, Trajectory
@@ -37,22 +37,22 @@ from nimbus.datagen.store.publish import storage_error
 
 _CHUNKED_BYTES = 1 << 16
 FAR = np.iinfo(np.uint16).max
-"""[mm] Depth beyond this is stored as this."""
+"""Largest stored depth [mm]; greater depths are clipped to it."""
 
 
 def millimetres(depth: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Round depth (..., H, W) [m] to whole millimetres, as it is stored: (..., H, W) [mm]."""
+    """Round depth (..., H, W) [m] to stored whole millimetres, (..., H, W) [mm]."""
     return np.clip(np.rint(depth * np.float32(1000.0)), 0, FAR).astype(np.uint16)
 
 
 class EpisodeEncoder:
-    """Writes one episode; datasets over cameras grow with each chunk of observations.
+    """Writes one episode; camera datasets grow with each chunk of observations.
 
     Args:
-        path: The file to make; must not exist.
+        path: File to create; must not exist.
         compression: Level of gzip, 1 (fast) to 9 (small).
-        lossless: Store sRGB images here, bit for bit.
-        video: Where the video of a camera goes, by its name; none is made when not given.
+        lossless: Store sRGB images in the HDF5 file.
+        video: Path of a camera's video by its name; no videos when None.
     """
 
     def __init__(
@@ -77,10 +77,10 @@ class EpisodeEncoder:
         self._file = h5py.File(self._sink, "w")
 
     def check(self) -> None:
-        """Ask whether all went well so far; after :meth:`close`, whether the file is good.
+        """Raise the first write error; after :meth:`close`, passing means that the file is complete.
 
         Raises:
-            StorageError: A write failed; the files are worthless.
+            StorageError: A write failed; the files are unusable.
         """
         if self._sink.error is not None:
             raise storage_error(self._sink.error, self._path)
@@ -88,14 +88,14 @@ class EpisodeEncoder:
             video.check()
 
     def discard(self) -> None:
-        """Close, and remove all files; a second time does nothing."""
+        """Close and remove all files; repeated calls do nothing."""
         self.close()
         for video in self._videos.values():
             video.discard()
         remove_file(self._path)
 
     def close(self) -> None:
-        """Flush and sync; raises no write error, :meth:`check` does."""
+        """Flush and sync; write errors are raised by :meth:`check` only."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -118,14 +118,14 @@ class EpisodeEncoder:
         self._text("provenance", to_json(provenance))
 
     def attribute(self, name: str, value: str | int) -> None:
-        """One more attribute; it enters no hash."""
+        """Write a further attribute, which enters no hash."""
         self._file.attrs[name] = value
 
     def observation(self, observation: Observation, *, step_count: int) -> None:
         """Append a chunk of consecutive steps.
 
         Args:
-            observation: The steps after the last ones written.
+            observation: The steps that follow those already written.
             step_count: Number of steps of the whole episode.
         """
         if observation.start != self._next_step:
@@ -144,13 +144,13 @@ class EpisodeEncoder:
                     self._array(path, values)
 
     def finish(self, *, step_count: int) -> dict[str, VideoRecord]:
-        """End the videos; the file is yet to be closed.
+        """Finish the videos; the file itself stays open.
 
         Returns:
-            What is known of each camera's video.
+            Record of each camera's video.
 
         Raises:
-            ValueError: The images do not cover the whole episode; one without cameras has none.
+            ValueError: The images do not cover the whole episode; without cameras none are expected.
         """
         if self._next_step not in (0, step_count):
             raise ValueError(f"observations cover {self._next_step} of {step_count} steps")
@@ -274,7 +274,7 @@ class EpisodeEncoder:
 
 
 def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
-    """The layout without what is as it always was: a further field does not change what is stored of a layout."""
+    """Remove default values from a layout, so that a new field leaves stored layouts unchanged."""
     if layout["key"]["split"] == RUN:
         del layout["key"]["split"]
     for item in layout["physical"]["objects"]:
@@ -282,17 +282,22 @@ def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
     _drop(layout["physical"], PhysicalLayout)
     for camera in layout["visual"]["cameras"]:
         _drop(camera, Camera)
+        for name in _SENSOR_OPTIONS if "sensor" in camera else ():
+            if camera["sensor"][name] == getattr(Sensor(), name):
+                del camera["sensor"][name]
     if layout["visual"]["dome"] is None:
         del layout["visual"]["dome"]
     return layout
 
 
+_SENSOR_OPTIONS = ("antialiasing", "tone")
+"""Fields of sensors that are stored where they differ from their defaults; the others are where any of them does."""
 _ALWAYS = ("scale", "drawn")
-"""Are told whatever they are."""
+"""Fields that are stored even with their default values."""
 
 
 def _drop(values: dict[str, Any], kind: type[Any]) -> None:
-    """Remove the fields that have their default."""
+    """Remove fields that have their default."""
     for field in dataclasses.fields(kind):
         if field.name not in _ALWAYS and values[field.name] == _plain_default(field):
             del values[field.name]

@@ -1,4 +1,4 @@
-"""Reading an episode back: the same trajectory, layout and labels that were written."""
+"""Reader of stored episodes: returns the trajectory, layout and labels exactly as written."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ from nimbus.datagen.store.remote.working_copy import local
 T = TypeVar("T")
 
 _FASTEST = 100_000.0
-"""[Hz] Rate of steps; far above that of any controller."""
+"""Largest accepted rate [Hz], far above that of any controller."""
 _MEND = "restore this file from a copy, or delete it and run again"
 
 
 _LEAST = 1 << 20
-"""[bytes] A dataset of no more than this is read whatever is stored of it."""
+"""Size up to which a dataset is read without comparing it with its stored bytes."""
 _LARGEST_ARRAY = 1 << 30
-"""[bytes] Array that is read whole: two hours of 40 bodies at 60 Hz are half of it."""
+"""Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
 _DEFLATE = 1100
-"""Deflate makes data at most 1032 times smaller; chunks have some more bytes around them."""
+"""Upper bound of deflate's compression ratio: at most 1032, plus some overhead of chunks."""
 
 _HARD: int = h5py.h5l.TYPE_HARD  # pyright: ignore[reportAttributeAccessIssue]
-"""A link that is an entry of a group, and no name of another one."""
+"""Type of a link that is a group's own entry rather than an alias."""
 
 
 def check_size(dataset: h5py.Dataset) -> None:
-    """Refuse a dataset that declares far more than is stored of it: rows that were never written read as zeros.
+    """Refuse a dataset that declares far more than it stores, because missing rows would read as zeros.
 
     Raises:
-        ValueError: It does.
+        ValueError: The dataset is of this kind.
     """
     declared = int(dataset.size or 0) * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
@@ -58,14 +58,14 @@ def check_size(dataset: h5py.Dataset) -> None:
 
 
 def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
-    """Refuse what is not in the file itself; return what lies there, None where nothing does.
+    """Return the object at a path in a file, or None; refuse content from outside the file.
 
     Args:
         file: The file.
-        path: Of a group or dataset in it.
+        path: Path of a group or dataset in it.
 
     Raises:
-        ValueError: A link leads there, or its data lie in another file.
+        ValueError: The path is a link, or the data are in another file.
     """
     links: Any = file.id.links
     parts = path.encode().split(b"/")
@@ -83,14 +83,14 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
 
 
 class EpisodeFile:
-    """One stored episode; nothing is read before it is asked for.
+    """One stored episode, read lazily.
 
     Args:
-        path: An episode's HDF5 file, or where it lies in a shard.
-        videos: By camera, where its video lies in a shard; beside the file when not given.
+        path: HDF5 file of the episode, or its byte range in a shard.
+        videos: Byte range of each camera's video in a shard; beside the HDF5 file when None.
 
     Raises:
-        InputError: No such file, or not an episode; reading raises it too, where the file is damaged.
+        InputError: The file is missing or not an episode. Reading raises it for a damaged file.
     """
 
     def __init__(self, path: Path | str | ByteRange, *, videos: Mapping[str, ByteRange] | None = None) -> None:
@@ -99,7 +99,7 @@ class EpisodeFile:
         self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
         self._datasets: dict[str, h5py.Dataset] = {}
-        """Those that were asked for and found to be in this file"""
+        """Datasets already opened and checked to be in this file."""
         self._sizes: dict[str, int] = {}
         """Sizes by symbol of the schema, as the datasets that were read have them."""
         if not isinstance(path, ByteRange) or path.is_here:
@@ -122,13 +122,13 @@ class EpisodeFile:
 
     @property
     def episode_id(self) -> str:
-        """Its id."""
+        """Id of the episode."""
         with self._reading("episode_id"):
             return str(self.file.attrs["episode_id"])
 
     @property
     def rate(self) -> float:
-        """[Hz] steps a second."""
+        """Steps per second [Hz]."""
         with self._reading("rate"):
             rate = float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
             if not 0.0 < rate <= _FASTEST:
@@ -137,12 +137,12 @@ class EpisodeFile:
 
     @property
     def step_count(self) -> int:
-        """T, the number of steps."""
+        """Number of steps, T."""
         return self["time"].shape[0]
 
     @property
     def instruction(self) -> str:
-        """What the robot is told."""
+        """Instruction given to the robot."""
         return self.text("instruction")
 
     @property
@@ -152,18 +152,18 @@ class EpisodeFile:
 
     @cached_property
     def videos(self) -> dict[str, VideoRecord]:
-        """What is known of the video of each camera, where images are stored so."""
+        """Record of each camera's video, where images are stored as video."""
         names = self.members("observations/video")
         return {name: self._json(VideoRecord, f"observations/video/{name}") for name in names}
 
     @property
     def outcome(self) -> Outcome:
-        """How the attempt ended."""
+        """Result of the attempt."""
         return self._json(Outcome, "outcome")
 
     @property
     def segments(self) -> tuple[SkillSegment, ...]:
-        """The skill steps."""
+        """Steps of skills."""
         columns = [self.texts(f"skills/{column}") for column in ("skill", "target", "phase")]
         starts, stops, count = self.array("skills/start"), self.array("skills/stop"), self.step_count
         with self._reading("skills"):
@@ -191,12 +191,12 @@ class EpisodeFile:
 
     @cached_property
     def provenance(self) -> Provenance:
-        """How it was made."""
+        """Origin of the episode."""
         return self._json(Provenance, "provenance")
 
     @cached_property
     def labels(self) -> Labels | None:
-        """What the masks mean; None when the episode has no images."""
+        """Labels of the masks; None when the episode has no images."""
         if "labels" not in self.file:
             return None
         return Labels(
@@ -212,7 +212,7 @@ class EpisodeFile:
         return self._json(Layout, "layout")
 
     def trajectory(self) -> Trajectory:
-        """The executed attempt, bit for bit as it was recorded."""
+        """Executed attempt, exactly as recorded."""
         return Trajectory(
             rate=self.rate,
             time=self.array("time"),
@@ -237,7 +237,7 @@ class EpisodeFile:
         )
 
     def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
-        """What a camera saw in steps ``[start, stop)``; depth in metres, as rounded when stored."""
+        """Read the images of a camera in steps ``[start, stop)``; depth in metres, rounded to millimetres."""
         stored = self.modalities(camera)
 
         def rows(group: str) -> NDArray[Any]:
@@ -263,7 +263,7 @@ class EpisodeFile:
         )
 
     def modalities(self, camera: str) -> tuple[Modality, ...]:
-        """Modalities that are stored of a camera."""
+        """Return the modalities stored for a camera."""
         groups = set(self.members("observations"))
         return tuple(
             modality
@@ -284,7 +284,7 @@ class EpisodeFile:
         return dataset
 
     def stored(self, path: str) -> h5py.Dataset:
-        """A dataset as it is stored, of any shape and type, even one that its schema does not allow."""
+        """Open a dataset of any shape and type, even one that the schema does not allow."""
         with self._reading(path):
             if path in self._datasets:
                 return self._datasets[path]
@@ -298,21 +298,21 @@ class EpisodeFile:
             return dataset
 
     def rows(self, path: str, which: slice | int) -> NDArray[Any]:
-        """Some rows of a dataset, or one; images that are stored as video are decoded."""
+        """Read some rows of a dataset, or one; images stored as video are decoded."""
         if self._is_video(path):
             return self._decoded(path.rpartition("/")[2], which)
         with self._reading(path):
             return self[path][which]
 
     def shape(self, path: str) -> tuple[int, ...]:
-        """Shape of a dataset, or of images that are stored as video."""
+        """Return the shape of a dataset, or of images stored as video."""
         if self._is_video(path):
             record = self.videos[path.rpartition("/")[2]]
             return record.frame_count, record.height, record.width, 3
         return self[path].shape
 
     def array(self, path: str) -> NDArray[Any]:
-        """A whole dataset of at most 1 GiB."""
+        """Read a whole dataset of at most 1 GiB."""
         with self._reading(path):
             dataset = self[path]
             if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
@@ -320,23 +320,23 @@ class EpisodeFile:
             return dataset[()]
 
     def text(self, path: str) -> str:
-        """A dataset that is one text."""
+        """Read a dataset that is one text."""
         with self._reading(path):
             return str(self[path].asstr()[()])
 
     def texts(self, path: str) -> tuple[str, ...]:
-        """A dataset of texts."""
+        """Read a dataset of texts."""
         with self._reading(path):
             return tuple(map(str, self[path].asstr()[()]))
 
     def members(self, path: str) -> list[str]:
-        """Names in a group, sorted; none when there is no such group."""
+        """Return the names in a group, sorted; empty when there is no such group."""
         with self._reading(path):
             group = check_own(self.file, path)
         return sorted(group) if isinstance(group, h5py.Group) else []
 
     def paths(self) -> Iterator[str]:
-        """The path of every dataset, sorted."""
+        """Yield the path of every dataset, sorted."""
         found: list[str] = []
         with self._reading("its datasets"):
             self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
@@ -396,7 +396,7 @@ class EpisodeFile:
 
 
 def stored_plan(path: Path, *, attempt: int) -> StoredPlan | None:
-    """The plan that a stored episode shows; None where no readable episode is in the file: it is planned again then."""
+    """Return the plan of a stored episode; None for an unreadable file, whose episode is then planned again."""
     try:
         with EpisodeFile(path) as episode:
             return StoredPlan(physical=episode.layout().physical, trajectory=episode.trajectory(), attempt=attempt)

@@ -1,4 +1,4 @@
-"""What an episode file holds: one row a dataset. The writer, the verifier and docs/dataset.md follow this table."""
+"""Schema of an episode file, one row per dataset; the writer, the verifier and docs/dataset.md follow it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Field:
             H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
-        description: One line for whoever opens the file.
-        partial: NaN says that there was nothing to measure; elsewhere every number is finite.
-        pixels: It follows from rendering: two runs compare equal in it only at level D1.
+        description: One-line description.
+        partial: NaN marks absent measurements; all values of other fields are finite.
+        pixels: The values follow from rendering and are compared at level D1 only.
         optional: An episode may lack it.
-        varying: It is never the same twice (times, versions) and enters no content hash.
-        since: Number of the field schema that it came with.
+        varying: The values (times, versions) always differ and enter no content hash.
+        since: Number of the field schema that introduced it.
     """
 
     path: str
@@ -188,10 +188,10 @@ FIELDS = (
     _field("layout", "", TEXT, "", "JSON: everything that was drawn for this episode, and its address"),
     _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings, versions and ancestors", varying=True),
 )
-"""Every dataset, in the order in which the documentation lists them. A symbol has one size in a file."""
+"""Every dataset, in the order of the documentation. A symbol has the same size throughout a file."""
 
 FIELD_SCHEMA = max(field.since for field in FIELDS)
-"""Number of the newest set of fields: a field that is added gets the next number as its ``since``."""
+"""Number of the newest field schema; an added field gets the next number as its ``since``."""
 
 _RENAMED: dict[Modality, str] = {"rgb": "images", "boxes": "boxes_2d"}
 CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality) for modality in MODALITIES}
@@ -199,29 +199,29 @@ CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality)
 
 _BY_PATH = {field.path: field for field in FIELDS}
 CAMERA_FIELDS = {field.path.split("/")[1]: field for field in FIELDS if field.pixels}
-"""Fields a camera fills, by name of the group under ``observations``."""
+"""Fields of cameras by the name of their group under ``observations``."""
 
 
 def field_of(path: str) -> Field | None:
-    """The field that describes a path such as ``observations/images/front``, or None."""
+    """Return the field that describes a path such as ``observations/images/front``, or None."""
     return _BY_PATH.get(path) or _BY_PATH.get(path.rpartition("/")[0] + "/*")
 
 
 def feature(field: Field, shape: tuple[int, ...]) -> Feature:
-    """What ``dataset.json`` says of a dataset; sizes that differ between episodes stay symbols."""
+    """Return a dataset's entry in ``dataset.json``; sizes that differ between episodes stay symbols."""
     fixed = ("J", "A", "H", "W")
     sizes: list[int | str] = [size if dim in fixed else dim for dim, size in zip(field.dims, shape, strict=True)]
     return {"shape": sizes, "dtype": field.dtype, "units": field.units, "description": field.description}
 
 
 def unify(field: Field, shape: tuple[int, ...], sizes: dict[str, int], *, scope: str = "") -> bool:
-    """Match a shape with a field's named sizes, binding in ``sizes`` those not yet known.
+    """Match a shape with a field's named sizes, and bind unknown symbols in ``sizes``.
 
     Args:
-        field: The field that the shape belongs to.
-        shape: The shape found.
+        field: Field that the shape belongs to.
+        shape: Shape of the dataset.
         sizes: Sizes by symbol, extended in place.
-        scope: The camera or measure; ``H``, ``W`` and ``K`` are kept for each.
+        scope: The camera or measure; ``H``, ``W`` and ``K`` are separate for each.
     """
     if len(shape) != len(field.dims):
         return False
@@ -234,7 +234,7 @@ def unify(field: Field, shape: tuple[int, ...], sizes: dict[str, int], *, scope:
 
 
 def is_dtype(field: Field, dtype: np.dtype[Any]) -> bool:
-    """Whether a dataset's type is the one that its field asks for."""
+    """Return True if a dataset has the type of its field."""
     if field.dtype == TEXT:
         return dtype.kind in "SO"
     return dtype == np.dtype(field.dtype)

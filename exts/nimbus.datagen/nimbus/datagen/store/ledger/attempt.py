@@ -1,4 +1,4 @@
-"""One attempt at one episode, as the ledger keeps it."""
+"""Attempt at an episode, as recorded in the ledger."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ PlacedNote = TypedDict(
         "y": NotRequired[_Coordinate],
     },
 )
-"""Note of one object: name, kind, variant, class, rest pose, and x and y [m] of its start."""
+"""Record of one object: name, kind, variant, class, rest pose, and initial x and y [m]."""
 _GRASP = ("grasp_tilt", "grasp_width")
-"""Measures of a motion plan that say how the hand takes hold."""
+"""Measures of a motion plan that describe the grasp."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Video:
-    """The file that holds what one camera saw in an episode."""
+    """Video of one camera in an episode."""
 
     path: str
-    """Relative to the dataset."""
+    """Path relative to the dataset."""
     byte_count: Count
     sha256: str
-    """Of its bytes."""
+    """SHA-256 of the file."""
 
     def __post_init__(self) -> None:
         if not _VIDEO_PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is none of a video")
+            raise ValueError(f"path '{self.path}' is not that of a video")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeptFailure:
-    """The file of a failed attempt that was kept; it is no episode."""
+    """File of a failed attempt that was kept; not an episode."""
 
     path: str
-    """Relative to the dataset."""
+    """Path relative to the dataset."""
     byte_count: Count
     sha256: str
     """Content hash at level D1."""
 
     def __post_init__(self) -> None:
         if not _FAILURE_PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is none of a kept failure")
+            raise ValueError(f"path '{self.path}' is not that of a kept failure")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One attempt at one episode, as it stands in the ledger."""
+    """One attempt at one episode, as recorded in the ledger."""
 
     episode_id: str
     task: str
@@ -80,59 +80,59 @@ class Attempt:
     variant: Count
     attempt: Count
     final: bool
-    """No further attempt follows."""
+    """True for the last attempt at the episode."""
     success: bool
     phase: str = ""
     reason: str = "none"
     detail: str = ""
     step_count: Count = 0
     duration: Seconds = 0.0
-    """[s] of the motion"""
+    """Duration of the motion [s]."""
     byte_count: Count = 0
-    """Of the file at ``path``."""
+    """Size of the file at ``path``."""
     path: str = ""
-    """Relative to the dataset; empty when nothing is stored."""
+    """Path relative to the dataset; empty when nothing is stored."""
     sha256: str = ""
     """Content hash at level D1; empty when nothing is stored."""
     videos: tuple[Video, ...] = ()
-    """Files that belong to it, where images are stored as video."""
+    """Its videos, where images are stored as video."""
     times: dict[str, Finite] = field(default_factory=dict)
-    """CPU seconds by stage."""
+    """CPU time by stage [s]."""
     objects: tuple[PlacedNote, ...] = ()
     started: Seconds = 0.0
-    """[s since 1970] when the writer took it up"""
+    """Time at which the writer received it [s since 1970]."""
     ended: Seconds = 0.0
     drawn: dict[str, Any] = field(default_factory=dict)
-    """Every value drawn, by part of the layout and randomizer, to five digits; empty in old ledgers."""
+    """Every drawn value, by part of the layout and randomizer, to five digits; empty in old ledgers."""
     steps: tuple[str, ...] = ()
-    """Skill steps that it began, in order: ``pick items_0``."""
+    """Skill steps that were begun, in order: ``pick items_0``."""
     grasps: tuple[dict[str, Finite], ...] = ()
-    """Of each grasp: ``tilt`` from straight down [rad], ``width`` between the fingers [m]."""
+    """Measures of each grasp: ``tilt`` from straight down [rad], ``width`` between the fingers [m]."""
     failure: KeptFailure | None = None
-    """Its file, where a failed attempt was kept."""
+    """File of the failed attempt, where it was kept."""
 
     def __post_init__(self) -> None:
         if self.path and not _PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is none of an episode")
+            raise ValueError(f"path '{self.path}' is not that of an episode")
 
     @property
     def split(self) -> str:
-        """Split of an episode that is stored: whether something was pushed on the way."""
+        """Split of a stored episode, by whether it was disturbed."""
         return RECOVERY if any(step.split(" ")[0] == DISTURBED for step in self.steps) else TRAIN
 
     @property
     def files(self) -> dict[str, int]:
-        """Bytes of each of its files, by path; the one that makes it an episode comes last."""
+        """Size of each of its files by path [bytes]; the HDF5 file comes last."""
         return {video.path: video.byte_count for video in self.videos} | {self.path: self.byte_count}
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all its files."""
+        """Total size of its files [bytes]."""
         return sum(self.files.values())
 
 
 def has_size(path: Path, byte_count: int) -> bool:
-    """Whether a file is there, as large as that."""
+    """Return True if a file exists with a size."""
     try:
         found = os.stat(path)
     except OSError:
@@ -142,10 +142,10 @@ def has_size(path: Path, byte_count: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenFiles:
-    """The files that an attempt left."""
+    """Files written by an attempt."""
 
     path: str
-    """Where it will be, relative to the dataset."""
+    """Final path, relative to the dataset."""
     byte_count: int
     sha256: str
     """Content hash at level D1."""
@@ -163,17 +163,17 @@ def attempt_of(
     written: WrittenFiles | None = None,
     failure: KeptFailure | None = None,
 ) -> Attempt:
-    """The ledger's row of an attempt that ends now.
+    """Build the ledger row of an attempt that ends now.
 
     Args:
-        layout: What was drawn.
-        trajectory: What was executed.
+        layout: Drawn values.
+        trajectory: Executed motion.
         attempt: Number of the attempt at this layout, from 0.
-        final: No further attempt follows.
-        times: [s] CPU by stage; waits have names that end with ``_wait``.
-        started: [s since 1970]
-        written: Its file; None for a failed attempt.
-        failure: The file of a failed attempt that is kept.
+        final: True when no further attempt follows.
+        times: CPU time by stage [s]; waits have names that end with ``_wait``.
+        started: Start of the attempt [s since 1970].
+        written: Its files; None for a failed attempt.
+        failure: File of a failed attempt that is kept.
     """
     key, outcome = layout.key, trajectory.outcome
     return Attempt(
@@ -206,7 +206,7 @@ def attempt_of(
 
 
 def _rounded(value: Any) -> Any:
-    """Plain JSON values, numbers to five digits: enough to see where one lies in its range."""
+    """Convert to plain JSON values with five digits: enough to place a number in its range."""
     if isinstance(value, Mapping):
         return {str(key): _rounded(part) for key, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,4 +1,4 @@
-"""The ledger: every attempt, where every episode stands, every fault, what workers did, and every run, in SQLite."""
+"""Ledger: SQLite record of every attempt, episode state, fault, worker time span and run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Row = Attempt | EpisodeState | Fault | TimeSpan | Run
 T = TypeVar("T")
 _TABLE_OF = {table.row: table for table in TABLES}
 _OWN = "(:task = '' OR task = :task)"
-"""Rows of the ledger's task."""
+"""SQL condition for rows of the ledger's task."""
 _FINISHED = f"""
 SELECT variant, success FROM attempts WHERE idx = :idx AND {_OWN} AND (path != '' OR (final AND NOT success))
 UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND {_OWN} AND state = 'QUARANTINED'
@@ -49,7 +49,7 @@ _SPREAD = 2654435761
 _PAGE = 500
 """Rows that are read at once."""
 _NO_INDEX = 1 << 62
-"""Above all indices and variants."""
+"""Value above all indices and variants."""
 _STORED_COUNT = f"""
 SELECT COUNT(*) FROM (
 SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < :episodes AND variant < :variants AND {_OWN})
@@ -57,22 +57,22 @@ SELECT DISTINCT idx, variant FROM attempts WHERE path != '' AND idx < :episodes 
 
 
 class Ledger:
-    """What is known of a dataset. One process writes, its threads one at a time; any process may read.
+    """Record of a dataset. One process writes, one thread at a time; any process may read.
 
     Args:
         folder: The dataset's folder.
-        read_only: Open for reading; works while a run writes, and on a disk that is mounted read-only.
-        task: In a dataset of several, the task whose episodes an index stands for.
+        read_only: Open for reading, also during a run and on a read-only disk.
+        task: In a dataset of several tasks, the task whose episodes an index refers to.
 
     Raises:
-        InputError: There is no ledger to read, or the file is not one.
+        InputError: There is no ledger, or the file is damaged.
     """
 
     def __init__(self, folder: Path, *, read_only: bool = False, task: str = "") -> None:
         self.path, self.task = folder / FILE_NAME, task
         self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
         self._most_rows = sys.maxsize
-        """Rows of a table that there can be: pages that form a circle give rows without end."""
+        """Upper bound of a table's rows; guards against damaged pages that form a cycle and yield rows endlessly."""
         if read_only:
             files = (self.path, self.path.with_name(f"{FILE_NAME}-wal"))
             self._most_rows = sum(path.stat().st_size for path in files if path.exists())
@@ -81,18 +81,18 @@ class Ledger:
         self._deferred: list[Row] = []
         self._deferred_states: dict[tuple[str, int, int], EpisodeState] = {}
         self._open: dict[tuple[str, int, int], EpisodeState] = {}
-        """Where episodes stand that are not settled, as far as this process wrote of them."""
+        """Cached states of unsettled episodes, as written by this process."""
         self._last = (_NO_INDEX, 0) if read_only else (self._last_index(), _NO_INDEX)
-        """No index and variant beyond this one has a row: what is new need not be looked up."""
+        """Largest index and variant with a row; larger ones need no lookup."""
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """One transaction: all that is written inside, and all that was deferred, is durable at its end, or nothing is.
+        """Run one transaction: everything written inside, and all deferred rows, become durable together.
 
-        A batch inside a batch joins it.
+        A nested batch joins the outer one.
 
         Raises:
-            StorageError: The disk is full; what was deferred waits for the next batch.
+            StorageError: The disk is full; nothing is written, and deferred rows wait for the next batch.
         """
         with self._lock:
             if self._in_batch:
@@ -116,11 +116,11 @@ class Ledger:
             finally:
                 self._in_batch = False
                 if self._connection.in_transaction:
-                    with suppress(sqlite3.Error):  # what led here is on its way up
+                    with suppress(sqlite3.Error):  # the error that led here propagates
                         self._connection.execute("ROLLBACK")
 
     def record(self, *rows: Row) -> None:
-        """Add rows of any table, durable at the end of the batch; an attempt, state or run known before is replaced.
+        """Add rows of any table, durable at the end of the batch; rows with an existing key are replaced.
 
         Raises:
             StorageError: The disk is full.
@@ -130,7 +130,7 @@ class Ledger:
             self._remember(rows)
 
     def defer(self, *rows: Row) -> None:
-        """Add rows with the next batch, before what it writes itself; :meth:`episode` knows of them at once."""
+        """Add rows with the next batch, before its own rows; :meth:`episode` sees them at once."""
         with self._lock:
             for row in rows:
                 if isinstance(row, EpisodeState):
@@ -140,7 +140,7 @@ class Ledger:
             self._remember(rows)
 
     def flush(self) -> None:
-        """Write what was deferred.
+        """Write deferred rows.
 
         Raises:
             StorageError: The disk is full.
@@ -151,7 +151,7 @@ class Ledger:
                     pass
 
     def forget(self, attempts: Iterable[Attempt]) -> None:
-        """Take out attempts, so that they are made again: their episodes are pending.
+        """Remove attempts, so that their episodes are pending and are made again.
 
         Raises:
             StorageError: The disk is full.
@@ -174,7 +174,7 @@ class Ledger:
         settings: Mapping[str, Any] | None = None,
         started: float = 0.0,
     ) -> Run:
-        """Enter a run that begins now, or began at ``started`` [s since 1970].
+        """Record a run that begins now, or began at ``started`` [s since 1970].
 
         Raises:
             StorageError: The disk is full.
@@ -187,7 +187,7 @@ class Ledger:
         return run
 
     def end_run(self, run: Run, *, state: str, wall_seconds: float, startup_seconds: float = 0.0) -> None:
-        """Enter how a run ended.
+        """Record the end of a run.
 
         Raises:
             StorageError: The disk is full.
@@ -197,7 +197,7 @@ class Ledger:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Read several tables as they stood at one moment, while a run writes."""
+        """Open a consistent snapshot for reading several tables while a run writes."""
         with self._lock:
             with reading(self.path):
                 self._connection.execute("BEGIN")
@@ -207,7 +207,7 @@ class Ledger:
                 self._connection.execute("ROLLBACK")
 
     def attempts(self, index: int | None = None) -> list[Attempt]:
-        """Every attempt, at one episode or at all, by task, index, variant and attempt."""
+        """Return all attempts, or those at one episode, by task, index, variant and attempt."""
         which, values = ("", {}) if index is None else (f"WHERE idx = :idx AND {_OWN}", self._of(idx=index))
         return list(self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}", values))
 
@@ -281,19 +281,19 @@ class Ledger:
         return [attempt for attempt in self.attempts(index) if attempt.path]
 
     def stored_count(self, *, episodes: int, variants: int) -> int:
-        """How many of the first episodes are stored, their first variants counted."""
+        """Count stored episodes among the first ``episodes`` indices and ``variants`` variants."""
         with self._lock, reading(self.path):
             values = self._of(episodes=episodes, variants=variants)
             return self._connection.execute(_STORED_COUNT, values).fetchone()[0]
 
     def touched(self, *, episodes: int) -> list[int]:
-        """Those of the first episodes of which a variant at least needs no more work, in order."""
+        """Return the first ``episodes`` indices with a settled variant, in order."""
         with self._lock, reading(self.path):
             found = self._connection.execute(f"{_TOUCHED} ORDER BY idx", self._of(episodes=episodes))
             return [row[0] for row in found]
 
     def known(self, begin: int, end: int) -> set[int]:
-        """Those indices in ``range(begin, end)`` that have a row of an attempt or of where they stand."""
+        """Return the indices in ``range(begin, end)`` that have a row of an attempt or a state."""
         bounds = self._of(begin=begin, last=end - 1)
         with self._lock, reading(self.path):
             return {row[0] for row in self._connection.execute(_KNOWN, bounds)} | {
@@ -301,7 +301,7 @@ class Ledger:
             }
 
     def finished(self, index: int, variants: tuple[int, ...] = (0,)) -> tuple[int, ...]:
-        """Which variants of an episode need no more work: stored, quarantined, or their plan failed for good."""
+        """Return the variants of an episode that need no more work: stored, quarantined, or rejected."""
         with self._lock, reading(self.path):
             rows = self._connection.execute(_FINISHED, self._of(idx=index)).fetchall()
         if any(not success for _, success in rows):
@@ -309,7 +309,7 @@ class Ledger:
         return tuple(variant for variant in variants if variant in {row[0] for row in rows})
 
     def episode(self, index: int, variant: int = 0) -> EpisodeState | None:
-        """Where an episode stands; None when nothing is known of it."""
+        """Return the state of an episode; None when it has no row."""
         with self._lock:
             key = (self.task, index, variant)
             if known := self._deferred_states.get(key) or self._open.get(key):
@@ -320,33 +320,33 @@ class Ledger:
             return next(iter(self._read(EPISODES, which, self._of(idx=index, variant=variant))), None)
 
     def state_of(self, attempt: Attempt, state: EpisodeStatus, **values: Any) -> EpisodeState:
-        """Make the row of where the episode of an attempt stands."""
+        """Build the state row of an attempt's episode."""
         task = attempt.task if self.task else ""
         return EpisodeState(
             task=task, idx=attempt.idx, variant=attempt.variant, state=state, episode_id=attempt.episode_id, **values
         )
 
     def episodes(self, *states: EpisodeStatus) -> list[EpisodeState]:
-        """Where episodes stand, those in some states or all that have a row, by task, index and variant."""
+        """Return all episode states, or those of some statuses, by task, index and variant."""
         values = {f"state_{number}": state for number, state in enumerate(states)}
         which = f"WHERE state IN ({', '.join(f':{name}' for name in values)})" if states else ""
         return self._read(EPISODES, f"{which} ORDER BY task, idx, variant", values)
 
     def faults(self) -> list[Fault]:
-        """Every fault, in order of time."""
+        """Return every fault, in order of time."""
         return self._read(FAULTS, "ORDER BY time")
 
     def spans(self, run: int | None = None) -> list[TimeSpan]:
-        """What workers did, in one run or in all, by run, worker and time."""
+        """Return the time spans of workers in one run, or in all, by run, worker and time."""
         which, values = ("", {}) if run is None else ("WHERE run = :run", {"run": run})
         return self._read(SPANS, f"{which} ORDER BY run, worker, begin", values)
 
     def runs(self) -> list[Run]:
-        """Every run, in order."""
+        """Return every run, in order."""
         return self._read(RUNS, "ORDER BY id")
 
     def close(self) -> None:
-        """Close; a writer's last close leaves one plain file. What is deferred and not flushed is lost."""
+        """Close. A writer's last close leaves a single file; deferred rows that were not flushed are lost."""
         self._connection.close()
 
     def _remember(self, rows: Iterable[Row]) -> None:

@@ -1,4 +1,4 @@
-"""Rows of the ledger beside attempts: what becomes of episodes, faults, the workers' time, runs."""
+"""Rows of the ledger other than attempts: episode states, faults, worker time, runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 
 
 class EpisodeStatus(StrEnum):
-    """Where an episode stands; one without a row is pending."""
+    """Status of an episode; one without a row is pending."""
 
     PENDING = "PENDING"
     LEASED = "LEASED"
-    """A worker has it."""
+    """A worker holds its lease."""
     INTENT = "INTENT"
-    """Its file is staged and synced, and about to get its name."""
+    """Its file is staged and synced, and about to be published."""
     DONE = "DONE"
     REJECTED = "REJECTED"
     """Its last attempt failed; ``detail`` is the reason."""
@@ -28,32 +28,32 @@ class EpisodeStatus(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeState:
-    """Where one episode stands, by task, index and variant."""
+    """State of one episode, identified by task, index and variant."""
 
     task: str = ""
-    """Task of a dataset of several; empty in a dataset of one."""
+    """Task in a dataset of several tasks; empty in a dataset of one."""
     idx: Count
     variant: Count
     state: EpisodeStatus
     episode_id: str = ""
-    """Empty until an attempt at it is known."""
+    """Id of the episode; empty until its first attempt is known."""
     lease: Count = 0
-    """How often it was handed out; never enters content."""
+    """Number of leases so far; never enters content."""
     owner: str = ""
-    """Worker that has it."""
+    """Worker that holds the lease."""
     stage: str = ""
-    """Staged file, relative to the dataset, while its intent stands."""
+    """Staged file, relative to the dataset, while its intent is open."""
     sha256: str = ""
     byte_count: Count = 0
     detail: str = ""
-    """Depends on the state; of an intent the attempt as JSON."""
+    """Further data by status; for an intent the attempt as JSON."""
 
 
 def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeState], tuple[str, int, int]]:
-    """Make the function that gives task, index and variant of a row's episode; without tasks where there is one.
+    """Return a function that gives a row's task, index and variant; the task is empty in a dataset of one.
 
     Args:
-        states: Those of the dataset.
+        states: States of the dataset's episodes.
     """
     has_tasks = any(state.task for state in states)
     return lambda row: (row.task if has_tasks else "", row.idx, row.variant)
@@ -71,10 +71,10 @@ class DrawnValues:
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A worker that died, hung or raised: never the result of an attempt."""
+    """Worker that died, hung or raised; never the result of an attempt."""
 
     time: Seconds
-    """[s since 1970]"""
+    """Time of the fault [s since 1970]."""
     run: Count
     worker: str
     kind: str
@@ -90,7 +90,7 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class TimeSpan:
-    """What a worker did for a while."""
+    """Activity of a worker over an interval."""
 
     run: Count
     worker: str
@@ -98,7 +98,7 @@ class TimeSpan:
     idx: Index
     """Index of the episode; -1 for none."""
     begin: Seconds
-    """[s since 1970]"""
+    """Start of the interval [s since 1970]."""
     end: Seconds
 
 
@@ -108,16 +108,16 @@ class Run:
 
     id: Count
     started: Seconds
-    """[s since 1970]"""
+    """Start of the run [s since 1970]."""
     ended: Seconds = 0.0
-    """0 while it runs, and for ever when it was killed."""
+    """End of the run [s since 1970]; 0 while it runs, or if it was killed."""
     state: str = "running"
-    """How it ended."""
+    """``running``, or the result of the run."""
     mode: str = ""
-    """``serial``, ``coupled`` or ``cell``"""
+    """``serial``, ``coupled`` or ``cell``."""
     cores: Count = 0
     workers: str = ""
-    """Split it started with, for example ``1x1``."""
+    """Initial split, for example ``1x1``."""
     wall_seconds: Seconds = 0.0
     startup_seconds: Seconds = 0.0
     settings: dict[str, Any] = field(default_factory=dict)

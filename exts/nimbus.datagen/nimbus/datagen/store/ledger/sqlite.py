@@ -1,4 +1,4 @@
-"""Opening the ledger's SQLite file, and its errors in one line."""
+"""Opening of the ledger's SQLite file, and its one-line errors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.store.ledger.tables import TABLES, Table
 
 _LONGEST = 64 << 20
-"""[bytes] Longest value of a row."""
+"""Longest value of a row [bytes]."""
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""Ends a journal that names a super-journal."""
+"""Magic at the end of a journal that names a super-journal."""
 _EXPRESSION = -2
-"""Number that SQLite gives a column of an index that is an expression."""
+"""Column number that SQLite gives an expression in an index."""
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """Open for the one process that writes, and look at every page once.
+    """Open for the single writing process, and check every page once.
 
     Raises:
-        InputError: The file is not a ledger, damaged, or a link.
+        InputError: The file is a link, damaged, or not a ledger.
         StorageError: The disk is full.
     """
     for suffix in ("", "-wal", "-shm", "-journal"):  # SQLite follows links, and waits for pipes
@@ -35,7 +35,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         if file.exists():
             check_regular(file)
     _check_journal(path.with_name(path.name + "-journal"))
-    # Several threads of a run use it, one at a time.
+    # Several threads of a run use the connection, one at a time.
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
         with reading(path), writing(path):  # SQLite may need room even to look at the tables
@@ -56,12 +56,12 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 
 
 def _check_journal(journal: Path) -> None:
-    """Refuse a rollback journal that names a super-journal: SQLite deletes the file of that name, wherever it is.
+    """Refuse a rollback journal that names a super-journal, because SQLite deletes the named file wherever it is.
 
     A ledger attaches no other database, so its own journals name none. Format: https://sqlite.org/fileformat2.html
 
     Raises:
-        InputError: It names one.
+        InputError: The journal names one.
     """
     if not journal.exists():
         return
@@ -75,7 +75,7 @@ def _check_journal(journal: Path) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open for reading, also while a run writes, and on a disk that is mounted read-only.
+    """Open for reading, also during a run and on a read-only disk.
 
     Raises:
         InputError: There is no ledger, or the file is not one.
@@ -83,7 +83,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     if not path.exists():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
     check_regular(path)
-    # A WAL reader leaves files behind and cannot read from a read-only disk: without a writer, read the file as it is.
+    # A WAL reader creates files and so fails on a read-only disk: without a writer, the file is opened as immutable.
     live = path.with_name(path.name + "-wal").exists()
     error: sqlite3.Error | None = None
     for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
@@ -93,7 +93,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
             _check_schema(connection)
             _complete(connection)
             _check_columns(connection)
-        except ValueError as failure:  # to look past what the log says would be no help
+        except ValueError as failure:  # opening it as immutable would ignore the log, and not help
             connection.close()
             raise _damaged(path, failure) from None
         except sqlite3.Error as failure:
@@ -107,7 +107,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Say in one line that what is read is damaged."""
+    """Turn errors of damaged content into one line."""
     try:
         yield
     except (sqlite3.Error, ValueError) as error:
@@ -116,11 +116,11 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say in one line that the disk is full, or the file damaged."""
+    """Turn errors of a full disk or a damaged file into one line."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot write: {error}", where=str(path), instead="make room on this disk") from error
+        raise StorageError(f"cannot write: {error}", where=str(path), instead="free space on this disk") from error
     except sqlite3.DatabaseError as error:
         raise _damaged(path, error) from error
 
@@ -140,7 +140,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _complete(connection: sqlite3.Connection) -> None:
-    """Let a ledger of an earlier version be read like one of today, without writing to its file."""
+    """Add missing columns of an older ledger as temporary views, without writing to its file."""
     for table in TABLES:
         if table.is_later and not _columns(connection, table):
             connection.execute(table.create.split(";")[0].replace("TABLE IF NOT EXISTS", "TEMP TABLE", 1))
@@ -159,10 +159,10 @@ def _columns(connection: sqlite3.Connection, table: Table[Any]) -> set[str]:
 
 
 def _check_schema(connection: sqlite3.Connection) -> None:
-    """Refuse what runs or makes rows of its own when tables are read or written: a ledger is plain tables.
+    """Refuse a schema that could execute code or compute rows: a ledger has plain tables only.
 
     Raises:
-        ValueError: It holds a view, a trigger, a virtual table, or a column or an index that is computed.
+        ValueError: It has a view, a trigger, a virtual table, or a computed column or index.
     """
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -170,7 +170,7 @@ def _check_schema(connection: sqlite3.Connection) -> None:
     for kind, name, sql in connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master"):
         if kind not in ("table", "index") or (kind == "table" and not sql.upper().startswith("CREATE TABLE")):
             raise ValueError(f"it holds the {kind} '{name}', where plain tables are expected")
-        # Hidden columns are computed; an index on an expression, too.
+        # Hidden columns are computed, and so are indices on expressions.
         pragma, place = ("table_xinfo", 6) if kind == "table" else ("index_xinfo", 1)
         for column in connection.execute(f"SELECT * FROM pragma_{pragma}(?)", (name,)):
             if column[place] not in (0, None) if kind == "table" else column[place] == _EXPRESSION:

@@ -1,4 +1,4 @@
-"""The ledger's tables, each made of the dataclass that is its row."""
+"""Tables of the ledger, each derived from the dataclass of its row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {str: "TEXT", EpisodeStatus: "TEXT", int: "INTEGER", bool: "INTEGER", f
 
 @dataclass(frozen=True)
 class Table(Generic[T]):
-    """A table; columns are the fields of its row, what SQLite has no type for is JSON."""
+    """Table whose columns are the fields of its row; values without an SQLite type are stored as JSON."""
 
     name: str
     row: type[T]
@@ -30,11 +30,11 @@ class Table(Generic[T]):
     is_later: bool = False
     """Ledgers of earlier versions do not have it."""
     later: dict[str, str] = field(default_factory=dict)
-    """Columns that ledgers of earlier versions lack, with the SQL of what they would hold."""
+    """Columns that ledgers of earlier versions lack, with SQL for their values."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names in order."""
+        """Names of the columns, in order."""
         return tuple(item.name for item in fields(self.row))  # pyright: ignore[reportArgumentType]
 
     @cached_property
@@ -51,12 +51,12 @@ class Table(Generic[T]):
         return attrgetter(*self.columns)
 
     def key_of(self, row: T) -> tuple[Any, ...]:
-        """Read the values that no other row has; empty where rows may be the same."""
+        """Return the key of a row; empty where rows may repeat."""
         return tuple(getattr(row, name) for name in self.key)
 
     @property
     def create(self) -> str:
-        """Statements that make it."""
+        """SQL statements that create the table."""
         types = get_type_hints(self.row)
         columns = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
         key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
@@ -70,13 +70,13 @@ class Table(Generic[T]):
 
     @cached_property
     def insert(self) -> str:
-        """Statement that adds a row; one of the same key is replaced."""
+        """SQL statement that adds a row, or replaces one of the same key."""
         marks = ", ".join("?" for _ in self.columns)
         return f"INSERT OR REPLACE INTO {self.name} ({', '.join(self.columns)}) VALUES ({marks})"
 
     @cached_property
     def select(self) -> str:
-        """Start of a statement that reads rows."""
+        """Start of an SQL statement that reads rows."""
         return f"SELECT {', '.join(self.columns)} FROM {self.name}"
 
     def select_with(self, **columns: str) -> str:
@@ -85,14 +85,14 @@ class Table(Generic[T]):
         return f"SELECT {chosen} FROM {self.name}"
 
     def values(self, row: T) -> list[Any]:
-        """What :attr:`insert` takes."""
+        """Return the parameters of :attr:`insert`."""
         values = list(self._values(row))
         for place in self._json_places:
             values[place] = to_compact_json(values[place]) if values[place] else _EMPTY[type(values[place])]
         return values
 
     def parse(self, values: tuple[Any, ...]) -> T:
-        """The row of a tuple of columns; ``ValueError`` when it is none."""
+        """Build a row from a tuple of columns; raises ``ValueError`` for invalid values."""
         named: dict[str, Any] = dict(zip(self.columns, values, strict=True))
         named |= {name: parse_json(named[name]) for name in self._json}
         return from_plain(self.row, named, strict=False)  # SQLite has no truth values

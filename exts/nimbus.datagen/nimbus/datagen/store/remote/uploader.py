@@ -1,4 +1,4 @@
-"""The outbox of a run: sends what its spool holds, and publishes how far it is."""
+"""The outbox of a run: sends the files of its spool, and publishes ledger and description."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Uploader:
         self._unpublished = True
 
     def go_on(self) -> int:
-        """Send what is there, and publish where that is due.
+        """Send the files that wait, and publish when due.
 
         Returns:
             Files that are still waiting.

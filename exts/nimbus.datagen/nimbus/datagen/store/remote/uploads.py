@@ -70,7 +70,7 @@ def _using(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        instead = "make room on this disk; a damaged file may be deleted, what is in the store is looked up again"
+        instead = "free space on this disk; a damaged file may be deleted and is downloaded again"
         raise StorageError(f"cannot be used: {error}", where=str(path), instead=instead) from error
 
 

@@ -40,7 +40,7 @@ def open_store(address: str) -> ObjectStore:
 
 
 def copy_folder(address: StoreAddress) -> Path:
-    """Return the folder that holds what was read of a dataset."""
+    """Return the folder that holds the files read of a dataset."""
     return remote_root() / COPIES / address.key
 
 
@@ -129,7 +129,7 @@ def names_in(folder: Path, kind: str) -> list[str]:
 
 
 def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path]:
-    """Yield paths in order, while the next ones of a store are fetched; what cannot be fetched raises when opened."""
+    """Yield paths in order, while the next ones of a store are fetched; a missing one raises when opened."""
     rest = iter(paths)
     first = next(rest, None)
     if first is None:

@@ -79,7 +79,7 @@ class WriterLock:
             self._write(replace(found, beat=found.beat + 1, is_free=False))
 
     def free(self) -> None:
-        """Leave the dataset to others; raises what :meth:`renew` does."""
+        """Leave the dataset to others; raises as :meth:`renew` does."""
         found = self.read()
         if found and found.owner == self._owner:
             self._write(replace(found, beat=found.beat + 1, is_free=True))

@@ -1,4 +1,4 @@
-"""Steps that contradict each other: what can be seen without physics, and is wrong in every episode."""
+"""Check for steps that contradict each other in every episode, as far as visible without physics."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Holding:
-    """What is in the gripper: the text of a reference, or empty."""
+    """Content of the gripper: the text of a reference, or empty."""
 
     text: str
 
 
 _Hand = _Holding | None
-"""None where nobody knows."""
+"""State of a hand; None when unknown."""
 _EMPTY = _Holding("")
 
 
 def check_contradictions(task: Task) -> None:
-    """Follow what the gripper holds through a task's steps.
+    """Track the content of the gripper through a task's steps.
 
-    Only what is certain counts: after a branch, a loop or a skill that does not say what it does with the gripper,
-    nothing is known unless all ways lead to the same.
+    Only certain knowledge counts: after a branch, a loop, or a skill with an undeclared effect on the gripper, the
+    state is unknown unless all branches lead to the same one.
 
     Raises:
-        InputError: The first step that cannot be done after those before it, or that names one thing twice.
+        InputError: The first step that contradicts those before it, or that names one thing twice.
     """
     _Follower(task).follow(task.steps, _EMPTY, {name: name for name in task.objects})
 
@@ -43,7 +43,7 @@ class _Follower:
         self._task = task
 
     def follow(self, steps: Steps, hand: _Hand, groups: Mapping[str, str]) -> _Hand:
-        """What is in the gripper after some steps."""
+        """Return the state of the hand after some steps."""
         for step in steps:
             if isinstance(step, Composite):
                 hand = self._composite(step, hand, groups)
@@ -60,7 +60,7 @@ class _Follower:
             for block in step.blocks():
                 hand = _join(hand, self.follow(block, hand, inside))  # after the first round
                 hand = _join(hand, self.follow(block, hand, inside))  # after any
-            # A name that the loop gives means nothing after it.
+            # The loop's variable is undefined after it.
             return None if hand and hand.text and step.variable else hand
         for block in step.blocks():
             self.follow(block, None, inside)
@@ -87,20 +87,20 @@ class _Follower:
         return _EMPTY
 
     def _check_once(self, step: Step, skill: Skill, text: str) -> None:
-        """That what is handled is not also where it is put."""
+        """Refuse a step that handles and receives the same thing."""
         for field in skill.references():
             if field != type(skill).main and getattr(skill, field) == text:
                 raise self._task.error((*step.keys, field), f"'{text}' cannot be put to itself", instead="name another")
 
 
 def _join(*hands: _Hand) -> _Hand:
-    """What is known when it is not known which of the ways was gone."""
+    """Merge the states after alternative branches."""
     first, *others = hands
     return first if all(hand == first for hand in others) else None
 
 
 def _differ(one: str, other: str, groups: Mapping[str, str]) -> bool:
-    """Whether two references surely lead to different objects."""
+    """Return True if two references certainly lead to different objects."""
     (one_group, one_index), (other_group, other_index) = (
         _place(parse_reference(text), groups) for text in (one, other)
     )
@@ -112,7 +112,7 @@ def _differ(one: str, other: str, groups: Mapping[str, str]) -> bool:
 
 
 def _place(expression: Expression, groups: Mapping[str, str]) -> tuple[str | None, int | None]:
-    """The group that a reference leads into and the number there, as far as the text tells."""
+    """Return the group of a reference and the index in it, as far as the text determines them."""
     match expression:
         case NameRef(name):
             return groups.get(name), None

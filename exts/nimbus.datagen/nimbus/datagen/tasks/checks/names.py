@@ -1,4 +1,4 @@
-"""Whether what a task names exists: within its file, and in the scene, the robot and the object libraries."""
+"""Check that names in a task exist: within its file, and in the scene, the robot and the object libraries."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 class SceneStage(Protocol):
-    """What a check needs of a scene; ``usd.stage.StageInfo`` has it."""
+    """Part of a scene that a check needs; ``usd.stage.StageInfo`` implements it."""
 
     @property
     def fixtures(self) -> Mapping[str, Any]:
-        """By name; each has ``name``, ``group`` and ``object_class``."""
+        """Fixtures by name; each has ``name``, ``group`` and ``object_class``."""
         ...
 
     @property
     def surfaces(self) -> Mapping[str, Any]:
-        """By name; each has ``lower`` and ``upper`` corners in the world frame [m]."""
+        """Surfaces by name; each has ``lower`` and ``upper`` corners in the world frame [m]."""
         ...
 
 
 class KindLibrary(Protocol):
-    """What a check needs of an object library."""
+    """Part of an object library that a check needs."""
 
     @property
     def kinds(self) -> Collection[str]:
@@ -40,15 +40,15 @@ class KindLibrary(Protocol):
         ...
 
     def kind(self, name: str) -> Any:
-        """A kind's record, which has ``object_class``."""
+        """Return a kind's record, which has ``object_class``."""
         ...
 
 
 def check_names(task: Task) -> None:
-    """Check what the file alone can tell: names, references, loops, wordings.
+    """Check names, references, loops and wordings within the file.
 
     Raises:
-        InputError: The first mistake, with its place in the file.
+        InputError: The first error, with its location in the file.
     """
     for name in task.regions:
         if name in task.objects:
@@ -70,17 +70,17 @@ def check_task(
     *,
     arms: Collection[str] = ("arm",),
 ) -> None:
-    """Check a task against the scene, the robot and the libraries that it names.
+    """Check a task against its scene, robot and libraries.
 
     Args:
         task: The task.
         stage: Its scene.
-        links: Names of the robot's links that a camera can be fixed to.
-        libraries: The object libraries by the name that the task gives them.
+        links: Names of the robot's links that can carry a camera.
+        libraries: Object libraries by the name that the task gives them.
         arms: Names of the robot's arms.
 
     Raises:
-        InputError: The first mistake, with its place in the file.
+        InputError: The first error, with its location in the file.
     """
     _check_arms(task, arms)
     for name in task.regions:
@@ -107,7 +107,7 @@ def check_task(
 
 
 def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
-    """The surface that a point is inside of, where it sees nothing; empty for none."""
+    """Return the surface that contains a point, from where nothing is visible; empty for none."""
     for name, surface in stage.surfaces.items():
         if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
             return name
@@ -131,7 +131,7 @@ def _check_instructions(task: Task) -> None:
     for index, text in enumerate(task.instructions):
         keys = ("instructions", index)
         if not text.strip():
-            raise task.error(keys, "an empty wording", instead="write what the robot is to do, in a sentence")
+            raise task.error(keys, "an empty wording", instead="write the task of the robot in a sentence")
         try:
             fields = wording_fields(text)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Whether every kind of object that may be drawn has what the steps and conditions need of it."""
+"""Check that every kind of object that may be drawn has the properties that steps and conditions need."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 _MOST_KINDS = 200
-"""Kinds of a group that are looked at each; of more, one of each class."""
+"""Largest number of kinds of a group that are checked one by one; of more, one per class is checked."""
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """An object as it might be drawn."""
+    """Object of a kind that may be drawn."""
 
     name: str
     group: str
@@ -42,7 +42,7 @@ class _Sample:
 
 
 def _samples(task: Task, name: str, libraries: Mapping[str, Any]) -> list[_Sample]:
-    """One object of every kind that the group may draw."""
+    """Return one object of every kind that the group may draw."""
     group = task.objects[name]
     library = libraries[group.library]
     classes = {kind: library.kind(kind).object_class for kind in library.kinds if group.kinds == "all"}
@@ -59,10 +59,10 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
         task: The task.
         steps: Its steps or its conditions.
         stage: Its scene, with ``fixtures``.
-        libraries: Its object libraries by the name that it gives them.
+        libraries: Object libraries by the name that the task gives them.
 
     Raises:
-        InputError: One leads to nothing, or to a kind that lacks what is needed.
+        InputError: A reference cannot be resolved, or leads to a kind without a needed property.
     """
     samples = {name: _samples(task, name, libraries) for name in task.objects}
     scene = build_environment(fixtures=stage.fixtures.values(), regions=task.regions)
@@ -83,7 +83,7 @@ def _stand_in(task: Task, name: str, sample: _Sample) -> Any:
 
 
 def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression, names: Mapping[str, Any]) -> Any:
-    """What a reference leads to."""
+    """Return the thing that a reference leads to."""
     try:
         thing = evaluate(expression, names)
         if isinstance(thing, GroupRef) and mark.many:
@@ -98,7 +98,7 @@ def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression
 
 
 def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: Any, thing: _Sample) -> None:
-    """That the kind has the moving part, or the point, that the step needs."""
+    """Check that the kind has the moving part or the point that the step needs."""
     if mark.jointed:
         parts = [part.name for part in library.model(thing.kind, 0).parts]
         if not parts:

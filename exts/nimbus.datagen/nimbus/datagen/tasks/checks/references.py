@@ -1,4 +1,4 @@
-"""Whether what steps and conditions refer to exists in their task file, and is of the right sort."""
+"""Check that references of steps and conditions exist in their task file and have the right type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_references(task: Task) -> None:
     """Check every reference of a task's steps and conditions.
 
     Raises:
-        InputError: The first that leads to nothing, or to a thing of the wrong sort.
+        InputError: The first reference that cannot be resolved, or leads to a thing of the wrong type.
     """
     for steps in (task.steps, task.success):
         for step, loops in walk(steps):
@@ -41,7 +41,7 @@ def check_references(task: Task) -> None:
 
 
 def references_of(task: Task, step: Step) -> Iterator[tuple[Keys, Reference, Expression]]:
-    """Everything that a step refers to: where, what it may name, and the reference."""
+    """Yield every reference of a step with its location and the types that it may have."""
     for field, mark in step.statement.references().items():
         value, keys = getattr(step.statement, field), (*step.keys, field)
         entries = {keys: value} if isinstance(value, str) else {(*keys, i): text for i, text in enumerate(value or ())}
@@ -56,18 +56,18 @@ def references_of(task: Task, step: Step) -> Iterator[tuple[Keys, Reference, Exp
 
 
 def points_of(step: Step) -> Iterator[tuple[str, Point]]:
-    """Every point of a thing that a step's points in words begin with, by parameter."""
+    """Yield every point of a thing that begins one of a step's points in words, by parameter."""
     for field in step.statement.poses():
         if isinstance(value := getattr(step.statement, field), str):
             yield from ((field, point) for point in points_in(parse_pose(value)))
 
 
 _POINT = Reference(("object", "fixture", "region"))
-"""What a point can be of."""
+"""Types of things that have points."""
 
 
 def _scope(task: Task, loops: tuple[Composite, ...]) -> dict[str, str]:
-    """What kind of thing each name stands for: ``object``, ``objects`` or ``region``."""
+    """Return the type of each name: ``object``, ``objects`` or ``region``."""
     scope = dict.fromkeys(task.regions, "region")
     scope |= {name: "object" if group.count == (1, 1) else "objects" for name, group in task.objects.items()}
     for loop in loops:
@@ -92,7 +92,7 @@ A = {
 
 
 def needed_names(mark: Reference) -> str:
-    """What a reference may name, in words."""
+    """Describe the types that a reference may have."""
     return " or ".join(A[kind] for kind in mark.kinds)
 
 
@@ -108,11 +108,11 @@ def _check_kind(expression: Expression, mark: Reference, scope: Mapping[str, str
         name = expression.name
         raise InputError(f"'{name}' is a group of objects, one is needed", instead=f"loop with 'for item in {name}:'")
     if kind is not None and kind not in mark.kinds:
-        raise InputError(f"this names {A[kind]}, {needed_names(mark)} is needed")
+        raise InputError(f"this names {A[kind]}", instead=f"name {needed_names(mark)}")
 
 
 def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str | None:
-    """The kind of thing a reference leads to; None where only the scene can tell."""
+    """Return the type of a reference's target; None where only the scene determines it."""
     match expression:
         case NameRef(name):
             return scope.get(name)
@@ -123,7 +123,10 @@ def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str |
             if kind is None and isinstance(base, NameRef):
                 raise InputError(f"unknown name '{base.name}'", instead=suggest(base.name, scope))
             if kind in ("objects", "region", "text"):
-                raise InputError(f"'.{name}' needs one object before it, this is {A[kind]}")
+                raise InputError(
+                    f"'.{name}' needs one object before it, this is {A[kind]}",
+                    instead="name one object, such as item or items[0]",
+                )
             return "text"
         case MemberRef(base, index):
             if not isinstance(index, (str, int)):
@@ -135,7 +138,7 @@ def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str |
                     raise InputError(what, instead=f"write {base.name}[0], or loop with 'for item in {base.name}:'")
                 return "object"
             if _kind(base, scope, task) is not None:
-                raise InputError("brackets choose from a group, this is one thing")
+                raise InputError("brackets choose from a group, this is one thing", instead="leave out the brackets")
             return None
 
 

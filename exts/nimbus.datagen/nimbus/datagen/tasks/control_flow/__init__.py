@@ -1,1 +1,1 @@
-"""How steps and conditions are put together: one composite a file."""
+"""Composites of steps and conditions, one per file."""

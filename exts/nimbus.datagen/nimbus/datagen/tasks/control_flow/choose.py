@@ -1,4 +1,4 @@
-"""``choose:`` does one of several branches, drawn for the episode with weights."""
+"""Composite ``choose:``, one of several branches, drawn for the episode with weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Choose(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         reader.fields(keys, entry, cls.words, needed=())
         inside, entries = (*keys, "choose"), entry["choose"]
         if not isinstance(entries, tuple) or len(entries) < 2:
@@ -65,12 +65,12 @@ class Choose(Composite):
             what = f"the weights make {sum(values):g} %" if all(shares) else "some weights are shares and some are not"
             raise reader.error(keys, what, instead="let them make 100 %, or write numbers such as 2 and 1")
         total = sum(values)
-        # Shares that were rounded when they were written as plain data stay as they are: reading them changes nothing.
+        # Rounded weights written as plain data are kept, so that reading them back changes nothing.
         return tuple(values) if abs(total - 1.0) < _ROUNDED else tuple(value / total for value in values)
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """Branches, all or none weighed."""
+        """Return the schema of branches, all or none of them weighted."""
         weighed = {
             "type": "object",
             "patternProperties": {f"^{_WEIGHT}$": block},
@@ -87,7 +87,7 @@ class Choose(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         branches: list[Any] = [[step.canonical() for step in branch] for branch in self.branches]
         if self.weights is None:
             return {"choose": branches}
@@ -95,21 +95,21 @@ class Choose(Composite):
         return {"choose": [{weight: branch} for weight, branch in zip(weights, branches, strict=True)]}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """The branches."""
+        """Return the branches."""
         return self.branches
 
     def draws(self, scope: Scope) -> tuple[str, list[float]]:
-        """Which branch."""
+        """Return the address of the choice and its weights."""
         weights = self.weights or [1.0] * len(self.branches)
         return scope.address(self.keys), [weight / sum(weights) for weight in weights] if self.weights else list(
             weights
         )
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The branch that was drawn."""
+        """Run the drawn branch."""
         performer.do(self.branches[scope.choices[scope.address(self.keys)]], scope)
 
 
 def _weight(branch: Any) -> re.Match[str] | None:
-    """The weight that a branch begins with."""
+    """Match the weight at the beginning of a branch."""
     return re.fullmatch(_WEIGHT, next(iter(branch)).strip()) if isinstance(branch, dict) and len(branch) == 1 else None

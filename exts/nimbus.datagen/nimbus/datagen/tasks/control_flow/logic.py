@@ -1,4 +1,4 @@
-"""Conditions of a task file: ``if:``, and ``any:``, ``all:`` and ``not:`` over others."""
+"""Conditions ``if:``, and ``any:``, ``all:`` and ``not:`` over other conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.tasks.steps import Composite, Judge, Performer, Scope, Step,
 
 @dataclass(frozen=True)
 class _Logic(Composite):
-    """Conditions under one word."""
+    """Conditions under one keyword."""
 
     kinds: ClassVar[tuple[str, ...]] = ("predicate",)
     inside: Steps
@@ -21,24 +21,24 @@ class _Logic(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         (word,) = cls.words
         reader.fields(keys, entry, cls.words, needed=())
         return cls(reader.block((*keys, word), entry[word]), (*keys, word))
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """One key."""
+        """Return the schema of an entry with one key."""
         (word,) = cls.words
         described = conditions | {"description": (cls.__doc__ or "").strip()}
         return {"type": "object", "properties": {word: described}, "required": [word], "additionalProperties": False}
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         return {self.words[0]: [step.canonical() for step in self.inside]}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """The conditions."""
+        """Return the conditions."""
         return (self.inside,)
 
 
@@ -49,7 +49,7 @@ class AnyOf(_Logic):
     words: ClassVar[tuple[str, ...]] = ("any",)
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """All of them fail: the reason of the first, the details of all."""
+        """Return the first condition's reason with all details, if all conditions fail."""
         failures = []
         for condition in self.inside:
             failure = judge.failure((condition,), scope)
@@ -66,7 +66,7 @@ class AllOf(_Logic):
     words: ClassVar[tuple[str, ...]] = ("all",)
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """The first that fails."""
+        """Return the first failure."""
         return judge.failure(self.inside, scope)
 
 
@@ -77,7 +77,7 @@ class Not(_Logic):
     words: ClassVar[tuple[str, ...]] = ("not",)
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """All of them hold."""
+        """Return a failure if all conditions hold."""
         if judge.failure(self.inside, scope) is not None:
             return None
         said = " and ".join(" ".join(_said(part)) for part in self.inside)
@@ -91,7 +91,7 @@ def _said(part: Step | Composite) -> list[str]:
 @register("composite", "if")
 @dataclass(frozen=True)
 class If(Composite):
-    """Steps that depend on the state of physics when their turn comes.
+    """Steps that depend on the state of physics when they are reached.
 
     ```yaml
     - if: {upright: cup}
@@ -109,7 +109,7 @@ class If(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         reader.fields(keys, entry, cls.words, needed=["then"])
         conditions = replace(reader, kind="predicate").block((*keys, "if"), entry["if"])
         then = reader.block((*keys, "then"), entry["then"])
@@ -118,7 +118,7 @@ class If(Composite):
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """Three keys."""
+        """Return the schema of an entry with three keys."""
         return {
             "type": "object",
             "properties": {
@@ -131,15 +131,15 @@ class If(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         data = {"if": self.conditions, "then": self.then} | ({"else": self.otherwise} if self.otherwise else {})
         return {key: [step.canonical() for step in steps] for key, steps in data.items()}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """Conditions and branches."""
+        """Return conditions and branches."""
         return self.conditions, self.then, self.otherwise
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The branch that physics chooses."""
+        """Run the branch selected by the conditions."""
         holds = performer.failure(self.conditions, scope) is None
         performer.do(self.then if holds else self.otherwise, scope)

@@ -1,4 +1,4 @@
-"""Steps and conditions about members of a group: ``<word> item in items:`` and what is to be done with them."""
+"""Composites over members of a group: ``<word> item in items:`` and its body."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nimbus.datagen.tasks.steps import Composite, Judge, Performer, Scope, Step,
 
 @dataclass(frozen=True)
 class OverMembers(Composite):
-    """Gives members of a group a name, one after the other, and does its body for each; ``scopes`` says for which."""
+    """Runs its body for members of a group, each bound to a name; ``scopes`` selects the members."""
 
     word: ClassVar[str]
-    """What its key begins with."""
+    """First word of its key."""
     kinds: ClassVar[tuple[str, ...]] = ("skill", "predicate")
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "loop"
     variable: str = ""
@@ -33,14 +33,14 @@ class OverMembers(Composite):
 
     @classmethod
     def claims(cls, entry: Any) -> bool:
-        """Whether its only key is of that form."""
+        """Return True if an entry has a single key of this form."""
         return (
             isinstance(entry, dict) and len(entry) == 1 and bool(re.fullmatch(cls._form(), next(iter(entry)).strip()))
         )
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         ((key, value),) = entry.items()
         match = re.fullmatch(cls._form(), key.strip())
         assert match
@@ -48,7 +48,7 @@ class OverMembers(Composite):
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """One key of that form."""
+        """Return the schema of an entry with one key of this form."""
         return {
             "type": "object",
             "patternProperties": {f"^{cls._form()}$": block},
@@ -58,31 +58,31 @@ class OverMembers(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         return {f"{self.word} {self.variable} in {self.group}": [step.canonical() for step in self.body]}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """The body."""
+        """Return the body."""
         return (self.body,)
 
     @abstractmethod
     def scopes(self, scope: Scope) -> Iterator[Scope]:
-        """The names inside it, once for each member that its body is done for."""
+        """Yield a scope for each member that the body runs for."""
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The body for each."""
+        """Run the body for each member."""
         for inner in self.scopes(scope):
             performer.do(self.body, inner)
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """The first condition that does not hold for one of them."""
+        """Return the first failure of a condition for one of the members."""
         return next(filter(None, (judge.failure(self.body, inner) for inner in self.scopes(scope))), None)
 
 
 @register("composite", "choose_one")
 @dataclass(frozen=True)
 class ChooseOne(OverMembers):
-    """One member of a group gets a name. The same words lead to the same member, in the steps and in the conditions."""
+    """One member of a group bound to a name. Equal text selects the same member in steps and conditions."""
 
     word: ClassVar[str] = "choose"
 
@@ -90,25 +90,25 @@ class ChooseOne(OverMembers):
         return scope.address(f"{self.variable} in {self.group}")
 
     def draws(self, scope: Scope) -> tuple[str, list[float]] | None:
-        """Which member; each is as likely."""
+        """Return the address and equal weights of the members."""
         count = len(scope.members(self.group))
         return (self._address(scope), [1.0] * count) if count else None
 
     def scopes(self, scope: Scope) -> Iterator[Scope]:
-        """The one that was drawn."""
+        """Yield the scope of the drawn member."""
         if members := scope.members(self.group):
             yield scope.bind(self.variable, members[scope.choices[self._address(scope)]])
 
 
 def chosen_names(steps: Steps) -> dict[str, str]:
-    """Names that are given once in an episode, outside every loop, and the groups that they are chosen from."""
+    """Return names bound once per episode, outside every loop, with the groups that they are chosen from."""
     names: dict[str, str] = {}
     for step in steps:
         if isinstance(step, Step) or (step.variable and not isinstance(step, ChooseOne)):
             continue
         if isinstance(step, ChooseOne):
             names[step.variable] = step.group
-            continue  # what is chosen inside has an address of its own for each member
+            continue  # a choice inside has a separate address for each member
         for block in step.blocks():
             names |= chosen_names(block)
     return names
@@ -117,10 +117,10 @@ def chosen_names(steps: Steps) -> dict[str, str]:
 @register("composite", "for")
 @dataclass(frozen=True)
 class Loop(OverMembers):
-    """Steps done, or conditions that hold, for each member of a group in turn."""
+    """Steps, or conditions, for each member of a group in turn."""
 
     word: ClassVar[str] = "for"
 
     def scopes(self, scope: Scope) -> Iterator[Scope]:
-        """One a member."""
+        """Yield one scope per member."""
         return (scope.bind(self.variable, member) for member in scope.members(self.group))

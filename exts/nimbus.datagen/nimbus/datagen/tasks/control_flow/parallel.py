@@ -1,4 +1,4 @@
-"""``parallel:`` lets several arms do their steps at the same time."""
+"""Composite ``parallel:``, steps of several arms at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, 
 @register("composite", "parallel")
 @dataclass(frozen=True)
 class Parallel(Composite):
-    """Steps by the name of the arm that does them; it ends when all have ended.
+    """Steps by arm; it ends when all arms have finished.
 
     ```yaml
     - parallel: {left: {pick: tray}, right: [wait: 5, home]}
@@ -27,7 +27,7 @@ class Parallel(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         reader.fields(keys, entry, cls.words, needed=())
         inside, data = (*keys, "parallel"), entry["parallel"]
         if not isinstance(data, dict) or not data:
@@ -38,7 +38,7 @@ class Parallel(Composite):
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """Steps by arm."""
+        """Return the schema of steps by arm."""
         arms = {"type": "object", "minProperties": 1, "additionalProperties": block}
         return {
             "type": "object",
@@ -48,14 +48,14 @@ class Parallel(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         bodies = zip(self.arms, self.bodies, strict=True)
         return {"parallel": {arm: [step.canonical() for step in body] for arm, body in bodies}}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """One an arm."""
+        """Return one block per arm."""
         return self.bodies
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """All arms together."""
+        """Run the steps of all arms at the same time."""
         performer.together(dict(zip(self.arms, self.bodies, strict=True)), scope)

@@ -1,4 +1,4 @@
-"""``try:`` does steps, and when one fails recovers with others, a bounded number of times."""
+"""Composite ``try:``, steps with recoveries after a failure, at most a number of times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RecoveryBranch:
     steps: Steps
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         on = {"on": list(self.reasons)} if self.reasons else {}
         return on | {"do": [step.canonical() for step in self.steps]}
 
@@ -31,10 +31,10 @@ class RecoveryBranch:
 @register("composite", "try")
 @dataclass(frozen=True)
 class Try(Composite):
-    """Steps, and what to do when a skill in them fails.
+    """Steps, and recoveries for failures of the skills in them.
 
-    The first failure is followed by the first recovery that is meant for its reason, a further one by the next, and so
-    on in a circle. When a recovery ends well, so does the whole. ``retry`` in a recovery does the tried steps again.
+    The first failure is followed by the first recovery for its reason, a further one by the next, and so on in a cycle.
+    When a recovery succeeds, so does the whole. ``retry`` in a recovery repeats the tried steps.
 
     ```yaml
     - try: {pick: cup}
@@ -55,7 +55,7 @@ class Try(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         reader.fields(keys, entry, cls.words, needed=["recover"])
         body = reader.block((*keys, "try"), entry["try"])
         inside, data = (*keys, "recover"), entry["recover"]
@@ -69,7 +69,7 @@ class Try(Composite):
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """Three keys."""
+        """Return the schema of an entry with three keys."""
         reason = {"enum": _REASONS}
         reasons = {"anyOf": [reason, {"type": "array", "minItems": 1, "items": reason}]}
         selective = {
@@ -91,7 +91,7 @@ class Try(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         return {
             "try": [step.canonical() for step in self.body],
             "recover": [recovery.canonical() for recovery in self.recoveries],
@@ -99,11 +99,11 @@ class Try(Composite):
         }
 
     def blocks(self) -> tuple[Steps, ...]:
-        """Body and recoveries."""
+        """Return body and recoveries."""
         return self.body, *(recovery.steps for recovery in self.recoveries)
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The body; after each failure a recovery."""
+        """Run the body, and a recovery after each failure."""
         failure, turn = performer.attempt(self.body, scope), 0
         for _ in range(self.count):
             if failure is None:
@@ -136,24 +136,24 @@ def _recovery(reader: StepParser, keys: Keys, data: Any) -> RecoveryBranch:
 
 
 class _Word(Composite):
-    """One word alone."""
+    """Composite of a single word."""
 
     @classmethod
     def claims(cls, entry: Any) -> bool:
-        """Whether it is the word."""
+        """Return True if an entry is the word."""
         return entry == cls.words[0]
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """The word."""
+        """Return the schema of the word."""
         return {"const": cls.words[0]}
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         return self.words[0]
 
     def blocks(self) -> tuple[Steps, ...]:
-        """None."""
+        """Return no blocks."""
         return ()
 
 
@@ -167,13 +167,13 @@ class Retry(_Word):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         if not reader.recovering:
             raise reader.error(keys, "'retry' stands in 'recover:' only")
         return cls(keys)
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The tried steps."""
+        """Run the tried steps."""
         performer.do(scope.tried, scope)
 
 
@@ -187,10 +187,10 @@ class GiveUp(_Word):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         return cls(keys)
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Nobody recovers from this."""
+        """Raise a failure without further recoveries."""
         last: SkillFailure | None = scope.reason
         raise GivenUp(last.reason if last else Reason.GIVEN_UP, last.detail if last else "as the steps say")

@@ -1,4 +1,4 @@
-"""``repeat:`` does steps until conditions hold, or a number of times."""
+"""Composite ``repeat:``, steps repeated until conditions hold, or a number of times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _AT_MOST = 10
 @register("composite", "repeat")
 @dataclass(frozen=True)
 class Repeat(Composite):
-    """Steps done once, and again until the conditions hold. When they never do, the attempt fails with their reason.
+    """Steps that run once, and again until the conditions hold.
+
+    When they never do, the attempt fails with their reason.
 
     ```yaml
     - repeat: [push: cup]
@@ -36,11 +38,11 @@ class Repeat(Composite):
 
     @classmethod
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
-        """Read it."""
+        """Parse an entry."""
         reader.fields(keys, entry, cls.words, needed=())
         if ("until" in entry) == ("times" in entry) or ("at_most" in entry and "times" in entry):
             instead = "write 'until:' with conditions and perhaps 'at_most:', or 'times:' with a number"
-            raise reader.error((*keys, "repeat"), "it is not said how often", instead=instead, at_key=True)
+            raise reader.error((*keys, "repeat"), "the number of repetitions is missing", instead=instead, at_key=True)
         body = reader.block((*keys, "repeat"), entry["repeat"])
         if "times" in entry:
             return cls(body, (), reader.count((*keys, "times"), entry["times"]), (*keys, "repeat"))
@@ -50,7 +52,7 @@ class Repeat(Composite):
 
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """With ``until`` or with ``times``."""
+        """Return the schema of an entry with ``until`` or ``times``."""
         count = {"type": "integer", "minimum": 1, "maximum": 100}
         repeat = block | {"description": "Done again and again."}
         until = {"repeat": repeat, "until": conditions, "at_most": count | {"default": _AT_MOST}}
@@ -63,18 +65,18 @@ class Repeat(Composite):
         }
 
     def canonical(self) -> Any:
-        """Plain data."""
+        """Return plain data."""
         body = {"repeat": [step.canonical() for step in self.body]}
         if not self.until:
             return body | {"times": self.count}
         return body | {"until": [step.canonical() for step in self.until], "at_most": self.count}
 
     def blocks(self) -> tuple[Steps, ...]:
-        """Body and conditions."""
+        """Return body and conditions."""
         return self.body, self.until
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """The body, until physics says that it is enough."""
+        """Run the body until the conditions hold."""
         failure = None
         for _ in range(self.count):
             performer.do(self.body, scope)

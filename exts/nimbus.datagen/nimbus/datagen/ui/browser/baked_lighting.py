@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from nimbus.datagen.textures.color import linear
 
 _MOST_SIDES = 24
-"""Directions that the faces of a part may have: what has more is round, and its light is computed."""
+"""Largest number of face directions of a part whose light is baked; a part with more is round, and its light is
+computed."""
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
 """Direction of the sun from the origin, and its brightness."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
@@ -19,7 +20,7 @@ SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
 
 
 def baked_glb(mesh: Any) -> bytes | None:
-    """A ``trimesh.Trimesh`` with a picture that never moves as GLB, its light painted on; None with too many sides."""
+    """Convert a static textured mesh to GLB with baked light; None with too many face directions."""
     import trimesh
 
     sides, of_face = np.unique(mesh.face_normals.round(2), axis=0, return_inverse=True)
@@ -36,7 +37,7 @@ def baked_glb(mesh: Any) -> bytes | None:
 
 
 def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
-    """A ``trimesh.Scene`` as GLB without lighting: the glTF extension KHR_materials_unlit.
+    """Convert a ``trimesh.Scene`` to GLB without lighting: the glTF extension KHR_materials_unlit.
 
     Args:
         scene: Its materials have names.
@@ -63,7 +64,7 @@ def add_lights(server: Any) -> None:
 
 
 def brightness(normals: NDArray[Any]) -> NDArray[Any]:
-    """(n, 3) linear RGB that a white matt surface shows, by its (n, 3) unit normals."""
+    """Return (n, 3) linear RGB of a white matt surface by its (n, 3) unit normals."""
     to_sun = np.array(SUN_FROM) / np.linalg.norm(SUN_FROM)
     sky, ground = (linear(np.array(color) / 255.0) for color in (SKY_COLOR, GROUND_COLOR))
     from_sun = SUN * np.maximum(0.0, normals @ to_sun)

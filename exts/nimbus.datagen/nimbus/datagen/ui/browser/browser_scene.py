@@ -34,7 +34,7 @@ class BrowserScene:
         """The layouts that were drawn last."""
 
     def outline(self, task: Task) -> None:
-        """Show what has changed of the scene, the regions and the cameras."""
+        """Update scene, regions and cameras after a change."""
         before, self._seen = self._seen, task
         if before is None or _bare_scene(before) != _bare_scene(task):
             self._player.show(self._preview.bare(task), "The robot at home; draw a layout to see objects.")
@@ -84,12 +84,12 @@ class BrowserScene:
         return ""
 
     def photograph(self, task: Task) -> str:
-        """Take the pictures of the step that is shown anew."""
+        """Render the images of the current step again."""
         self._player.take_pictures()
         return ""
 
     def examine(self, task: Task) -> list[Diagnostic]:
-        """Find with the doctor what cannot work."""
+        """Return the doctor's findings."""
         return self._preview.examine(task)
 
     def _move_region(self, name: str, x: float, y: float) -> None:
@@ -100,5 +100,5 @@ class BrowserScene:
 
 
 def _bare_scene(task: Task) -> tuple[object, ...]:
-    """Collect what decides how the scene without objects looks, and which task it is of."""
+    """Return the values that decide the look of the scene without objects."""
     return task.name, task.scene, task.robot, task.objects

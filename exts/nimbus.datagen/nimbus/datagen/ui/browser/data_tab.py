@@ -28,14 +28,14 @@ _ANY = "any reason"
 
 
 class DataTab:
-    """Browses datasets.
+    """Browser of datasets.
 
     Args:
         server: A ``viser.ViserServer``.
-        folder: Where a run of the task that is open stores, as long as nobody types another.
+        folder: Default folder, in which a run of the open task is stored.
         player: Shows an episode in the scene.
-        tasks: Reads files.
-        allowed: Folders in which datasets are opened.
+        tasks: Reads files in the background.
+        allowed: Folders in which datasets may be opened.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class DataTab:
         gui.add_button("Replay").on_click(lambda _: tasks.submit("reading the episode", self.replay))
 
     def open(self) -> None:
-        """Read what the dataset holds."""
+        """Read the dataset."""
         if typed := self._folder.value.strip():
             self._allowed.check(Path(typed))
         folder = Path(typed) if typed else self._default()
@@ -104,6 +104,6 @@ class DataTab:
 
 
 def recorded(path: Path, step: int) -> dict[str, CameraFrames]:
-    """What every camera of a stored episode saw in one step."""
+    """Return the images of every camera of a stored episode in one step."""
     with EpisodeFile(path) as episode:
         return {camera: episode.frames(camera, step, step + 1) for camera in episode.cameras}

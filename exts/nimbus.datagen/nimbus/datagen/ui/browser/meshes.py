@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
 
 _KEPT = 0.1
-"""Share of the triangles of a color that is kept."""
+"""Fraction of the triangles of a color that is kept."""
 _FEW = 100
-"""Triangles of a colour that are left as they are."""
+"""Number of triangles of a color below which all are kept."""
 _MOST_COLORS = 16
 """A part with more of them has a texture, which does not survive this."""
 _SMOOTH = 0.5
@@ -57,13 +57,13 @@ def simplified(triangles: Triangles) -> Triangles:
 
 
 def _welded(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """The same with one vertex at each place, those of other faces left out."""
+    """Merge equal vertices and drop unused ones."""
     places, index = np.unique(vertices[faces].reshape(-1, 3).round(5), axis=0, return_inverse=True)
     return places.astype(np.float32), index.reshape(-1, 3).astype(np.int32)
 
 
 def _fewer(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """By quadric error metrics (Garland and Heckbert 1997)."""
+    """Decimate by quadric error metrics (Garland and Heckbert 1997)."""
     from fast_simplification import simplify  # pyright: ignore[reportMissingImports]
 
     if len(faces) <= _FEW:
@@ -73,7 +73,7 @@ def _fewer(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _corner_normals(vertices: AnyArray, faces: AnyArray) -> AnyArray:
-    """(3 m, 3) of each corner: that of its vertex where the surface is round, that of its face at an edge."""
+    """Return corner normals (3 m, 3): that of the vertex on a smooth surface, that of the face at an edge."""
     one, two, three = (vertices[faces[:, corner]] for corner in range(3))
     across = np.cross(two - one, three - one)
     around = np.zeros_like(vertices)
@@ -89,12 +89,12 @@ def _unit(vectors: AnyArray) -> AnyArray:
 
 
 def part_mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool = False) -> Any:
-    """A ``trimesh.Trimesh`` of a part, in the frame of its body [m].
+    """Return the ``trimesh.Trimesh`` of a part, in the frame of its body [m].
 
     Args:
         part: The part.
-        surface: How it looks.
-        simple: With fewer triangles.
+        surface: Its look.
+        simple: Use fewer triangles.
     """
     if surface != SurfaceLook():
         return _mesh(part, surface, simple=simple)

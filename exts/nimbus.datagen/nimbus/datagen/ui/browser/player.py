@@ -28,14 +28,14 @@ _FRAME_RATE = 30.0
 _PICTURE_DEBOUNCE = 0.2
 """[s] For which the scrubber rests before pictures are taken: they would take the time of the scene's own."""
 _MOST_LINES = 16
-"""In a plot."""
+"""Largest number of lines in a plot."""
 
 Frames = Mapping[str, CameraFrames]
-"""Of one step, by camera."""
+"""Images of one step by camera."""
 
 
 def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:
-    """The picture with a frame around everything that is seen, in its colour of the instance mask."""
+    """Return the image with a frame around every visible instance, in its color of the mask."""
     picture = rgb.copy()
     height, width = rgb.shape[:2]
     for index in np.unique(instance):
@@ -65,19 +65,19 @@ MODALITIES = tuple(_DRAWN)
 
 
 def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
-    """One modality of one step; black where the camera does not store it."""
+    """Return one modality of one step; black where the camera does not store it."""
     stored = {"boxes": len(frames.boxes_2d) and len(frames.instance), "flow": frames.flow is not None}
     has_picture = stored[wanted] if wanted in stored else len(getattr(frames, wanted))
     return _DRAWN[wanted](frames, step) if has_picture else frames.rgb[step] * 0
 
 
 class Player:
-    """Scrubber, pictures and plots of what is shown in the scene.
+    """Scrubber, images and plots of the layout or motion in the scene.
 
     Args:
         server: A ``viser.ViserServer``.
-        task: The task as it stands.
-        preview: Renders what was not recorded.
+        task: The current task.
+        preview: Renders images that were not recorded.
         view: The scene.
         tasks: Runs long work.
     """
@@ -108,37 +108,37 @@ class Player:
 
     @property
     def look(self) -> SceneLook | None:
-        """What is shown."""
+        """Layout or motion that is shown."""
         return self._look
 
     @property
     def is_playing(self) -> bool:
-        """Whether a motion goes on by itself."""
+        """True while a motion plays."""
         return self._playing.is_set()
 
     @property
     def step(self) -> int:
-        """The step that is shown."""
+        """Current step."""
         return int(self._step.value)
 
     def draw_simply(self, simple: bool) -> None:
-        """Draw what is shown with fewer triangles, or with all of them."""
+        """Draw with fewer triangles, or with all of them."""
         self._view.draw_simply(simple)
         if self._look is not None:
             self._view.show(self._look)
             self._view.place(self._look.motion, min(self.step, self._look.motion.step_count - 1))
 
     def say(self, line: str) -> None:
-        """A line above the scrubber."""
+        """Show a line above the scrubber."""
         self._outcome.content = line
 
     def show(self, look: SceneLook, line: str, *, recorded: Callable[[int], Frames] | None = None) -> None:
-        """Show a layout or a motion, from its first step.
+        """Show a layout or a motion from its first step.
 
         Args:
-            look: What.
-            line: What is said of it.
-            recorded: What was stored of a step; rendered anew where nothing was.
+            look: Layout or motion.
+            line: Line above the scrubber.
+            recorded: Returns the recorded images of a step; rendered where None.
         """
         self._playing.clear()
         self._look, self._recorded = look, recorded
@@ -152,14 +152,14 @@ class Player:
         self._tasks.submit("pictures", self.take_pictures)
 
     def look_through(self, cameras: tuple[Camera, ...]) -> None:
-        """Take pictures with other cameras from now on; what was recorded stays as it was."""
+        """Set the cameras for rendering; recorded images are unaffected."""
         if self._look is not None and self._look.layout is not None and self._recorded is None:
             visual = replace(self._look.layout.visual, cameras=cameras)
             self._look = replace(self._look, layout=replace(self._look.layout, visual=visual))
             self._tasks.submit("pictures", self.take_pictures)
 
     def take_pictures(self) -> None:
-        """Show what the cameras see in the step that is shown."""
+        """Show the cameras' images of the current step."""
         look, recorded = self._look, self._recorded
         if look is None:
             return
@@ -245,7 +245,7 @@ def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
 
 
 def outcome_line(motion: PreviewMotion) -> str:
-    """How it ended, in one line."""
+    """Describe the outcome in one line."""
     outcome = motion.outcome
     if outcome is None:
         return ""

@@ -20,7 +20,7 @@ Use = Callable[[str, Any], None]
 """Called with a control's id and its new value."""
 
 _TYPED = "text", "lines", "number", "range"
-"""Kinds whose element shows what the user types: it is left alone while it is being used."""
+"""Kinds of fields with typed text, which are not updated while in use."""
 _INDENT = "    "
 """Step of the indentation of rows."""
 

@@ -20,15 +20,15 @@ _MOST_REPORT = 30 * 2**20
 
 
 class RunTab:
-    """Starts runs of the task that is open and watches them.
+    """Starts and watches runs of the open task.
 
-    A run reads the file. What has none yet, such as a task that comes with Nimbus, is saved first.
+    A run reads the file; a task without one, such as a task that comes with Nimbus, is saved first.
 
     Args:
         server: A ``viser.ViserServer``.
-        panel: The view-model that starts processes.
-        draft: The task that is open.
-        report: Called with one line when something cannot be done, with "" when it was.
+        panel: View model that starts processes.
+        draft: The open task.
+        report: Called with one line on failure, with "" on success.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class RunTab:
             self._panel.set_task(str(self._draft().path))
             page = self._panel.report
         if not page.is_file():
-            raise InputError("there is no report yet; a run writes it when it ends", where=str(page))
+            raise InputError("there is no report yet", where=str(page), instead="wait for the end of the run")
         if page.stat().st_size > _MOST_REPORT:
             raise InputError("too large to be shown here", where=str(page), instead="open the file in a browser")
         with self._server.gui.add_modal(f"Report of {page.parent.name}") as modal:
@@ -116,7 +116,7 @@ class RunTab:
 
 
 def dashboard(folder: Path) -> str:
-    """What ``status.json`` says of stages, failures and workers, as Markdown; empty while there is none."""
+    """Return stages, failures and workers of ``status.json`` as Markdown; empty without a file."""
     try:
         status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

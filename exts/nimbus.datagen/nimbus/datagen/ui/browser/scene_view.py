@@ -26,12 +26,12 @@ _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1,
 
 Color = tuple[int, int, int]
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
-"""Where one looks from and at in the beginning [m], and the vertical field of view [rad]."""
+"""Initial eye and target [m], and vertical field of view [rad]."""
 REGION_GRIP = 0.14
 """[m] Length of the arrows that a region is dragged by."""
 
 _COARSE_LABELS = 1.5
-"""How much larger labels are where the scene is drawn simply, with as few pixels as can be."""
+"""Scale of labels where the scene is drawn with few pixels."""
 
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -61,11 +61,11 @@ def markers_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
 
 
 class SceneView:
-    """What is drawn; every browser that looks at this studio sees the same.
+    """Scene in the browser, shared by all browsers of this studio.
 
     Args:
         server: A ``viser.ViserServer``.
-        simple: Draw with fewer triangles, and labels that can be read with fewer pixels.
+        simple: Draw with fewer triangles, and labels that stay legible with fewer pixels.
     """
 
     def __init__(self, server: Any, *, simple: bool = False) -> None:
@@ -127,9 +127,9 @@ class SceneView:
         """Draw regions as plates that can be dragged over their surface.
 
         Args:
-            regions: By name.
-            heights: [m] of the surfaces they lie on.
-            moved: Called with a region's name and the new x, y of its centre [m], when it is let go.
+            regions: Regions by name.
+            heights: Heights of their surfaces [m].
+            moved: Called with a region's name and the new x, y of its center [m] when it is released.
         """
         self._clear("regions")
         for number, (name, region) in enumerate(regions.items()):
@@ -194,10 +194,10 @@ class SceneView:
             self._keep("cameras", frame)
 
     def show_picture(self, camera: str, picture: NDArray[np.uint8]) -> None:
-        """Put what a camera sees into its frustum.
+        """Show a camera's image in its frustum.
 
         Args:
-            camera: Its name.
+            camera: Name of the camera.
             picture: (H, W, 3) sRGB [levels, 0 to 255].
         """
         if camera in self._frusta:
@@ -229,7 +229,7 @@ class SceneView:
                     self._keep("reach", tiles)
 
     def shown(self, kind: str) -> bool:
-        """Whether there is something of that kind."""
+        """Return True if something of a kind is shown."""
         return bool(self._handles.get(kind))
 
     def hide(self, kind: str) -> None:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 SHARP, QUICK = 100, 40
-"""[%] of the screen's pixels along each side: all of them, and what a processor draws quickly enough to scrub."""
+"""Resolutions [% of the screen's pixels per side]: full, and low enough for smooth scrubbing with software
+rendering."""
 _GPUS = ("dri", "nvidia0", "dxg")
 """Devices of which a Linux with a GPU has one; dxg is that of WSL."""
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
@@ -42,13 +43,13 @@ _POLL_SECONDS = 0.5
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Tell from the devices whether the browser draws with a GPU; one at the other end of an SSH session does."""
+    """Guess from the devices whether the browser has a GPU; assumes one at the other end of an SSH session."""
     is_elsewhere = "SSH_CONNECTION" in os.environ
     return sys.platform != "linux" or is_elsewhere or any((devices / name).exists() for name in _GPUS)
 
 
 def page_url(address: str, sharpness: int) -> str:
-    """The address of the page, drawn with a share [%] of the screen's pixels along each side."""
+    """Return the page's address, with a resolution in percent of the screen's pixels."""
     return address if sharpness == SHARP else f"{address}/?fixedDpr={sharpness / 100:g}"
 
 
@@ -145,7 +146,7 @@ class Studio:
 
     @property
     def draft(self) -> TaskDraft:
-        """The task that is open."""
+        """Open task."""
         assert self.editor.draft is not None
         return self.editor.draft
 

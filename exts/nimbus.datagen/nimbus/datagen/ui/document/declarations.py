@@ -1,4 +1,4 @@
-"""What the fields of a task are made of: steps with their parameters, ranges, regions, as the declarations say."""
+"""Form fields of a task, derived from declarations: steps with parameters, ranges, regions."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """One parameter of a skill, as its class declares it."""
+    """Parameter of a skill, from its class."""
 
     name: str
     meaning: str
     required: bool
     default: str
-    """As it would be written; empty where there is none."""
+    """Default as written in a file; empty for none."""
     choices: tuple[str, ...] = ()
-    """All that it can be, where they are few."""
+    """All possible values, where they are few."""
 
     @property
     def hint(self) -> str:
-        """What to type into its field."""
+        """Hint about the values of its field."""
         return self.meaning + (f" Default: {self.default}." if self.default else "")
 
 
@@ -51,19 +51,19 @@ class SkillForm:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRow:
-    """One line of the list of steps."""
+    """Row of the list of steps."""
 
     keys: Keys
-    """Of the entry in the file: ``("steps", 0)``."""
+    """Location of the entry in the file: ``("steps", 0)``."""
     depth: int
     name: str
-    """Of the skill, or the words of a loop."""
+    """Name of the skill, or the text of a loop."""
     is_skill: bool
     parameters: dict[str, Any]
 
     @property
     def label(self) -> str:
-        """One line for people."""
+        """Label for display."""
         said = ", ".join(f"{name} {write_flow(value)}" for name, value in self.parameters.items())
         return "    " * self.depth + (f"{self.name}: {said}" if said else self.name)
 
@@ -86,12 +86,12 @@ class RangeField:
 
     @property
     def label(self) -> str:
-        """Its name and unit, for people."""
+        """Name and unit for display."""
         return self.name + (f" [{self.unit}]" if self.unit else "")
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """Least and most that a slider offers, and its step: round figures around what is written."""
+        """Range and step of its slider: round figures around the current values."""
         reach = max(abs(self.low), abs(self.high), 1e-6)
         unit = 10.0 ** len(str(int(reach))) / 10.0 if reach >= 1 else 0.1
         while unit > reach:
@@ -106,7 +106,7 @@ class RangeField:
 
 
 def skill_forms(*, kind: str = "skill") -> list[SkillForm]:
-    """Every registered skill (or condition, kind ``predicate``) with its parameters."""
+    """Return every registered skill (or condition, kind ``predicate``) with its parameters."""
     discover()
     return [_form(name, registry.lookup(kind, name)) for name in registry.names(kind)]
 
@@ -143,7 +143,7 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def step_rows(data: Any, *, kind: str = "skill", at: Keys = ("steps",), depth: int = 0) -> list[StepRow]:
-    """The steps of a task (or its conditions, kind ``predicate``) line by line, those inside loops below them."""
+    """Return the steps of a task (or its conditions, kind ``predicate``) as rows, those inside loops below them."""
     rows: list[StepRow] = []
     entries: tuple[Any, ...] = data if isinstance(data, tuple) else ()
     known = registry.names(kind)
@@ -168,7 +168,7 @@ def _parameters(kind: str, name: str, value: Any) -> dict[str, Any]:
 
 
 def step_entry(name: str, parameters: dict[str, Any], *, kind: str = "skill") -> Any:
-    """A step as it stands in a file, in its shortest form."""
+    """Return a step as written in a file, in its shortest form."""
     if not parameters:
         return name
     model: type[Statement] = registry.lookup(kind, name)
@@ -178,16 +178,16 @@ def step_entry(name: str, parameters: dict[str, Any], *, kind: str = "skill") ->
 
 
 def read_value(text: str) -> Any:
-    """What a person typed into a field: ``5 cm``, ``[0.4, 0, 0.1]``, ``items[0]``.
+    """Parse a typed value: ``5 cm``, ``[0.4, 0, 0.1]``, ``items[0]``.
 
     Raises:
-        InputError: It is no YAML.
+        InputError: It is not YAML.
     """
     return parse(f"value: {text.strip()}\n", "the field").data["value"]
 
 
 def named_cameras(data: Any) -> dict[str, Any]:
-    """Cameras by name, each with what the file says of it; presets get their own names."""
+    """Return the cameras by name with their entries; presets get their own names."""
     said = data.get("cameras") if isinstance(data, dict) else None
     if isinstance(said, dict):
         return said
@@ -197,21 +197,21 @@ def named_cameras(data: Any) -> dict[str, Any]:
 
 
 def written_out(data: Any) -> dict[str, Any]:
-    """What is randomized, by randomizer; a preset by its name becomes what it stands for."""
+    """Return the randomizers with their settings; the name of a preset is expanded."""
     said = data.get("randomize", {}) if isinstance(data, dict) else {}
     said = presets("randomizations").get(said, {}) if isinstance(said, str) else said
     return said if isinstance(said, dict) else {}
 
 
 def addable(data: Any) -> dict[str, Any]:
-    """Randomizers that a task does not use, each with what it begins with: as in the presets that have it."""
+    """Return the randomizers that a task does not use, with initial settings from the presets that have them."""
     discover()
     known: dict[str, Any] = presets("randomizations")["large"] | presets("randomizations")["medium"]
     return {name: known.get(name, {}) for name in registry.names("randomizer") if name not in written_out(data)}
 
 
 def range_fields(data: Any) -> list[RangeField]:
-    """The ranges that a task's randomizers draw from, of those that are written in numbers."""
+    """Return the numeric ranges of a task's randomizers."""
     return list(_ranges(written_out(data), ("randomize",)))
 
 

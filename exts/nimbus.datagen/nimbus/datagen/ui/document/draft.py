@@ -1,4 +1,4 @@
-"""A task file while it is edited: its text, the way back, what is wrong with it, and saving it without losing work."""
+"""Draft of a task file: its text, undo history, problems, and saving without losing work."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _BOM = "\ufeff"
 
 
 class TaskDraft:
-    """A task file that is open for editing.
+    """Task file that is open for editing.
 
-    A task that comes with Nimbus is never changed: opened by its name, it is saved as a file of its own in ``folder``.
-    A file that is not there, or says nothing yet, begins with the least that runs.
+    A task that comes with Nimbus is never changed: opened by name, it is saved as a new file in ``folder``. A missing
+    or empty file begins with a minimal task.
 
     Args:
         name_or_path: A task's name, or the path of its file.
-        folder: Where tasks that were opened by name are saved.
-        allowed: Folders in which a file is opened and saved; any, when not given.
+        folder: Destination of tasks that were opened by name.
+        allowed: Folders in which files may be opened and saved; all by default.
 
     Raises:
-        InputError: There is no task of that name, or the file cannot be read, is no YAML or lies elsewhere.
+        InputError: There is no such task, or the file cannot be read, is not YAML, or lies outside the allowed folders.
     """
 
     def __init__(self, name_or_path: str, *, folder: Path = Path(), allowed: AllowedFolders | None = None) -> None:
@@ -54,7 +54,7 @@ class TaskDraft:
         self._observers: list[Callable[[], None]] = []
 
     def _check_place(self, path: Path) -> None:
-        """Refuse what is no task file, or lies outside of the folders that may be used."""
+        """Refuse a path that is not a task file, or outside the allowed folders."""
         if path.suffix not in (".yaml", ".yml"):
             raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
         if self._allowed is not None:
@@ -64,17 +64,17 @@ class TaskDraft:
 
     @property
     def name(self) -> str:
-        """Of the task."""
+        """Name of the task."""
         return self.path.stem
 
     @property
     def text(self) -> str:
-        """The file as it would be saved."""
+        """Text that would be saved."""
         return self._text
 
     @property
     def document(self) -> Document:
-        """The text, parsed; of the last text that could be."""
+        """Parsed text, or the last text that could be parsed."""
         return self._document
 
     @property
@@ -84,21 +84,21 @@ class TaskDraft:
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is something to save."""
+        """True if there are unsaved changes."""
         return self._text != self._saved
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a way back."""
+        """True if a change can be undone."""
         return bool(self._back)
 
     @property
     def can_redo(self) -> bool:
-        """Whether something was undone."""
+        """True if a change can be redone."""
         return bool(self._forth)
 
     def value(self, *keys: str | int) -> Any:
-        """What stands at a place; None where nothing does."""
+        """Return the value at a location; None without one."""
         data = self.data
         for key in keys:
             if isinstance(data, dict):
@@ -114,25 +114,25 @@ class TaskDraft:
     # Editing
 
     def set(self, keys: Keys, value: Any, *, typing: bool = False) -> None:
-        """Change a value, or add it.
+        """Change or add a value.
 
         Args:
-            keys: Where it stands.
+            keys: Location of the value.
             value: Plain data.
-            typing: One of many changes of a field that somebody types into; they are undone together.
+            typing: True for one of many changes while a field is typed into; they are undone together.
 
         Raises:
-            InputError: It cannot be changed without changing something else.
+            InputError: It cannot be changed without changing another value.
         """
         self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
     def set_range(self, field: RangeField, low: float, high: float) -> None:
-        """Change what a randomizer draws from, as part of typing; a preset is written out first.
+        """Change a randomizer's range while it is typed; a preset is expanded first.
 
         Args:
             field: The range.
             low: One bound, in the field's unit.
-            high: The other one; they may come in any order.
+            high: The other bound, in any order.
         """
         low, high = sorted((float(low), float(high)))
         if isinstance(self.value("randomize"), str):
@@ -201,15 +201,15 @@ class TaskDraft:
     # Checking
 
     def task(self) -> Task:
-        """The task as it stands.
+        """Parse the current text.
 
         Raises:
-            InputError: The first mistake in it.
+            InputError: The first error in it.
         """
         return parse_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
 
     def problems(self) -> list[Diagnostic]:
-        """What can be said to be wrong without robot, scene and libraries; empty when nothing is."""
+        """Return the problems that are visible without robot, scene and libraries."""
         try:
             self.task()
         except InputError as error:
@@ -220,24 +220,24 @@ class TaskDraft:
 
     @property
     def is_changed_on_disk(self) -> bool:
-        """Whether somebody else has written the file since it was opened or saved."""
+        """True if the file was changed by another program since it was opened or saved."""
         return digest(read_content(self.path)) != self._digest
 
     def save(self, *, over_others: bool = False) -> None:
-        """Write the file, all of it or nothing.
+        """Write the file atomically.
 
         Args:
-            over_others: Also where somebody else has changed it meanwhile.
+            over_others: Overwrite changes by other programs.
 
         Raises:
-            InputError: Somebody else has changed it, or it cannot be written; the draft stays as it is.
+            InputError: The file was changed by another program, or cannot be written; the draft stays as it is.
         """
         self._check_place(self.path)  # again: a folder may have become a link
         content = self._text.encode()
         try:
             with alone_in(self.path.parent):
                 if not over_others and self.is_changed_on_disk:
-                    what = "was written by somebody else since it was opened here; nothing was saved"
+                    what = "has changed on disk since it was opened; nothing was saved"
                     instead = "reload it (undo brings yours back), save as another file, or save over it"
                     raise InputError(what, where=str(self.path), instead=instead)
                 replace_content(self.path, content)
@@ -264,10 +264,10 @@ class TaskDraft:
             raise
 
     def reload(self) -> None:
-        """Take over what is on disk; :meth:`undo` brings back what was here.
+        """Load the file from disk; :meth:`undo` restores the previous text.
 
         Raises:
-            InputError: It is gone, or is no YAML.
+            InputError: The file is gone, or is not YAML.
         """
         content = read_content(self.path)
         if content is None:
@@ -278,7 +278,7 @@ class TaskDraft:
 
 
 def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
-    """The file of a task, and its bytes; None where it is yet to be made."""
+    """Return the file of a task with its bytes; None for a new file."""
     path = Path(name_or_path)
     if not is_path(name_or_path) or path.exists():
         source = scene_file("tasks", name_or_path, kind="task")
@@ -289,7 +289,7 @@ def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
 
 
 def _changed(data: Any, keys: Keys, value: Any) -> Any:
-    """A copy of plain data with another value at a place."""
+    """Return a copy of plain data with another value at a location."""
     if not keys:
         return value
     return {**data, keys[0]: _changed(data[keys[0]], keys[1:], value)}

@@ -1,4 +1,4 @@
-"""The fields of a task file: their names and hints, what typing into them does, and what is added beside them."""
+"""Fields of a task file: names, hints, parsing of typed values, and creation of entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REGION_FIELDS = (
     ("center", "x, y of the middle [m]; or move it in the scene."),
     ("size", "Extent along x and y [m]."),
 )
-"""Of each region: names, and what to type."""
+"""Fields of each region, with hints."""
 OBJECT_FIELDS = (
     ("count", "How many: a number, or [low, high]."),
     ("kinds", "Kinds to draw from: all, or a list."),
@@ -29,7 +29,7 @@ OBJECT_FIELDS = (
     ("anchored", "Fixed where they stand: true or false; empty: as the library says."),
     ("joints", "Where parts start, as shares of their range: {door: [0 %, 30 %]}."),
 )
-"""Of each group of objects, beside its library and where it starts."""
+"""Fields of each group of objects, apart from its library and start."""
 CAMERA_FIELDS = (
     ("mount", "Link of the robot that it is fixed to; empty: the world."),
     ("position", "x, y, z [m], in the frame of the mount; or move it in the scene."),
@@ -40,7 +40,7 @@ CAMERA_FIELDS = (
     ("size", "Width and height [px]."),
     ("modalities", "Stored of each step: [rgb, depth]; empty: all."),
 )
-"""Of each camera that is written out."""
+"""Fields of each camera with its own settings."""
 RATE_HINT = "Recorded steps per second; empty: 15."
 WORDINGS_HINT = "One in a line; {items} names objects."
 OWN_RANGES = "own ranges"
@@ -48,25 +48,25 @@ OWN_RANGES = "own ranges"
 
 
 def cameras_hint() -> str:
-    """What to type into the field of all cameras."""
+    """Return the hint of the field of all cameras."""
     return f"Presets joined by +, of {', '.join(presets('cameras'))}; or cameras by name."
 
 
 def as_text(value: Any) -> str:
-    """A value as it is typed into a field."""
+    """Return a value as typed into a field."""
     return "" if value is None else value if isinstance(value, str) else write_flow(value)
 
 
 def put(draft: TaskDraft, keys: Keys, typed: str) -> None:
-    """Take what was typed into a field; nothing typed takes the entry out.
+    """Set a field from typed text; empty text removes the entry.
 
     Args:
         draft: The task.
-        keys: Where the field stands.
-        typed: As a person writes it.
+        keys: Location of the field.
+        typed: Typed text.
 
     Raises:
-        InputError: It is no YAML, or cannot be changed without changing something else.
+        InputError: The text is not YAML, or the value cannot be changed without changing another one.
     """
     if typed.strip():
         draft.set(keys, read_value(typed), typing=draft.joins_typing)
@@ -84,17 +84,17 @@ def named(draft: TaskDraft, key: str) -> dict[str, Any]:
 
 
 def entries(draft: TaskDraft, key: str) -> list[str]:
-    """Names of those that have fields: not of a camera that is the word for a preset."""
+    """Return the names of entries with fields; cameras given by a preset's name have none."""
     return [name for name, entry in named(draft, key).items() if isinstance(entry, dict | None)]
 
 
 def places(draft: TaskDraft, group: str) -> list[str]:
-    """Where the objects of a group may start: in a region, or in another group."""
+    """Return the possible starts of a group's objects: regions and other groups."""
     return [*named(draft, "regions"), *(name for name in entries(draft, "objects") if name != group)]
 
 
 def free_name(stem: str, taken: Container[str]) -> str:
-    """A name that is not taken yet."""
+    """Return an unused name."""
     names = (stem, *(f"{stem}_{number}" for number in range(2, 1000)))
     return next(name for name in names if name not in taken)
 
@@ -119,13 +119,13 @@ def add_camera(draft: TaskDraft, name: str) -> None:
 
 
 def randomization(draft: TaskDraft) -> str:
-    """The preset that the file names, or :data:`OWN_RANGES`."""
+    """Return the preset named in the file, or :data:`OWN_RANGES`."""
     said = draft.value("randomize")
     return said if isinstance(said, str) else OWN_RANGES
 
 
 def randomizations() -> list[str]:
-    """What can be chosen instead."""
+    """Return the alternatives."""
     return [*sorted(presets("randomizations")), OWN_RANGES]
 
 
@@ -148,7 +148,7 @@ def remove_randomizer(draft: TaskDraft, kind: str) -> None:
 
 
 def wordings(draft: TaskDraft) -> str:
-    """The instructions, one in a line."""
+    """Return the instructions, one per line."""
     said = draft.value("instructions")
     return "\n".join(map(as_text, said if isinstance(said, tuple) else (said,)))
 

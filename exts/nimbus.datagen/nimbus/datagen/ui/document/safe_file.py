@@ -14,7 +14,7 @@ from nimbus.datagen.files.atomic import replacing
 
 
 def read_content(path: Path) -> bytes | None:
-    """Its bytes; None where it is not there."""
+    """Return the bytes of a file; None for a missing one."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -22,12 +22,12 @@ def read_content(path: Path) -> bytes | None:
 
 
 def digest(content: bytes | None) -> str:
-    """Tells contents apart; empty for a file that is not there."""
+    """Return a hash of contents; empty for a missing file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
 def decoded(content: bytes, path: Path) -> str:
-    """The text of a file.
+    """Decode the text of a file.
 
     Raises:
         InputError: It is not UTF-8.
@@ -35,14 +35,16 @@ def decoded(content: bytes, path: Path) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path)) from None
+        raise InputError(
+            f"not a UTF-8 text: byte {error.start}", where=str(path), instead="save the file as UTF-8"
+        ) from None
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Let two editors look and write one after the other; the lock ends with its holder.
+    """Exclude other editors while one checks and writes; the lock ends with its holder.
 
-    On a disk without locks they are not kept apart: what the later one found changed, it still sees.
+    On a disk without locks they are not excluded, but changes by others are still detected.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)

@@ -71,7 +71,7 @@ def add_after(draft: TaskDraft, keys: Keys, entry: Any) -> Keys:
 
 
 def typed_entry(name: str, typed: Mapping[str, str], *, kind: str = "skill") -> Any:
-    """A step as it stands in a file, of what was typed into the fields of its parameters.
+    """Return a step as written in a file, from the typed values of its parameters.
 
     Args:
         name: Name of the skill or the condition.
@@ -86,7 +86,7 @@ def typed_entry(name: str, typed: Mapping[str, str], *, kind: str = "skill") -> 
 
 
 def _renamed(entry: Any, old: str, new: str) -> Any:
-    """An entry in which a group is called by the name that a loop gives to each of its objects."""
+    """Return an entry with a group's name replaced by the loop's variable."""
     if isinstance(entry, dict):
         return {name: _renamed(value, old, new) for name, value in entry.items()}
     if isinstance(entry, list | tuple):

@@ -16,28 +16,28 @@ Nodes = list[tuple[yaml.Node | None, yaml.Node]]
 
 
 def set_value(text: str, keys: Keys, value: Any) -> str:
-    """The text with another value at ``keys``; only what differs is written anew.
+    """Return the text with another value at ``keys``; only the difference is rewritten.
 
     Args:
         text: A YAML file.
-        keys: Where the value stands, or is to stand: missing names are added at the end of their mapping.
+        keys: Location of the value; missing names are added at the end of their mapping.
         value: Plain data; tuples are lists.
 
     Raises:
-        InputError: The place cannot be edited without changing others, as behind an alias.
+        InputError: The location cannot be edited without changing others, as behind an alias.
     """
     wanted = _with(parse(text, "task").data, keys, _plain(value))
     return _checked(_set(text, keys, _plain(value)), keys, wanted)
 
 
 def remove_value(text: str, keys: Keys) -> str:
-    """The text without the entry at ``keys``; a comment on its own line stays."""
+    """Return the text without the entry at ``keys``; a comment on its own line stays."""
     wanted = _without(parse(text, "task").data, keys)
     return _checked(_remove(text, keys), keys, wanted)
 
 
 def insert_entry(text: str, keys: Keys, index: int, value: Any) -> str:
-    """The text with one more entry in the list at ``keys``, before the one at ``index``."""
+    """Return the text with a new entry in the list at ``keys``, before the one at ``index``."""
     data = parse(text, "task").data
     entries = list(_at(data, keys))
     index = min(max(index, 0), len(entries))
@@ -46,7 +46,7 @@ def insert_entry(text: str, keys: Keys, index: int, value: Any) -> str:
 
 
 def move_entry(text: str, keys: Keys, index: int, to: int) -> str:
-    """The text with an entry of the list at ``keys`` in another place, its comments at its side with it."""
+    """Return the text with an entry of the list at ``keys`` moved, together with its comments."""
     data = parse(text, "task").data
     entries = list(_at(data, keys))
     entries.insert(to, entries.pop(index))
@@ -78,7 +78,7 @@ def _is_flow(node: yaml.Node) -> bool:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Where a value's own text ends: the mark of a block lies behind what follows it."""
+    """Return the end of a value's own text: the mark of a block lies behind the following entry's comments."""
     if isinstance(node, yaml.CollectionNode) and not _is_flow(node) and node.value:
         return _end(text, _pairs(node)[-1][1])
     end = node.end_mark.index
@@ -97,7 +97,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _own_lines(text: str, node: yaml.Node, index: int) -> tuple[int, int]:
-    """The lines of an entry of a block; refuses one that shares its first line with what is around it."""
+    """Return the lines of a block's entry; refuses one that shares its first line with its surroundings."""
     key, value = _pairs(node)[index]
     begin = text.rfind("-", 0, value.start_mark.index) if key is None else key.start_mark.index
     start = _line_start(text, begin)
@@ -275,9 +275,9 @@ def _without(data: Any, keys: Keys) -> Any:
 
 
 def _checked(text: str, keys: Keys, wanted: Any) -> str:
-    """The text, if it says what was wanted and nothing else changed with it."""
+    """Return the text if it has the wanted value and no other change."""
     found = parse(text, "task").data
     if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
         what = "the change would reach other places of the file"
-        raise InputError(what, where=dotted(keys), instead="edit the text; aliases stand for one value everywhere")
+        raise InputError(what, where=dotted(keys), instead="edit the text, because an alias has one value everywhere")
     return text

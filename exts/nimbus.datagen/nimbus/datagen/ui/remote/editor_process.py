@@ -118,7 +118,7 @@ class ProcessChannel:
 
 
 class EditorConnection:
-    """One editor, started when it is needed, and started again with the same text when it dies.
+    """Connection to an editor process, started on demand and restarted with the same text after a crash.
 
     Args:
         start: Starts an editor.

@@ -65,7 +65,7 @@ class RemotePanel:
 
     @property
     def problem(self) -> str:
-        """The last error, in one line."""
+        """Last error in one line."""
         return self._problem or self._editor.problem or self.runs.problem
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -104,7 +104,7 @@ class RemotePanel:
         self._notify()
 
     def poll(self) -> None:
-        """Take what the editor, the viewport and the run report; cheap."""
+        """Process reports of the editor, the viewport and the run; cheap."""
         for name, value in self._viewport.take_moves():
             self.act(name, value)
         if error := self._viewport.take_error():

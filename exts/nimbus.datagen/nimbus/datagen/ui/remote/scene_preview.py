@@ -1,4 +1,4 @@
-"""What a task looks like: layouts, reach, one planned attempt and pictures, as files and marks for a host to show."""
+"""Preview of a task for a host: layouts, reach, one planned attempt and images, as files and markers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SPOT = 0.012
 
 
 class ScenePreview:
-    """Draws and plans; every call takes the task as it stands then.
+    """Draws and plans; every call uses the task's current state.
 
     Args:
-        folder: For stages and pictures.
-        preview: Computes what is shown.
+        folder: Folder for stages and images.
+        preview: Computes the content.
     """
 
     def __init__(self, folder: Path, *, preview: Preview | None = None) -> None:
@@ -40,18 +40,18 @@ class ScenePreview:
         """Files by camera."""
 
     def examine(self, task: Task) -> list[Diagnostic]:
-        """Find with the doctor what cannot work."""
+        """Return the doctor's findings."""
         return self._preview.examine(task)
 
     def show_layout(self, task: Task, *, seed: int, index: int) -> str:
-        """One layout as a stage; what was done, in one line."""
+        """Write one layout as a stage; returns a one-line summary."""
         look = self._preview.layout(task, seed=seed, index=index)
         self._show(task, look)
         count = len(look.layout.physical.objects) if look.layout else 0
         return f"episode {index}: {count} objects"
 
     def plan(self, task: Task, *, seed: int, index: int) -> str:
-        """One attempt, planned and executed, as an animation; how it ended, in one line."""
+        """Plan and execute one attempt as an animation; returns its outcome in one line."""
         look = self._preview.plan(task, seed=seed, index=index)
         self._show(task, look)
         outcome, seconds = look.motion.outcome, look.motion.step_count / look.motion.rate
@@ -85,7 +85,7 @@ class ScenePreview:
         return ""
 
     def photograph(self, task: Task) -> str:
-        """What the cameras see in the first step of what is shown."""
+        """Render the cameras' images of the first step shown."""
         from PIL import Image
 
         if self._look is None or self._look.layout is None:

@@ -1,4 +1,4 @@
-"""A finished (or growing) dataset for a panel: its attempts, filtered, and what is stored of one of them."""
+"""Dataset in a panel, complete or growing: its attempts, filtered, and the files of one of them."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class DatasetList:
         return sorted(set(found), key=lambda reason: (-found.count(reason), reason))
 
     def filtered(self, *, outcome: str = ALL, reason: str = "") -> list[Attempt]:
-        """The attempts with an outcome (``all``, ``stored``, ``failed``) and, where one is given, with a reason."""
+        """Return attempts by outcome (``all``, ``stored``, ``failed``) and, if given, by reason."""
         wanted = {ALL: lambda _: True, STORED: lambda a: bool(a.path), FAILED: lambda a: not a.success}[outcome]
         return [a for a in self.attempts if wanted(a) and (not reason or a.reason == reason)]
 
     def file(self, attempt: Attempt) -> Path | None:
-        """The file of an attempt; None where nothing of it was stored."""
+        """Return the file of an attempt; None if nothing was stored."""
         path = attempt.path or (attempt.failure.path if attempt.failure else "")
         return self.folder / path if path else None
 
 
 def attempt_label(attempt: Attempt) -> str:
-    """An attempt in one line."""
+    """Describe an attempt in one line."""
     end = "stored" if attempt.path else "success" if attempt.success else f"{attempt.reason} in {attempt.phase}"
     return f"{attempt.idx:06d} v{attempt.variant} try {attempt.attempt + 1}: {end}, {attempt.duration:.1f} s"

@@ -14,26 +14,26 @@ import nimbus
 from nimbus.datagen.errors import InputError
 
 PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
-"""Where the package lies that the panel was loaded from; what it starts is of the same version."""
+"""Parent folder of the panel's package, from which processes of the same version are started."""
 
 _COMMAND_LINE = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 _HOSTS_OWN = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "CARB_APP_PATH", "EXP_PATH")
-"""What Kit sets for itself, and would break another interpreter."""
+"""Variables that Kit sets for itself and that would break another interpreter."""
 
 
 class RunningProcess(Protocol):
-    """Something that was started."""
+    """Started process."""
 
     def poll(self) -> int | None:
-        """The exit code; None while it runs. Returns at once."""
+        """Return the exit code without blocking; None while it runs."""
         ...
 
     def output(self) -> str:
-        """What it has written so far."""
+        """Return its output so far."""
         ...
 
     def cancel(self) -> None:
-        """Ask it to stop after what it is doing; a second time to stop now."""
+        """Request a stop after the work in progress; a second call stops at once."""
         ...
 
 
@@ -85,30 +85,30 @@ class Process:
         self._process, self._path = process, path
 
     def poll(self) -> int | None:
-        """The exit code; None while it runs."""
+        """Return the exit code; None while it runs."""
         return self._process.poll()
 
     def output(self) -> str:
-        """All it has written."""
+        """Return its output so far."""
         return self._path.read_text(encoding="utf-8", errors="replace")
 
     def cancel(self) -> None:
-        """Interrupt it as Ctrl-C does: it stores what is under way; the second time it stops at once."""
+        """Interrupt it as by Ctrl-C, so that it stores work in progress; a second call stops it at once."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
 
 def environment(host: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that is to be started from a host with an interpreter of its own."""
+    """Return the environment for a process started from a host with its own interpreter."""
     kept = {name: value for name, value in host.items() if name not in _HOSTS_OWN}
     return kept | {"PYTHONPATH": str(PACKAGE_FOLDER)}
 
 
 def find_interpreter(wanted: str = "") -> str:
-    """A Python that has Nimbus's dependencies: the one wanted, or that of the checkout, or that of ``nimbus``.
+    """Find a Python with Nimbus's dependencies: the wanted one, that of the checkout, or that of ``nimbus``.
 
     Raises:
-        InputError: There is none; the message says what to do.
+        InputError: There is none; the message gives the fix.
     """
     instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
     if wanted or (wanted := os.environ.get("NIMBUS_PYTHON", "")):

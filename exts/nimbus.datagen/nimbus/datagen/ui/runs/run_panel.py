@@ -19,7 +19,7 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatus:
-    """One look at a run."""
+    """State of a run at one moment."""
 
     state: str = ""
     """``running``, or how it ended: ``done``, ``short``, ``interrupted``, ``failed``."""
@@ -36,16 +36,16 @@ class RunStatus:
 
     @property
     def share(self) -> float:
-        """Share of the run that is done, 0 to 1."""
+        """Completed fraction of the run, 0 to 1."""
         return min(1.0, self.settled / self.target) if self.target else 0.0
 
 
 def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
-    """The status of a run; None while there is none, or while it cannot be read.
+    """Read the status of a run; None while there is none, or while it cannot be read.
 
     Args:
-        folder: Of the dataset.
-        since: [s since 1970] What was written before is of an earlier run.
+        folder: Folder of the dataset.
+        since: Time before which a status belongs to an earlier run [s since 1970].
     """
     path = folder / "status.json"
     try:
@@ -88,14 +88,14 @@ class ResultViewer(Protocol):
 
 
 class RunPanel:
-    """One run of a task: a view renders it, calls it, and decides nothing.
+    """View model of one run of a task; a view renders it and calls it.
 
-    Every action returns at once; call :meth:`poll` some times a second.
+    Every action returns at once; call :meth:`poll` a few times a second.
 
     Args:
         launcher: Starts processes.
-        viewer: Shows the report; None where the host does that itself.
-        allowed: Folders in which a dataset may lie; any, when not given.
+        viewer: Shows the report; None where the host shows it.
+        allowed: Folders in which a dataset may lie; all by default.
     """
 
     def __init__(
@@ -126,17 +126,17 @@ class RunPanel:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way."""
+        """True while a run is in progress."""
         return self._run is not None
 
     @property
     def can_run(self) -> bool:
-        """Whether a run can be started now."""
+        """True if a run can be started now."""
         return bool(self.task) and self._run is None
 
     @property
     def progress_line(self) -> str:
-        """What is being done, and how far the run is."""
+        """Activity and progress of the run."""
         parts, status = [self.activity], self.status
         if status is not None:
             parts = [self.activity or status.state, status.activity]
@@ -147,11 +147,11 @@ class RunPanel:
 
     @property
     def report(self) -> Path:
-        """The page that a run leaves."""
+        """Path of the run's report page."""
         return self.out_folder / "report.html"
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after every change; returns what ends it."""
+        """Call a function after every change; returns a function that ends it."""
         self._observers.append(changed)
 
         def stop() -> None:
@@ -174,7 +174,7 @@ class RunPanel:
         self._changed()
 
     def set_episodes(self, count: int) -> None:
-        """How many episodes a run makes."""
+        """Set the number of episodes of a run."""
         self.episodes = max(1, min(int(count), MAX_EPISODES))
         self._changed()
 
@@ -204,7 +204,7 @@ class RunPanel:
         self._changed()
 
     def cancel(self) -> None:
-        """Let the run store what it is doing and stop; a second time, stop it now."""
+        """Request a stop after the work in progress; a second call stops at once."""
         if self._run is not None:
             self._run.cancel()
             self.activity = "stopping"
@@ -219,7 +219,7 @@ class RunPanel:
             self._changed()
 
     def poll(self) -> None:
-        """See what became of what was started; cheap, call it some times a second."""
+        """Update the state of started processes; cheap, call it a few times a second."""
         before = (self.problem, self.activity, self.status)
         self._poll_run()
         if before != (self.problem, self.activity, self.status):

@@ -1,0 +1,104 @@
+"""Navigation episodes as exports take them: the path of the body, its goal and its cameras."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
+from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+BASE = "base"
+"""Body whose way is exported: on the floor, x forward, z up."""
+_JOINTS = ("x", "y", "yaw")
+GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
+"""Takes OpenCV axes of a camera to OpenGL axes, and back."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrivenEpisode:
+    """One stored path through a scene."""
+
+    item: ExportItem
+    scene: str
+    """Name of the scene"""
+    instruction: str
+    positions: FloatArray
+    """(T, 3) of the body on the floor [m]"""
+    yaws: FloatArray
+    """(T,) its headings, counter-clockwise from x [rad]"""
+    goal: FloatArray
+    """(3,) [m]"""
+    goal_kind: str
+    """point, room, object or instruction"""
+    goal_name: str
+    """Name of the thing or room, or empty"""
+    goal_class: str
+    """Class of the thing, or empty"""
+    geodesic: float
+    """Length of the shortest path from the start [m]"""
+    cameras: Mapping[str, Camera]
+
+
+def check_navigation(source: Source, to: str) -> None:
+    """Refuse a dataset that has no paths of a base.
+
+    Args:
+        source: What is exported.
+        to: Name of the format.
+
+    Raises:
+        InputError: Its episodes are of a robot with other joints.
+    """
+    if source.joint_names != _JOINTS:
+        joints = ", ".join(source.joint_names[:4]) + (", ..." if len(source.joint_names) > 4 else "")
+        what = f"'{source.task}' is a manipulation set (joints {joints}), {to} holds paths of a base"
+        raise InputError(what, where=f"--to {to}", instead="--to lerobot, or export a navigation dataset")
+    if source.views:
+        what = f"{to} holds poses and twists as they are stored"
+        raise InputError(what, where=f"--to {to}", instead="leave the options of signals out")
+
+
+def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> DrivenEpisode:
+    """Read the path of an episode.
+
+    Raises:
+        InputError: It has no body ``base`` or no goal, or is damaged.
+    """
+    signals = read_signals(episode, source)
+    names, layout = episode.texts("names/bodies"), episode.layout()
+    goal: Any = layout.physical.drawn.get("goal")
+    if BASE not in names or not isinstance(goal, Mapping):
+        raise InputError("has no base or no goal", where=str(item.path), instead="run 'nimbus verify' for details")
+    row = names.index(BASE)
+    w, x, y, z = np.moveaxis(episode.array("observations/body_wxyz")[:, row].astype(float), -1, 0)
+    try:
+        place = np.array(goal["goal"], dtype=float).reshape(3)
+        geodesic, scene = float(goal["geodesic"]), str(goal["scene"])
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"its goal is wrong: {type(error).__name__} {error}"
+        raise InputError(what, where=str(item.path), instead="run 'nimbus verify' for details") from None
+    return DrivenEpisode(
+        item=item,
+        scene=scene,
+        instruction=signals.instruction,
+        positions=episode.array("observations/body_positions")[:, row].astype(float),
+        yaws=np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)),
+        goal=place,
+        goal_kind=str(goal.get("kind", "point")),
+        goal_name=str(goal.get("name", "")),
+        goal_class=str(goal.get("class", "")),
+        geodesic=geodesic,
+        cameras={camera.name: camera for camera in layout.visual.cameras},
+    )
+
+
+def file_name(text: str) -> str:
+    """Name of a folder: other letters than those of names become ``_``."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text).strip(".") or "scene"

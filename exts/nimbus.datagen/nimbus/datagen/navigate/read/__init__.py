@@ -1,0 +1,1 @@
+"""Scenes of others: one file a format, each a function from a path to a navigation scene."""

@@ -1,0 +1,206 @@
+"""Common ground of the scene readers: parts from surfaces, the up axis, and checks of what was read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
+from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
+
+MOST_FACES = 20_000_000
+_MOST_EXTENT = 300.0
+"""[m] A scene that is larger has another unit."""
+_LEAST_EXTENT = 1.0
+_LEVEL = 0.97
+"""Cosine from which a face counts as level: 14 degrees."""
+_LEAST_LEVEL = 0.08
+"""Share of the area that is level in every building; in one that is turned away from its axes less is."""
+_TRUST = 1.5
+"""Factor in favor of the format's axis, where level area over extent is compared: buildings are wider than high."""
+Reader = Callable[[Path, str], NavigationScene]
+"""Reads a file, given its up axis or ``auto``."""
+
+
+def make_part(
+    name: str, object_class: str, surface: ImportedSurface, *, room: str = "", world_T_part: FloatArray | None = None
+) -> ScenePart:
+    """Make a part of a surface.
+
+    Args:
+        name: Of the thing.
+        object_class: Of the thing.
+        surface: In metres, before ``world_T_part``.
+        room: It stands in.
+        world_T_part: (4, 4), scale included.
+    """
+    corners = np.asarray(surface.corners, dtype=float)
+    if world_T_part is not None:
+        corners = corners @ world_T_part[:3, :3].T + world_T_part[:3, 3]
+        if np.linalg.det(world_T_part[:3, :3]) < 0:
+            corners, surface = corners[:, ::-1], replace(surface, uvs=surface.uvs[:, ::-1])
+    return ScenePart(
+        name=name,
+        object_class=object_class,
+        room=room,
+        triangles=triangles_of(corners, uvs=surface.uvs.reshape(-1, 2)),
+        image=surface.texture,
+    )
+
+
+def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyArray | None = None) -> Triangles:
+    """Make triangles with face normals of corners (F, 3, 3) [m], texture coordinates and sRGB colors (3 F, 2 or 3)."""
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-12)
+    count = 3 * len(corners)
+    return Triangles(
+        vertices=np.asarray(corners, dtype=np.float32).reshape(-1, 3),
+        faces=np.arange(count, dtype=np.int32).reshape(-1, 3),
+        normals=np.repeat(across, 3, axis=0).astype(np.float32),
+        uvs=np.zeros((count, 2), np.float32) if uvs is None else np.asarray(uvs, dtype=np.float32),
+        colors=np.full((count, 3), 0.7, np.float32) if colors is None else np.asarray(colors, dtype=np.float32),
+    )
+
+
+def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArray:
+    """Find the rotation (3, 3) that puts z up.
+
+    Args:
+        corners: (F, 3, 3) of all faces, in the file's axes.
+        up: Axis that the task names, or ``auto``.
+        usual: Axis of the format, taken unless another is clearly more level.
+        where: The file.
+
+    Raises:
+        InputError: Nothing is level along that axis.
+    """
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(across, axis=1)
+    level = [float(area[np.abs(across[:, axis]) > _LEVEL * np.maximum(area, 1e-12)].sum()) for axis in range(3)]
+    share = dict(zip("xyz", np.array(level) / max(float(area.sum()), 1e-12), strict=True))
+    if up == "auto":
+        extent = dict(zip("xyz", np.ptp(corners.reshape(-1, 3), axis=0), strict=True))
+        up = max(
+            "yz", key=lambda axis: share[axis] / max(float(extent[axis]), 1e-9) * (_TRUST if axis == usual else 1.0)
+        )
+    if share[up.removeprefix("-")] < _LEAST_LEVEL:
+        what = f"has no up axis: {share[up.removeprefix('-')]:.0%} of its area is level along {up}"
+        raise InputError(what, where=where, instead="set up: to the axis that points up, or turn it to its axes")
+    return up_matrix(up)
+
+
+def make_scene(
+    path: Path,
+    parts: Sequence[ScenePart],
+    *,
+    rooms: Sequence[SceneRoom] = (),
+    is_lit: bool,
+    others: Sequence[Path] = (),
+) -> NavigationScene:
+    """Make a scene of parts, and refuse what no body can move through.
+
+    Args:
+        path: Its file.
+        parts: All of it, z up [m].
+        rooms: Where they are known.
+        is_lit: Its colors carry their light.
+        others: Further files it was read from.
+
+    Raises:
+        InputError: It is empty, too large or too small, or has a corner that is no number.
+    """
+    parts = tuple(part for part in parts if len(part.triangles.faces))
+    count = sum(len(part.triangles.faces) for part in parts)
+    if not count:
+        raise InputError("holds no triangle", where=str(path), instead="export meshes, not points or curves")
+    if count > MOST_FACES:
+        what = f"{count} triangles, at most {MOST_FACES} are read"
+        raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
+    points = [part.triangles.vertices for part in parts]
+    if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:
+        raise InputError(f"'{bad[0]}' has corners that are no numbers", where=str(path), instead="export it again")
+    extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
+    if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
+        what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"
+        raise InputError(what, where=str(path), instead="export it in metres, a building or a flat to a file")
+    digest = hashlib.sha256()
+    for file in (path, *others):
+        check_regular(file)
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    return NavigationScene(
+        name=file_name(path), content_hash=digest.hexdigest(), parts=parts, rooms=tuple(rooms), is_lit=is_lit
+    )
+
+
+def file_name(path: Path) -> str:
+    """Name of a scene: that of its file up to the first dot, letters that no file name takes left out."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in path.name.split(".")[0])
+    return kept.strip("_") or "scene"
+
+
+def unique_names(classes: Sequence[str]) -> list[str]:
+    """Name things by their classes and numbers: ``chair_0``, ``chair_1``."""
+    seen: dict[str, int] = {}
+    names = []
+    for kind in classes:
+        names.append(f"{kind}_{seen.setdefault(kind, 0)}")
+        seen[kind] += 1
+    return names
+
+
+def class_name(text: str) -> str:
+    """Write a label as a class: lower case, words joined by ``_``; ``other`` where it means nothing."""
+    words = "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
+    name = "_".join(words)
+    return (
+        "other" if name in ("", "unknown", "unlabeled", "unlabelled", "undefined", "misc", "object", "void") else name
+    )
+
+
+def split_by_thing(
+    corners: AnyArray, things: IntArray, classes: dict[int, str], rooms: dict[int, str], colors: NDArray[np.uint8]
+) -> list[ScenePart]:
+    """Make a part of each thing of one mesh with colored vertices.
+
+    Args:
+        corners: (F, 3, 3), z up [m].
+        things: (F,) number of the thing of each face.
+        classes: By number; others are ``other``.
+        rooms: By number, where known.
+        colors: (F, 3, 3) sRGB of the corners.
+    """
+    numbers = np.unique(things)
+    kinds = [classes.get(int(number), "other") for number in numbers]
+    parts = []
+    for number, kind, name in zip(numbers, kinds, unique_names(kinds), strict=True):
+        chosen = things == number
+        soup = triangles_of(corners[chosen], colors=colors[chosen].reshape(-1, 3) / 255.0)
+        parts.append(ScenePart(name=name, object_class=kind, room=rooms.get(int(number), ""), triangles=soup))
+    return parts
+
+
+def bounding_rooms(parts: Sequence[ScenePart], names: Sequence[str], *, kind: str = "room") -> list[SceneRoom]:
+    """Make rooms of the boxes around the things in them, where a file knows no outlines."""
+    rooms = []
+    for name in names:
+        points = [part.triangles.vertices for part in parts if part.room == name]
+        if points:
+            low, high = (
+                np.asarray(end, float)
+                for end in (np.min([p.min(0) for p in points], 0), np.max([p.max(0) for p in points], 0))
+            )
+            outline = ((low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1]))
+            corners = tuple((float(x), float(y)) for x, y in outline)
+            height = float(high[2] - low[2])
+            rooms.append(SceneRoom(name=name, kind=kind, outline=corners, floor=float(low[2]), height=height))
+    return rooms

@@ -1,0 +1,110 @@
+"""Scene instances of Habitat: HSSD, ReplicaCAD and others that place objects in a stage.
+
+``scenes/NAME.scene_instance.json`` names a stage and objects by templates; their meshes lie below ``stages`` and
+``objects``, and a table ``semantics/objects.csv`` or ``metadata/*.csv`` may give the category of each.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import RESTORE, read_plain, read_text
+from nimbus.datagen.geometry import transforms
+from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
+from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, unique_names
+from nimbus.datagen.objects.imported.read import read_nodes
+from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
+
+SUFFIX = ".scene_instance.json"
+_CATEGORY = ("main_category", "category", "clean_category", "super_category")
+_MOST_OBJECTS = 20_000
+
+
+def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
+    """Read a stage with its objects; they carry no light.
+
+    Args:
+        path: The file, ``scenes/NAME.scene_instance.json`` of a dataset.
+        up: Not needed: such scenes are y up.
+
+    Raises:
+        InputError: A mesh is missing, or the scene is refused by ``make_scene``.
+    """
+    table, root = read_plain(path), path.parent.parent
+    stage = table.get("stage_instance") if isinstance(table, Mapping) else None
+    objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
+    if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
+        raise InputError("has no stage_instance and object_instances", where=str(path), instead=RESTORE)
+    upright = np.eye(4)
+    upright[:3, :3] = up_matrix("z" if up == "z" else "y")
+    meshes: dict[str, tuple[Path, list[tuple[str, ImportedSurface]]]] = {}
+    stage_file = _mesh(root, "stages", str(stage.get("template_name", "")), path)
+    parts = [
+        make_part(name, _structure(name), surface, world_T_part=upright)
+        for name, surface in ((name.lower(), surface) for name, surface in read_nodes(stage_file))
+    ]
+    categories = _categories(root)
+    templates = [Path(str(entry.get("template_name", ""))).name for entry in objects]
+    names = unique_names([class_name(categories.get(template, template)) for template in templates])
+    for entry, template, name in zip(objects, templates, names, strict=True):
+        if template not in meshes:
+            file = _mesh(root, "objects", str(entry.get("template_name", "")), path)
+            meshes[template] = file, read_nodes(file)
+        place = upright @ _pose(entry, f"{path}: {template}")
+        kind = name.rpartition("_")[0]
+        parts += [make_part(name, kind, surface, world_T_part=place) for _, surface in meshes[template][1]]
+    files = [stage_file, *(file for file, _ in meshes.values())]
+    return make_scene(path, _distinct(parts), is_lit=False, others=files)
+
+
+def _distinct(parts: list[ScenePart]) -> list[ScenePart]:
+    return [part for part in parts if len(part.triangles.faces)]
+
+
+def _structure(name: str) -> str:
+    """Class of a node of the stage, by its name."""
+    return next((kind for kind in ("floor", "ceiling", "wall", "stairs", "door", "window") if kind in name), "other")
+
+
+def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
+    """World pose of an object, y up, with its scale."""
+    try:
+        turn = np.array(entry.get("rotation", (1, 0, 0, 0)), dtype=float)
+        matrix = transforms.make_transform(
+            np.array(entry.get("translation", (0, 0, 0)), dtype=float), turn / np.linalg.norm(turn)
+        )
+        matrix[:3, :3] *= np.array(entry.get("non_uniform_scale", (1, 1, 1)), float) * float(
+            entry.get("uniform_scale", 1)
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(f"its place is wrong: {error}", where=where, instead=RESTORE) from None
+    return matrix
+
+
+def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
+    """Find the mesh of a template: as it is named, below its first letter, or beside its configuration."""
+    name = Path(template).name
+    if not name or ".." in Path(template).parts:
+        raise InputError(f"'{template}' is no template", where=str(path), instead=RESTORE)
+    tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
+    if found := next((file for file in tried if file.is_file()), None):
+        return found
+    what = f"no mesh of '{template}' below {root / folder}"
+    raise InputError(what, where=str(path), instead="keep the dataset's folders together, as they were downloaded")
+
+
+def _categories(root: Path) -> dict[str, str]:
+    """Category of each template, of the first table that has them."""
+    for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
+        rows = list(csv.DictReader(read_text(file).splitlines()))
+        column = next((name for name in _CATEGORY if rows and name in rows[0]), None)
+        if column and "id" in rows[0]:
+            return {row["id"]: row[column] for row in rows if row.get(column)}
+    return {}

@@ -1,0 +1,42 @@
+"""Scene files of others by what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.read import front_json, glb, hssd, ply, usd_stage
+from nimbus.datagen.navigate.read.assemble import Reader
+from nimbus.datagen.splats.read import has_splats
+
+_READERS: dict[str, Reader] = {
+    **dict.fromkeys(glb.SUFFIXES, glb.read_glb),
+    **dict.fromkeys(usd_stage.SUFFIXES, usd_stage.read_usd_stage),
+    ".ply": ply.read_ply,
+    ".json": front_json.read_front_json,
+}
+"""By suffix; a new format is a line here and a file beside this one."""
+
+
+def open_scene(path: Path, up: str = "auto") -> NavigationScene:
+    """Read a scene for navigation.
+
+    Args:
+        path: GLB, glTF, PLY, USD, ``*.scene_instance.json``, or a 3D-FRONT JSON.
+        up: Axis that points up: ``x``, ``y``, ``z``, ``-y``, ..., or ``auto``.
+
+    Raises:
+        InputError: It is of no known format, or its reader refuses it.
+    """
+    check_regular(path)
+    if path.name.endswith(hssd.SUFFIX):
+        return hssd.read_scene_instance(path, up)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        what = f"'{path.suffix}' is no format of scenes"
+        raise InputError(what, where=str(path), instead=f"export it as {', '.join(sorted(_READERS))}")
+    if path.suffix.lower() == ".ply" and has_splats(path):
+        raise InputError("holds splats, not a mesh", where=str(path), instead="name it under splats:, not meshes:")
+    return reader(path, up)

@@ -1,0 +1,114 @@
+"""Scenes in USD: every mesh a part, named and classed by its prims."""
+# The stubs of pxr say that every Get returns None.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_part, make_scene
+from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
+
+SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
+CLASS = "nimbus:class"
+"""Attribute or custom data of a prim: the class of what is below it."""
+ROOM = "nimbus:room"
+_FILE_BYTES = 1 << 30
+
+
+def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
+    """Read the meshes that are seen; colors and textures are surfaces without light.
+
+    The thing is the prim with ``nimbus:class``, or the highest one below the default prim with a mesh below it; without
+    a class it has that of its name.
+
+    Args:
+        path: The file.
+        up: Axis that points up; ``auto``: that of the stage.
+
+    Raises:
+        InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.
+    """
+    from pxr import Tf, Usd, UsdGeom
+
+    check_regular(path, limit=_FILE_BYTES)
+    try:
+        check_growth(path)
+        stage: Any = Usd.Stage.Open(str(path))
+    except Tf.ErrorException:
+        raise InputError("cannot be read as USD", where=str(path), instead="export it again") from None
+    said = str(UsdGeom.GetStageUpAxis(stage)).lower()
+    metres = float(UsdGeom.GetStageMetersPerUnit(stage)) or 0.01
+    cache, found, notes = UsdGeom.XformCache(), [], []
+    files = [Path(layer.realPath) for layer in stage.GetUsedLayers() if layer.realPath and "[" not in layer.realPath]
+    for prim in stage.Traverse(Usd.TraverseInstanceProxies()):
+        mesh = UsdGeom.Mesh(prim)
+        is_seen = mesh and mesh.ComputePurpose() in (UsdGeom.Tokens.default_, UsdGeom.Tokens.render)
+        if is_seen and mesh.ComputeVisibility() != UsdGeom.Tokens.invisible:
+            matrix = np.array(cache.GetLocalToWorldTransform(prim))
+            thing, kind, room = _labels(prim)
+            found += [(thing, kind, room, surface) for surface in mesh_surfaces(mesh, matrix, path, None, notes)]
+    if not found:
+        raise InputError("holds no mesh that is seen", where=str(path), instead="export meshes, not points or curves")
+    turn = np.eye(4) * metres
+    corners = np.concatenate([surface.corners for *_, surface in found])
+    turn[:3, :3] = choose_up(corners, said if up == "auto" else up, usual=said, where=str(path)) * metres
+    names = _distinct_names([(thing, kind) for thing, kind, *_ in found])
+    parts = [
+        make_part(name, kind, surface, room=room, world_T_part=_rigid(turn))
+        for name, (_, kind, room, surface) in zip(names, found, strict=True)
+    ]
+    return make_scene(path, parts, is_lit=False, others=[file for file in files if file != path.resolve()])
+
+
+def _rigid(turn: FloatArray) -> FloatArray:
+    matrix = turn.copy()
+    matrix[3, 3] = 1.0
+    return matrix
+
+
+def _labels(prim: Any) -> tuple[str, str, str]:
+    """Path of the thing that a mesh belongs to, its class, and its room."""
+    room, thing, kind = "", prim, ""
+    above = prim
+    while above and str(above.GetPath()) != "/":
+        if not kind and (said := _said(above, CLASS)):
+            thing, kind = above, said
+        room = room or _said(above, ROOM)
+        above = above.GetParent()
+    if not kind:
+        while (parent := thing.GetParent()) and _is_inside(parent):
+            thing = parent
+        kind = thing.GetName().rstrip("0123456789_")
+    return str(thing.GetPath()), class_name(kind), room
+
+
+def _said(prim: Any, name: str) -> str:
+    """Value of an attribute, or of custom data as own stages have it; empty for none."""
+    attribute = prim.GetAttribute(name)
+    value = attribute.Get() if attribute else prim.GetCustomDataByKey(name)
+    return str(value or "")
+
+
+def _is_inside(prim: Any) -> bool:
+    """Return True below the default prim, or below the root's children where there is none."""
+    return str(prim.GetPath()).count("/") > 1
+
+
+def _distinct_names(found: list[tuple[str, str]]) -> list[str]:
+    """Name of each mesh's thing: its class and a number, equal for meshes of one thing."""
+    numbers: dict[str, int] = {}
+    names: dict[str, str] = {}
+    for thing, kind in found:
+        if thing not in names:
+            names[thing] = f"{kind}_{numbers.setdefault(kind, 0)}"
+            numbers[kind] += 1
+    return [names[thing] for thing, _ in found]
