@@ -60,7 +60,7 @@ def command(
     ] = False,
     restricted_assets: Annotated[
         bool,
-        typer.Option("--restricted-assets", help="episodes too whose objects' licences restrict passing them on"),
+        typer.Option("--restricted-assets", help="also episodes with objects whose licences restrict redistribution"),
     ] = False,
     as_json: AsJson = False,
 ) -> int:

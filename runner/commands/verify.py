@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.store.verify import Verification
     from nimbus.runner.checks.recompute import Recomputation
 
-REMEDY = "to make an episode again: delete its file and give the 'nimbus run' that made it once more"
+REMEDY = "to make an episode again: delete its file and repeat the 'nimbus run' that made it"
 
 
 def command(

@@ -25,7 +25,7 @@ def main() -> int:
 
 
 def _leave(*_: object) -> None:
-    """End by the way that removes the folder, and let nothing disturb that."""
+    """End through the cleanup that removes the folder, with signals ignored meanwhile."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
 

@@ -127,7 +127,7 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
 
 def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
     if not gpus:
-        instead = "look at 'nvidia-smi', or use --sim newton"
+        instead = "fix the driver until 'nvidia-smi' runs, or use --sim newton"
         raise InputError("no NVIDIA GPU was found", where=_WHERE, instead=instead)
     fit = [gpu for gpu in gpus if gpu.has_rt_cores]
     if not fit:

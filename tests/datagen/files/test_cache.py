@@ -12,7 +12,7 @@ from nimbus.datagen.files import cache
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
-    with pytest.raises(StorageError, match="no room left in the cache folder; make room there, or set NIMBUS_CACHE"):
+    with pytest.raises(StorageError, match="no room left in the cache folder; free space there, or set NIMBUS_CACHE"):
         with cache.writing(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 

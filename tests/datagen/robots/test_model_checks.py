@@ -54,7 +54,7 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
         ('child link="tool0"', 'child link="tool"', r":8: joint 'flange' names no link 'tool'; did you mean 'tool0'"),
         ('child link="tool0"', 'child link="base"', r":8: joint 'flange' closes a loop of links: base, arm; remove"),
         ('child link="tool0"', 'child link="arm"', r":8: link 'arm' hangs on two joints, 'turn' and 'flange'; remove"),
-        ("</robot>", '<link name="alone"/></robot>', r":9: links 'base' and 'alone' both hang on no joint; join them"),
+        ("</robot>", '<link name="alone"/></robot>', r":9: links 'base' and 'alone' both lack a parent; join them"),
         ("</robot>", '<link name="arm"/></robot>', r":3: two links are called 'arm'; give each"),
         ('type="revolute"', 'type="floating"', r":6: joint 'turn' is floating, which no planner moves; fix it"),
         ('type="revolute"', 'type="planar"', r":6: joint 'turn' is planar, which no planner moves; fix it"),

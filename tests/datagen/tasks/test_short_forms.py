@@ -17,7 +17,7 @@ VARIED = TEXT[TEXT.index("randomize:") : TEXT.index("instructions:")]
 NAMES = "write a name (none, small, medium, large, pushes), or settings by randomizer, such as {mass: {}}"
 
 WRONG = [
-    (VARIED, "randomize: {preset: medium, mass: {}}", "randomize: a preset cannot be mixed with settings of one's own"),
+    (VARIED, "randomize: {preset: medium, mass: {}}", "randomize: a preset cannot be mixed with other settings"),
     (VARIED, "randomize: [medium, {mass: {}}]", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
     (VARIED, "randomize: 3", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),
     (VARIED, "randomize:", f"randomize: neither a name nor a mapping (key: value); {NAMES}"),

@@ -135,7 +135,7 @@ def test_an_episode_damaged_in_its_place_is_made_again_once_its_file_is_deleted(
     assert run(copy) == 1
     printed = capsys.readouterr().out
     assert f"episodes/{path.name}: the content differs" in printed
-    assert "to make an episode again: delete its file and give the 'nimbus run' that made it once more\n" in printed
+    assert "to make an episode again: delete its file and repeat the 'nimbus run' that made it\n" in printed
     path.unlink()
     assert start_again("--episodes", "2", "--variants", "2", out=copy) == 0
     assert sound(copy) == sound(tiny)

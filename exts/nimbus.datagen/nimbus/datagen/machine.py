@@ -18,12 +18,12 @@ def usable_cores() -> int:
 
 
 def total_memory() -> int:
-    """[bytes] that this machine, or the control group of this process, has in all."""
+    """Return the memory of this machine, or of this process's control group [bytes]."""
     return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE"), *memory_limits()])
 
 
 def available_memory() -> int:
-    """[bytes] that this machine, or the control group of this process, has left."""
+    """Return the free memory of this machine, or of this process's control group [bytes]."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
@@ -89,7 +89,7 @@ def _share(quota: str, period: str) -> float:
 
 
 def _groups(controller: str) -> Iterator[tuple[Path, str]]:
-    """Mount of the hierarchy and path of the group below it; a container sees its own group as the root."""
+    """Return the mount of the hierarchy and the path of the group in it; a container sees its own group as the root."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

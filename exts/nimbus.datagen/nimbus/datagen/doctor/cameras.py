@@ -159,7 +159,7 @@ def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
 
 
 def _count_blind(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> int:
-    """Count the drawn poses that see nothing."""
+    """Count the drawn poses with nothing in view."""
     drawn = (_drawn(settings, camera, index, seed=case.seed) for index in range(_POSES))
     return sum(not sees_any(case, pose, points) for pose in drawn)
 

@@ -1,1 +1,1 @@
-"""Execution: skills plan motions and run them in physics, and everything that happens is recorded."""
+"""Execution: skills plan motions, physics runs them, and a recorder stores the result."""

@@ -84,5 +84,5 @@ def writing(folder: Path) -> Iterator[None]:
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and shutil.disk_usage(folder).free >= _LEAST:
             raise
-        instead = "make room there, or set NIMBUS_CACHE to a folder with more"
+        instead = "free space there, or set NIMBUS_CACHE to a folder on another disk"
         raise StorageError("no room left in the cache folder", where=str(folder), instead=instead) from error

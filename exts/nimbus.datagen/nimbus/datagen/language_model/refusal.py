@@ -1,4 +1,4 @@
-"""Replies that are no answer: their status and text in one line, and the pause that they ask for."""
+"""Error replies of servers: status and text in one line, and the requested delay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refusal(sent: HttpReply, address: Address) -> InputError:
 
 
 def _message(text: str) -> str:
-    """Text of an error as such servers send it; the beginning of any other, without tags."""
+    """Return the text of an error in the servers' usual form; of any other, its beginning without tags."""
     try:
         data = parse_json(text)
     except ValueError:
@@ -54,7 +54,7 @@ def pause_before_retry(sent: HttpReply, pause: float, address: Address, *, longe
 
 
 def _retry_after(text: str) -> float | None:
-    """Seconds in the header, which holds a number or a date; None where it is neither."""
+    """Return the seconds in the header, which holds a number or a date; None for other content."""
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]+)?", text):
         return float(text)
     try:

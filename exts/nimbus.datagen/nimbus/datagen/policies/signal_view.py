@@ -32,7 +32,7 @@ class SignalView:
 
     @property
     def is_stored(self) -> bool:
-        """True where signals are those that are stored, and no others."""
+        """True if the signals are exactly the stored ones."""
         return self == SignalView()
 
     def told(self) -> dict[str, Any]:

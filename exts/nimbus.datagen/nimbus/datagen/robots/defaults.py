@@ -24,11 +24,11 @@ from nimbus.datagen.robots.urdf import (
 _FULL_EFFORT_AT = 0.05
 """[rad] Derived gains ask for a joint's whole effort when it is so far from its command; damping is then critical."""
 _TRACKING_FREQUENCY = 40.0
-"""[rad/s] Derived gains are at least those of a spring of this frequency against the joint's inertia at home."""
+"""Frequency of a spring against the joint's inertia at home, which gives the smallest derived gains [rad/s]."""
 _EFFORT_SHARE = 0.25
 """Fraction of a joint's effort that derived acceleration limits may require."""
 _ACCELERATION = (2.0, 12.0)
-"""[rad/s^2] Derived acceleration limits stay between these."""
+"""Range of derived acceleration limits [rad/s^2]."""
 
 
 def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:

@@ -156,7 +156,7 @@ def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], fil
         raise file.error(last, what, instead="remove one joint of the loop: a robot is a tree of links")
     first, *others = (link for link in links if link not in above)
     if others:
-        what = f"links '{first}' and '{others[0]}' both hang on no joint"
+        what = f"links '{first}' and '{others[0]}' both lack a parent"
         raise file.error(links[others[0]], what, instead="join them with a fixed joint, or remove one")
 
 

@@ -125,7 +125,7 @@ def expand_randomization(value: Any) -> Any:
         raise PydanticCustomError("preset", "neither a name nor a mapping (key: value)", context)
     if "preset" in value:
         context = {"instead": f"write a name alone ({names}), or every randomizer with its settings"}
-        raise PydanticCustomError("preset", "a preset cannot be mixed with settings of one's own", context)
+        raise PydanticCustomError("preset", "a preset cannot be mixed with other settings", context)
     return value
 
 

@@ -1,1 +1,1 @@
-"""USD: the one description of a scene that every simulator loads."""
+"""USD scenes, the description that every simulator loads."""

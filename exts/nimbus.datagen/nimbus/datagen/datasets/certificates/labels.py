@@ -1,4 +1,4 @@
-"""Stored poses, projected through stored cameras, against stored masks, boxes and depth: nothing is rendered."""
+"""Check of stored masks, boxes and depth against projected poses, without rendering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIXELS = 1.5
 METRES = 0.01
 """[m] by which depth may be beyond the box: sensors have noise."""
 _NEAR = 0.02
-"""[m] Boxes nearer than this, or behind the camera, are not projected."""
+"""Distance to the camera below which a box is not projected [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

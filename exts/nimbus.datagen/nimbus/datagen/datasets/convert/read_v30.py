@@ -1,4 +1,4 @@
-"""Reading LeRobot v3.0: many episodes a file, found by offsets."""
+"""Reader of LeRobot v3.0, with many episodes per file located by offsets."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def episode_tables(folder: Path) -> list[str]:
 
 
 def read_episodes(folder: Path, name: str) -> Any:
-    """Read a table of episodes; numbers in it are whole, or finite times.
+    """Read a table of episodes; its numbers must be whole, or finite times.
 
     Raises:
-        InputError: It cannot be read, or a column is not of its type.
+        InputError: It cannot be read, or a column has another type.
     """
     try:
         table = read_table(resolve_inside(folder, name))

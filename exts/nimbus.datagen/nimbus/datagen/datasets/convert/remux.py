@@ -1,4 +1,4 @@
-"""Videos put together from parts of others: packets are moved, nothing is encoded again."""
+"""Assembly of videos from parts of others, by moving packets without encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 
 _TICKS = 1000
-"""Units of a file's clock in one frame: times are whole numbers, however long the file gets."""
+"""Ticks per frame of a file's clock, so that times are whole numbers in files of any length."""
 _FAR = 10**12
 _OFF = 0.1
 """Largest difference between a frame and its time stamp, as a fraction of a frame's duration."""
@@ -86,10 +86,10 @@ def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, index
 
 
 def check_whole(cut: Cut, *, fps: int) -> None:
-    """See that a video file holds an episode's pictures, without moving them.
+    """Check that a video file holds an episode's frames, without copying them.
 
     Raises:
-        InputError: It cannot be read, or lacks some.
+        InputError: It cannot be read, or lacks frames.
     """
     with _opened(cut) as (container, stream):
         _packets(container, stream, cut, fps=fps)

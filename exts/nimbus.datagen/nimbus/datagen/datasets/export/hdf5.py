@@ -1,4 +1,4 @@
-"""HDF5 files of which a full disk is one line."""
+"""HDF5 files whose errors about a full disk are one line."""
 
 from __future__ import annotations
 

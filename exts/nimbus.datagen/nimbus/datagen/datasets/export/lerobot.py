@@ -1,4 +1,4 @@
-"""LeRobot v3.0: many episodes a file, found by offsets."""
+"""Writer of LeRobot v3.0, with many episodes per file located by offsets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _write_data(source: Source, parts: EpisodeParts, tree: Path, numbers: list[i
 def _write_episodes(
     source: Source, parts: EpisodeParts, tree: Path, files: dict[str, list[int]], tasks: Tasks, most: int
 ) -> None:
-    """Row ``i`` is episode ``i``: readers look it up by its place."""
+    """Write the table of episodes; row ``i`` must be episode ``i``, because readers use the position."""
     bounds = np.cumsum([0, *(item.step_count for item in source.items)])
     first_frames = {
         camera: {number: int(bounds[positions[0]]) for number, positions in groups(files[camera])}

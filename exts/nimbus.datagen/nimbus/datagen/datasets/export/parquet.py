@@ -28,7 +28,7 @@ def nested(kind: Any, depth: int = 1) -> Any:
 
 
 class ParquetFile:
-    """A file that grows by an episode at a time; use as a context manager."""
+    """Parquet file that grows by one episode at a time; a context manager."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,7 +71,7 @@ def write_table(path: Path, columns: Columns, *, told: Mapping[str, str]) -> Non
 
 
 def write_index(path: Path, columns: Columns, *, index: str) -> None:
-    """Write a file that pandas opens with one column as its index: without, readers take row numbers for it."""
+    """Write a file with an index column for pandas; without it, readers take row numbers for one."""
     table = _table(columns)
     described = [
         {

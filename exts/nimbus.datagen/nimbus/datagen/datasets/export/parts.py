@@ -85,7 +85,7 @@ def _begin(make: Callable[[Any], None]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent dies: the executor's queue alone would keep it waiting."""
+    """End this process when its parent dies, because it would otherwise wait for the executor's queue."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

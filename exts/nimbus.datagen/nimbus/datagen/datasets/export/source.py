@@ -196,7 +196,7 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     kept = attempt.failure
     path = inside.path(kept.path if kept else attempt.path)
     if not (is_stored(path, kept.byte_count) if kept else has_files(inside.root, attempt)):
-        instead = "export without --keep-failures" if kept else "give the 'nimbus run' that made it once more"
+        instead = "export without --keep-failures" if kept else "repeat the 'nimbus run' that made it"
         raise InputError("is missing, or its size differs from the ledger", where=str(path), instead=instead)
     return ExportItem(
         position=position,

@@ -29,7 +29,7 @@ from nimbus.datagen.usd.stage import read_stage
 ENVIRONMENT_STATE = "observation.environment_state"
 DONE, SUCCESS = "next.done", "next.success"
 _CLOSE = 1e-3
-"""[m] A tool that is further from where the robot's file has it was moved by another robot."""
+"""Distance of a tool from its position in the robot's file above which another robot made the data [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

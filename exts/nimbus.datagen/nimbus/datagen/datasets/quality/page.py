@@ -21,7 +21,7 @@ from nimbus.datagen.media.pages import jpeg_uri, render_html
 _TEMPLATE = Path(__file__).parent / "templates" / "qa.html.j2"
 _LISTED = 200
 _TALL = 120
-"""[px] Height of a picture."""
+"""Height of an image [px]."""
 _BINS = 24
 
 

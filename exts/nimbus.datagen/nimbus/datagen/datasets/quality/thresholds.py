@@ -13,7 +13,7 @@ class Thresholds:
     """See each."""
 
     grid: float = 1e-4
-    """[s] by which readers let a time miss its place."""
+    """Tolerance of readers for time stamps [s]."""
     jump: float = 8.0
     """Factor on the 95th percentile of steps above which a step is a jump, …"""
     jump_share: float = 0.2
@@ -37,7 +37,7 @@ class Thresholds:
     same: float = 5.0
     """Levels by which two pictures that are the same may differ anywhere once they are small: codecs flicker."""
     frozen_frames: int = 10
-    """Pictures in a row that are the same, …"""
+    """Number of equal images in a row, …"""
     frozen_motion: float = 0.3
     """[rad, m] … while a joint moves by this."""
     repeat_motion: float = 0.01
@@ -53,7 +53,7 @@ class Thresholds:
     same_motion: float = 1e-3
     """Distance, as a fraction of each column's range, below which two episodes are equal."""
     balance: float = 0.1
-    """Episodes of the rarest task over those of the most frequent."""
+    """Ratio of the episodes of the rarest task to those of the most frequent one."""
     length: float = 4.0
     """Times longer or shorter than the median episode."""
     few: int = 10

@@ -1,4 +1,4 @@
-"""Reads a mesh file: OBJ, GLB, STL and PLY with trimesh, USD with pxr."""
+"""Reader of mesh files: OBJ, GLB, STL and PLY with trimesh, USD with pxr."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> Image
 def join_surfaces(
     parts: list[ImportedSurface], *, metres: float = 1.0, unit_is_known: bool, up: str, notes: tuple[str, ...] = ()
 ) -> ImportedSurface:
-    """Several surfaces as one, their textures side by side."""
+    """Merge several surfaces, with their textures side by side."""
     if not parts:
         empty = ImportedSurface(
             corners=np.zeros((0, 3, 3)), uvs=np.zeros((0, 3, 2)), texture=np.zeros((1, 1, 3), np.uint8)

@@ -1,4 +1,4 @@
-"""The third tab: a run as a process of its own, how it fares, and its report."""
+"""Run tab of the studio: starts a run in a separate process, and shows its progress and report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _MOST_REPORT = 30 * 2**20
-"""[bytes] A larger page is opened as a file."""
+"""Size above which a page is opened as a file [bytes]."""
 
 
 class RunTab:
@@ -49,7 +49,7 @@ class RunTab:
         self._table = gui.add_markdown("")
 
     def refresh(self) -> None:
-        """Show how the run fares; called some times a second."""
+        """Show the progress of the run; called a few times a second."""
         panel = self._panel
         panel.poll()
         if panel.activity or panel.status:

@@ -1,1 +1,1 @@
-"""A task file while it is edited: its text, its fields and the declarations that they come from."""
+"""Editable task file: its text, its fields, and the declarations behind them."""

@@ -135,7 +135,7 @@ def choose_randomization(draft: TaskDraft, chosen: str) -> None:
 
 
 def add_randomizer(draft: TaskDraft, kind: str) -> None:
-    """Randomize one more thing; a preset is written out first."""
+    """Add a randomizer; a preset is expanded first."""
     draft.set(("randomize",), {**written_out(draft.data), kind: addable(draft.data)[kind]})
 
 

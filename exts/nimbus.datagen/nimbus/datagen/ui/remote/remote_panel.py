@@ -51,7 +51,7 @@ class RemotePanel:
         self._editor, self.runs, self._viewport = editor, runs, viewport
         self._observers: list[Callable[[], None]] = []
         self._stage = ""
-        """The last one that was opened in the viewport."""
+        """Path of the stage last opened in the viewport."""
         self._markers: MarkersData | None = None
         self._problem = ""
         self.task = ""

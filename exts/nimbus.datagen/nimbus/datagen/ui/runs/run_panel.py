@@ -163,7 +163,7 @@ class RunPanel:
     # What a view does
 
     def set_task(self, text: str) -> None:
-        """Choose the task that the next run is of."""
+        """Set the task of the next run."""
         if text.strip() != self.task:
             self.task, self.problem = text.strip(), ""
             self._changed()
