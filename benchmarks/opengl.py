@@ -84,10 +84,10 @@ class OpenGL:
         mounts = {camera.mount for camera in layout.visual.cameras}
         names = sorted(({shape.body for shape in found} | mounts) - {""})
         bodies = {name: spec.worldbody.add_body(name=name, mocap=True) for name in names}
-        coarse = simplify_bodies(stage, robot, found[0].builder) if simplify else frozenset()
+        coarse = simplify_bodies(stage, robot, found[0].builder) if simplify else {}
         for index, shape in enumerate(found):
             body = bodies.get(shape.body, spec.worldbody)
-            _add_geom(spec, body, shape, f"shape_{index}", simplify=shape.body in coarse)
+            _add_geom(spec, body, shape, f"shape_{index}", tolerance=coarse.get(shape.body))
         for camera in layout.visual.cameras:
             bodies.get(camera.mount, spec.worldbody).add_camera(
                 name=camera.name, pos=camera.position, quat=camera.wxyz, fovy=math.degrees(camera.vertical_fov)
@@ -124,15 +124,15 @@ class OpenGL:
         return shown
 
 
-def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, simplify: bool) -> None:
+def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, tolerance: float | None) -> None:
     builder, index = shape.builder, shape.index
     x, y, z, *xyzw = np.asarray(builder.shape_transform[index], dtype=float)
     mesh, size = builder.shape_source[index], builder.shape_scale[index]
     geom = body.add_geom(name=name, pos=(x, y, z), quat=np.roll(xyzw, 1), contype=0, conaffinity=0)
     if isinstance(mesh, newton.Mesh):
         geom.type, geom.meshname = mujoco.mjtGeom.mjGEOM_MESH, name
-        if simplify and getattr(mesh, "texture", None) is None:
-            mesh, size = _coarse(mesh, size), (1.0, 1.0, 1.0)
+        if tolerance and getattr(mesh, "texture", None) is None:
+            mesh, size = _coarse(mesh, size, tolerance), (1.0, 1.0, 1.0)
         _add_mesh(spec, mesh, size, name, period=2.0 if shape.surface.texture else 0.0)
     else:
         kind = newton.GeoType(builder.shape_type[index])
@@ -151,9 +151,9 @@ def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, simplify: bool) 
         geom.material = name
 
 
-def _coarse(mesh: newton.Mesh, scale: Any) -> newton.Mesh:
+def _coarse(mesh: newton.Mesh, scale: Any, tolerance: float) -> newton.Mesh:
     """The mesh that we draw, with corners of the same place and normal as one vertex."""
-    found = simplify(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)))
+    found = simplify(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)), tolerance=tolerance)
     rows = np.concatenate([found.vertices, found.normals.round(2)], axis=1)
     rows, numbers = np.unique(rows, axis=0, return_inverse=True)
     faces = numbers.ravel()[found.faces].ravel()

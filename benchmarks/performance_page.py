@@ -39,8 +39,12 @@ def _table(*rows: tuple[object, ...]) -> Iterator[str]:
 
 
 def _episodes(found: Figures) -> Iterator[str]:
+    yield (
+        f"CPU seconds, {found['turns']} turn(s), at a load of {found['load']} on this machine (other programs ran); "
+        "an hour is one of all cores at work.\n"
+    )
     rows: list[tuple[object, ...]] = [("", "baseline", "now", "ratio")]
-    for task in ("sort_trash", "pick_and_place"):
+    for task in dict.fromkeys(name.partition(" ")[0] for name in found if " " in name):
         old, new = found[f"{task} baseline"], found[f"{task} now"]
         cpu, hour = new["cpu_s"] / old["cpu_s"], new["per_hour"] / old["per_hour"]
         rows.append(

@@ -139,7 +139,9 @@ def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
 
 def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
     from nimbus.datagen.datasets.certificates.rerender import FreshRenders
+    from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import load_assets
+    from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
     renders: dict[str, FreshRenders] = {}
@@ -151,7 +153,8 @@ def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
             task = stored_task(episode)
             check_assets(task, episode)
             with noting_where_paths_begin():
-                renders[text] = FreshRenders(load_assets(task))
+                is_driven = isinstance(task, NavigationTask)
+                renders[text] = FreshRenders(NavigationLoader(task) if is_driven else load_assets(task))
         found = renders[text].check(episode, episode.layout(), _moments(episode.step_count))
         psnr += found.psnr
         problems += found.problems

@@ -19,6 +19,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.tasks.control_flow.recover import Retry, Try
 from nimbus.datagen.tasks.control_flow.repeat import Repeat
 from nimbus.datagen.tasks.steps import Step, Steps
+from nimbus.datagen.tasks.task import Task
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
@@ -155,7 +156,8 @@ class _Maker:
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
             task = stored_task(episode)
-            check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
+            if isinstance(task, Task):
+                check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
         found = self._info.inputs_of(key.task)
         wanted, fine = job.origin.inputs, "this is no fault of the dataset"
@@ -216,8 +218,10 @@ def _differences(made: Trajectory, stored: Trajectory) -> Iterator[str]:
     if made.executed_actions is not None or stored.executed_actions is not None:
         again, before = (empty if one.executed_actions is None else one.executed_actions for one in (made, stored))
         arrays["executed_actions"] = again, before
-    for name in sorted({*made.contacts, *stored.contacts}):
-        arrays[f"contacts.{name}"] = made.contacts.get(name, empty), stored.contacts.get(name, empty)
+    for group in ("contacts", "signals"):
+        again, before = getattr(made, group), getattr(stored, group)
+        for name in sorted({*again, *before}):
+            arrays[f"{group}.{name}"] = again.get(name, empty), before.get(name, empty)
     for name, (one, other) in arrays.items():
         if one.shape != other.shape:
             yield f"{name} has the shape {one.shape}, not {other.shape}"

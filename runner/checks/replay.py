@@ -14,14 +14,16 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, Trajectory
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.interpreter import performer
+from nimbus.datagen.execute.path_planner import drive_again
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.load.navigation_loader import open_navigation
 from nimbus.datagen.policies.correction import POLICY
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
 FedActions = Literal["executed", "recorded"]
@@ -102,7 +104,11 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_assets(task, episode)
-        again = replay_actions(task, layout.physical, stored, actions=actions)
+        if isinstance(task, NavigationTask):
+            assets = open_navigation(task, task.address(layout.key.index)[0])
+            again = drive_again(task, assets, layout.physical, stored)
+        else:
+            again = replay_actions(task, layout.physical, stored, actions=actions)
         return Replay(
             episode_id=episode.episode_id,
             same_outcome=again.outcome.success == stored.outcome.success
@@ -120,10 +126,10 @@ def stored_task(episode: Any) -> Any:
     Raises:
         InputError: The text is not a valid task here, for example because it names a custom skill.
     """
-    from nimbus.datagen.tasks.task import parse_task
+    from nimbus.datagen.tasks.task import parse_any_task
 
     try:
-        return parse_task(episode.provenance.task_text, name=episode.layout().key.task)
+        return parse_any_task(episode.provenance.task_text, name=episode.layout().key.task)
     except InputError as error:
         instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
@@ -145,15 +151,12 @@ def check_assets(task: Any, episode: Any) -> None:
     Raises:
         InputError: One of them changed since.
     """
-    from nimbus.datagen.load.fingerprint import asset_fingerprints
-    from nimbus.datagen.objects.libraries import open_library
-    from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
-    from nimbus.datagen.usd.stage import read_stage
 
-    with noting_where_paths_begin():
-        libraries = [open_library(group.library) for group in task.objects.values()]
-        now = asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
+    if isinstance(task, NavigationTask):
+        now = task.source.fingerprint()
+    else:
+        now = _assets_now(task)
     found, where = episode.provenance.assets, str(episode.path)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
@@ -162,6 +165,16 @@ def check_assets(task: Any, episode: Any) -> None:
             what = f"the {name} changed since this episode was made ({digest}, now {now.get(name, 'none')})"
             instead = "replay needs the same assets: restore it, or use the Nimbus that made the episode"
             raise InputError(what, where=where, instead=instead)
+
+
+def _assets_now(task: Task) -> dict[str, str]:
+    """Content hashes of the assets of a task with steps, as they are here."""
+    from nimbus.datagen.load.fingerprint import asset_fingerprints
+    from nimbus.datagen.objects.libraries import open_library
+
+    with noting_where_paths_begin():
+        libraries = [open_library(group.library) for group in task.objects.values()]
+        return asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
 
 
 def _verdict(outcome: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,15 +16,28 @@ from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.load.scene_loader import SceneAssets
+    from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, VisualLayout
+    from nimbus.datagen.stages import Renderer
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.episode_file.jobs import Images as ImageStorage
     from nimbus.datagen.store.info import DatasetInfo
-    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.tasks.task import BaseTask
 
 
-_COMPONENTS = (("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5"))
-"""Components that make the new layouts and images, by kind and name."""
+@dataclass(frozen=True, kw_only=True)
+class ShownScene:
+    """Scene of a task of either kind, and how its layouts are drawn and rendered."""
+
+    robot_name: str
+    hashes: dict[str, str]
+    """Content hash of each asset, by name."""
+    components: tuple[tuple[str, str], ...]
+    """Components that make the new layouts and images, by kind and name."""
+    of_index: Callable[[int], Any]
+    """Assets of an episode by its index."""
+    draw: Callable[[PhysicalLayout, EpisodeKey], VisualLayout]
+    renderer: Callable[[int | None, str], Renderer[Any]]
+    """Renderer of a stack and a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +76,14 @@ def command(
     skills: Skills = None,
 ) -> int:
     """Render stored episodes into a new dataset; those that it already holds stay as they are."""
-    from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
-    from nimbus.datagen.load.scene_loader import load_assets
+    from nimbus.datagen.load.fingerprint import fingerprint_inputs
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES, image_settings
     from nimbus.datagen.store.info import read_single_task_info
     from nimbus.datagen.tasks.plugins import discover_components
-    from nimbus.datagen.tasks.task import load_task
+    from nimbus.datagen.tasks.task import load_any_task
     from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.monitor.output_summary import report_foreign_files
@@ -86,31 +98,31 @@ def command(
         raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
     prepare_libraries(skill_folders=skills or [], device=device)
     if task_name:
-        task = load_task(task_name, skill_folders=skills or [])
-        assets = load_assets(task)
+        task = load_any_task(task_name, skill_folders=skills or [])
+        assets = _shown_scene(task)
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
         with noting_where_paths_begin():
-            assets = load_assets(task)
+            assets = _shown_scene(task)
     if not task.cameras:
         instead = "give a task with cameras: --task NAME"
         raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)
     source = read_single_task_info(folder)
-    if assets.robot.name != source.robot:
-        what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot.name}'"
+    if assets.robot_name != source.robot:
+        what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot_name}'"
         raise InputError(what, where=f"--task {task_name}", instead=f"write robot: {source.robot}")
     discover_components()
-    hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
+    hashes = assets.hashes
     settings = {"device": device, "plans": plans_hash(source)} | image_settings(images)
-    inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=_COMPONENTS)
+    inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=assets.components)
     refuse_source_hashes(source.inputs, inputs, where=str(folder), instead="render it again with that version")
     with Dataset.create_or_open(
         out,
         task=task.name,
         task_hash=task.content_hash,
         seed=source.seed,
-        robot=assets.robot.name,
+        robot=assets.robot_name,
         inputs=inputs,
         credits=source.credits,
         meaning=source.meanings.get(source.task),
@@ -123,6 +135,42 @@ def command(
     return 0
 
 
+def _shown_scene(task: BaseTask) -> ShownScene:
+    """Open what a task shows.
+
+    Raises:
+        InputError: Something is missing, or does not fit together.
+    """
+    from nimbus.datagen.load.navigation_loader import NavigationLoader
+    from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
+    from nimbus.datagen.randomize.goals import draw_views
+    from nimbus.datagen.randomize.tabletop import draw_visual
+    from nimbus.datagen.render.newton import NewtonRenderer
+    from nimbus.datagen.render.scene_views import SceneViewRenderer
+    from nimbus.datagen.tasks.task import NavigationTask, manipulation_of
+
+    if isinstance(task, NavigationTask):
+        loader = NavigationLoader(task)
+        return ShownScene(
+            robot_name=task.robot_name,
+            hashes=NavigationLoader.hashes_of(task, None),
+            components=(("randomize", "goals"), ("render", "views"), ("store", "hdf5")),
+            of_index=loader.of_index,
+            draw=lambda physical, key: draw_views(task, loader.of_index(key.index).scene, physical, key=key),
+            renderer=lambda stack, device: SceneViewRenderer(stack=stack, device=device),
+        )
+    made = manipulation_of(task)
+    assets = load_assets(made)
+    return ShownScene(
+        robot_name=assets.robot.name,
+        hashes=UsdSceneLoader.hashes_of(made, assets),
+        components=(("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5")),
+        of_index=lambda index: assets,
+        draw=lambda physical, key: draw_visual(made, assets.stage, assets.robot, physical, key=key),
+        renderer=lambda stack, device: NewtonRenderer(stack=stack, device=device),
+    )
+
+
 def plans_hash(source: DatasetInfo) -> str:
     """Return one hash of all inputs of a dataset's plans."""
     text = json.dumps([source.task_hash, source.seed, source.inputs], sort_keys=True)
@@ -132,18 +180,17 @@ def plans_hash(source: DatasetInfo) -> str:
 def _render(
     paths: list[Path],
     dataset: Dataset,
-    task: Task,
-    assets: SceneAssets,
+    task: BaseTask,
+    assets: ShownScene,
     hashes: dict[str, str],
     settings: RerenderSettings,
 ) -> None:
-    from nimbus.datagen.render.newton import NewtonRenderer
     from nimbus.datagen.stages import Chain
     from nimbus.datagen.store.episode_file.videos import image_settings
     from nimbus.datagen.store.writer import Hdf5Writer
 
     writer = Hdf5Writer(dataset, images=settings.images)
-    renderer = NewtonRenderer(stack=settings.stack, device=settings.device)
+    renderer = assets.renderer(settings.stack, settings.device)
     already = {attempt.episode_id for attempt in dataset.ledger.stored()}
     with Chain([renderer, writer]) as chain:
         planned = _planned(
@@ -161,8 +208,8 @@ def _render(
 
 def _planned(
     paths: list[Path],
-    task: Task,
-    assets: SceneAssets,
+    task: BaseTask,
+    assets: ShownScene,
     hashes: dict[str, str],
     *,
     device: str,
@@ -176,7 +223,6 @@ def _planned(
     """
     from nimbus.datagen.episode.layout import Layout
     from nimbus.datagen.episode.provenance import Provenance
-    from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.stages import Planned, Request, Scene
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import IMAGE_SETTINGS
@@ -196,11 +242,11 @@ def _planned(
         layout = Layout(
             key=key,
             physical=before.physical,
-            visual=draw_visual(task, assets.stage, assets.robot, before.physical, key=key),
+            visual=assets.draw(before.physical, key),
         )
         scene = Scene(
             request=Request(index=key.index, variants=(key.variant,)),
-            assets=assets,
+            assets=assets.of_index(key.index),
             provenance=Provenance(
                 task_text=task.text,
                 task_hash=task.content_hash,

@@ -235,7 +235,7 @@ def _select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDev
 
 
 def _available(*, simulator: str, planner: str, serial: bool, coupled: bool, gpus: str | None) -> Instances:
-    """Refuse what this machine lacks; return what instances of Isaac Sim are started with, where they are asked for."""
+    """Refuse requirements that this machine lacks; return the start options of Isaac Sim instances, if requested."""
     if planner == "curobo":
         from nimbus.datagen.plan.curobo.process import check_curobo
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,9 @@ from nimbus.datagen.machine import silent_stderr
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
     "meshes.simplify",
+    "navigate.search",
+    "navigate.sight",
+    "navigate.triangle_tests",
     "render.baked_light.trace",
     "render.boxes",
     "render.raytracer.culling",
@@ -59,12 +63,12 @@ def kernels_are_compiled(device: str) -> bool:
 
     Call :func:`prepare_libraries` before; without it, there is nothing to compile.
     """
-    if f"{_LIBRARY}.{KERNELS[0]}" not in sys.modules:
+    if not (modules := _kernel_modules()):
         return True
     import warp
 
     block = 1 if warp.get_device(device).is_cpu else None
-    names = (warp.get_module(f"{_LIBRARY}.{name}").get_module_identifier(block) for name in KERNELS)
+    names = (warp.get_module(name).get_module_identifier(block) for name in modules)
     return all(Path(str(warp.config.kernel_cache_dir), name).is_dir() for name in names)
 
 
@@ -74,9 +78,37 @@ def load_kernels(device: str) -> None:
     Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
     them.
     """
-    if f"{_LIBRARY}.{KERNELS[0]}" not in sys.modules:
+    if not (modules := _kernel_modules()):
         return
     import warp
 
-    for name in KERNELS:
-        warp.load_module(sys.modules[f"{_LIBRARY}.{name}"], device=device)
+    for name in modules:
+        warp.load_module(sys.modules[name], device=device)
+
+
+def _kernel_modules() -> list[str]:
+    """Modules with kernels that are imported: those of the library, and those of plug-ins beside it.
+
+    A component that imports one of them alone needs no other, and what it compiles at its first use would look like a
+    worker that hangs.
+    """
+    found = [f"{_LIBRARY}.{name}" for name in KERNELS if f"{_LIBRARY}.{name}" in sys.modules]
+    return found + [name for name in _plug_ins() if name not in found]
+
+
+def _plug_ins() -> list[str]:
+    """Imported modules of the user that have kernels of their own."""
+    if "warp" not in sys.modules:
+        return []
+
+    registered = (
+        (name, sys.modules.get(name)) for name in list(importlib.import_module("warp._src.context").user_modules)
+    )
+    return sorted(
+        name
+        for name, module in registered
+        if module is not None
+        and (path := getattr(module, "__file__", None))
+        and not any(part in ("site-packages", "dist-packages") for part in Path(path).parts)
+        and not name.startswith("nimbus.")
+    )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.registry import names
+from nimbus.datagen.registry import lookup, names
+from nimbus.datagen.stages import SceneLoader
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.meaning import TaskMeaning
     from nimbus.datagen.pipeline import Pipeline, RunContext
     from nimbus.datagen.stages import Chain
-    from nimbus.datagen.tasks.scene_assets import SceneAssets
-    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.tasks.task import BaseTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +78,16 @@ def load_job(spec: CellSpec) -> Job:
     if not spec.task:
         return _without_task(spec, folders)
     from nimbus.datagen.store.dataset import check_folder
-    from nimbus.datagen.tasks.task import load_task
+    from nimbus.datagen.tasks.task import load_any_task
 
-    task = load_task(spec.task, skill_folders=folders)
+    task = load_any_task(spec.task, skill_folders=folders)
     own = {"task": task.name, "task_hash": task.content_hash, "collection": spec.collection}
     check_folder(Path(spec.folder), seed=spec.seed, **own)
     prepare_libraries(device=spec.device)
     return job_of(spec, task)
 
 
-def job_of(spec: CellSpec, task: Task, *, assets: SceneAssets | None = None) -> Job:
+def job_of(spec: CellSpec, task: BaseTask, *, assets: object | None = None) -> Job:
     """Load and check everything that a task names; call :func:`prepare_libraries` before.
 
     Args:
@@ -160,17 +160,18 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
     return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0)
 
 
-def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: SceneAssets | None = None) -> RunContext:
+def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: object | None = None) -> RunContext:
     """Return values for a pipeline's components, with the scene loaded here or for another run.
 
     Raises:
         InputError: An input is missing, or incompatible with another.
     """
     from nimbus.datagen.doctor.examine import refuse_hopeless
-    from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.pipeline import RunContext
     from nimbus.datagen.randomize.objects import check_room
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES, check_cameras, image_settings
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+    from nimbus.datagen.tasks.task import Task
 
     choices = {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
     choices |= {"physics": "newton"} if spec.simulator == "isaacsim" else {}
@@ -179,10 +180,11 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: Scen
     settings = {name: value for name, value in spec.settings.items() if (name, value) != ("images", NO_IMAGES)}
     if "images" in settings:
         check_cameras(task)
-    if assets is None and any((component.kind, component.name) == ("load", "usd") for component in pipeline.components):
-        assets = load_assets(task)
-        check_room(task, assets, seed=spec.seed)
-        refuse_hopeless(task, assets)
+    if assets is None and (loader := _loader(pipeline)) is not None:
+        assets = loader.open_shared(task)
+        if isinstance(assets, SceneAssets) and isinstance(task, Task):
+            check_room(task, assets, seed=spec.seed)
+            refuse_hopeless(task, assets)
     return RunContext(
         seed=spec.seed,
         split=spec.split,
@@ -198,7 +200,16 @@ def task_context(spec: CellSpec, task: Task, pipeline: Pipeline, *, assets: Scen
     )
 
 
-def _refuse_renderer_of_nothing(spec: CellSpec, task: Task) -> None:
+def _loader(pipeline: Pipeline) -> type[SceneLoader] | None:
+    """Class of the pipeline's load component; None where one component loads and does more."""
+    for component in pipeline.components:
+        if component.kind == "load" and component.name in names("load"):
+            made = lookup("load", component.name)
+            return made if isinstance(made, type) and issubclass(made, SceneLoader) else None
+    return None
+
+
+def _refuse_renderer_of_nothing(spec: CellSpec, task: BaseTask) -> None:
     """Refuse Isaac Sim and videos in a run without cameras.
 
     Raises:
@@ -213,40 +224,46 @@ def _refuse_renderer_of_nothing(spec: CellSpec, task: Task) -> None:
         raise InputError(what, where=f"--images {images}", instead=instead)
 
 
-def _robot(task: Task, context: RunContext) -> str:
+def _robot(task: BaseTask, context: RunContext) -> str:
     from nimbus.datagen.load.scene_loader import assets_of
 
     assets = assets_of(context)
-    return task.robot if assets is None else assets.robot.name
+    return task.robot_name if assets is None else assets.robot.name
 
 
-def _credits(task: Task, context: RunContext) -> dict[str, AssetCredit]:
+def _credits(task: BaseTask, context: RunContext) -> dict[str, AssetCredit]:
     from nimbus.datagen.load.credits import credits_of
     from nimbus.datagen.load.scene_loader import assets_of
+    from nimbus.datagen.tasks.navigation_assets import NavigationAssets
+    from nimbus.datagen.tasks.task import Task
 
+    if isinstance(context.assets, NavigationAssets):
+        return dict(context.assets.scene.credits)
     assets = assets_of(context)
-    return credits_of(task, assets.libraries) if assets else {}
+    return credits_of(task, assets.libraries) if assets and isinstance(task, Task) else {}
 
 
-def _meaning(task: Task, context: RunContext) -> TaskMeaning | None:
+def _meaning(task: BaseTask, context: RunContext) -> TaskMeaning | None:
     from nimbus.datagen.load.meaning import meaning_of
     from nimbus.datagen.load.scene_loader import assets_of
+    from nimbus.datagen.tasks.task import Task
 
     assets = assets_of(context)
-    return meaning_of(task, assets.libraries) if assets else None
+    return meaning_of(task, assets.libraries) if assets and isinstance(task, Task) else None
 
 
-def _reach(task: Task, context: RunContext) -> dict[str, Any]:
+def _reach(task: BaseTask, context: RunContext) -> dict[str, Any]:
     from nimbus.datagen.load.scene_loader import assets_of
+    from nimbus.datagen.tasks.task import Task
 
-    assets = assets_of(context)
-    return {name: found.to_plain(task.regions[name].size) for name, found in assets.reach.items()} if assets else {}
+    if (assets := assets_of(context)) is None or not isinstance(task, Task):
+        return {}
+    return {name: found.to_plain(task.regions[name].size) for name, found in assets.reach.items()}
 
 
-def _inputs(task: Task, pipeline: Pipeline, context: RunContext) -> dict[str, str]:
-    from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
-    from nimbus.datagen.load.scene_loader import assets_of
+def _inputs(task: BaseTask, pipeline: Pipeline, context: RunContext) -> dict[str, str]:
+    from nimbus.datagen.load.fingerprint import fingerprint_inputs
 
-    assets = assets_of(context)
-    hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) if assets else {}
+    loader = _loader(pipeline)
+    hashes = loader.hashes_of(task, context.assets) if loader else {}
     return fingerprint_inputs(task, assets=hashes, settings=context.choices, pipeline=pipeline)

@@ -26,7 +26,7 @@ from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.stages import Chain, Stage
 
 if TYPE_CHECKING:
-    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 
@@ -63,8 +63,8 @@ class RunContext:
     seed: int = 0
     split: str = RUN
     """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
-    task: Task | None = None
-    """Task; None in a run without a task file."""
+    task: BaseTask | None = None
+    """None in a run without a task file."""
     device: str = "cpu"
     """``cpu`` or ``cuda``, for rendering."""
     stack: int | None = None
@@ -94,8 +94,8 @@ class RunContext:
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
 
-    def need_task(self) -> Task:
-        """Return the task.
+    def need_any_task(self) -> BaseTask:
+        """Return the task, of whatever kind.
 
         Raises:
             InputError: The run has none.
@@ -105,6 +105,29 @@ class RunContext:
                 "this pipeline needs a task", where="--task", instead="give the name or path of a task file"
             )
         return self.task
+
+    def need_task(self) -> Task:
+        """The task, with steps.
+
+        Raises:
+            InputError: The run has none, or it is a navigation task.
+        """
+        from nimbus.datagen.tasks.task import manipulation_of
+
+        return manipulation_of(self.need_any_task())
+
+    def need_navigation(self) -> NavigationTask:
+        """Return the navigation task.
+
+        Raises:
+            InputError: The run has none, or it is a task with steps.
+        """
+        from nimbus.datagen.tasks.task import NavigationTask
+
+        if not isinstance(task := self.need_any_task(), NavigationTask):
+            what = f"'{task.name}' is no navigation task, this pipeline needs one"
+            raise InputError(what, where=task.path, instead="write navigate: in place of steps:, or another pipeline")
+        return task
 
 
 class NoSettings(StrictModel):

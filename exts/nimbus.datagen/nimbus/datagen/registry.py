@@ -16,6 +16,8 @@ KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator"
     "plan",
     "render",
     "store",
+    "scene",
+    "goal",
 )
 """Kinds of entries: those named in files, and the stages of a pipeline."""
 

@@ -213,6 +213,20 @@ class SceneLoader(Stage[Request, Scene[Assets]], Generic[Assets]):
 
     name = "load"
 
+    @classmethod
+    def open_shared(cls, task: object) -> object | None:
+        """Open and check what all episodes of a task share, before the run's folder is made; None for nothing.
+
+        Raises:
+            InputError: Something is missing, or does not fit together.
+        """
+        return None
+
+    @classmethod
+    def hashes_of(cls, task: object, assets: object | None) -> dict[str, str]:
+        """Content hash of each asset of a task, by name, given what :meth:`open_shared` returned."""
+        return {}
+
 
 class Randomizer(Stage[Scene[Assets], Randomized[Assets]], Generic[Assets]):
     """Draws layouts."""

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
-from nimbus.datagen.datasets.quality.tables import check_columns
+from nimbus.datagen.datasets.quality.tables import check_columns, numbers
 
 WANTED = {"episode_index": "whole", "timestamp": "time", "tasks": "texts"}
 
@@ -33,3 +33,8 @@ def test_a_column_of_another_type_is_named_with_what_it_holds(name: str, values:
     with pytest.raises(Unreadable) as caught:
         check_columns(pa.table({name: values}), WANTED)
     assert what in caught.value.what
+
+
+def test_a_table_without_rows_has_empty_columns() -> None:
+    table = pa.table({"state": pa.array([], pa.list_(pa.float32())), "pose": pa.array([], pa.list_(pa.float32(), 3))})
+    assert numbers(table, "state").shape == numbers(table, "pose").shape == (0, 0)

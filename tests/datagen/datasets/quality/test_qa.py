@@ -259,6 +259,11 @@ def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
         open_view(folder)
 
 
+def test_a_window_without_pictures_has_no_findings() -> None:
+    """A damaged video may give none, whatever its header declares."""
+    assert not list(pictures._FrameWindow(0).findings("1, front", np.zeros((4, 7)), Thresholds()))
+
+
 def test_a_state_of_plain_numbers_is_compared_with_pictures() -> None:
     """A column that others wrote holds a number a row, whatever info.json declares."""
     window = pictures._FrameWindow(0)

@@ -1,8 +1,11 @@
+import itertools
+
 import numpy as np
 import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nimbus.datagen.geometry.cameras import light_planes
 from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.render.raytracer import culling
 from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Steps, Views
@@ -82,7 +85,10 @@ def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     steps = Steps()
     steps.world_R_mesh, steps.positions = wp.array(rotations, dtype=wp.mat33), wp.array(place, dtype=wp.vec3)
     steps.margins = wp.zeros(4, dtype=wp.vec2)
-    culling.cover_light(boxes, casts[None], steps, (along, across))
+    corners = half[:, None] * np.array(list(itertools.product((-1, 1), repeat=3)))
+    reach = (corners @ np.swapaxes(rotations, 1, 2) + place[:, None]) @ np.stack([along, across], -1)
+    extents = np.stack([reach.min(axis=1), reach.max(axis=1)], axis=1)
+    culling.cover_light(boxes, casts[None], steps, (along, across), extents[None], rectangles=0)
     members = culling.members(steps.cells)
     assert not any(1 in found for found in members)
     corner, scale = steps.grid_corner.numpy()[0], steps.grid_scale.numpy()[0]
@@ -91,3 +97,35 @@ def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
         cell = ((np.stack([behind @ along, behind @ across], -1) - corner) * scale).astype(int)
         for y, x in np.clip(cell, 0, GRID - 1) if casts[box] else ():
             assert box in members[y * GRID + x]
+
+
+@settings(max_examples=60)
+@given(seeds)
+def test_cells_beside_a_rectangles_shadow_leave_it_out(seed):
+    """Those in its shadow have it, most of those around it have not."""
+    rng = np.random.default_rng(seed)
+    wxyz = rng.normal(size=(2, 4))
+    (along, across, towards), turn = quat_to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
+    normal, one, other = turn[0] * np.sign(turn[0] @ towards), turn[1] * 0.6, turn[2] * rng.uniform(0.02, 0.3)
+    corner = rng.uniform(-1, 1, 3)
+    edges = [edge / (edge @ edge) for edge in (one, other)]
+    rectangle = np.stack([corner, normal, *edges])[None, None]
+    places = np.stack([corner, corner + one, corner + other, corner + one + other])
+    boxes, steps = Boxes(), Steps()
+    boxes.count, boxes.eight, boxes.mesh = 1, 8, wp.array([0], dtype=wp.int32)
+    boxes.lower, boxes.upper = (wp.array([end], dtype=wp.vec3) for end in (places.min(axis=0), places.max(axis=0)))
+    steps.world_R_mesh, steps.positions = wp.array(np.eye(3)[None], dtype=wp.mat33), wp.zeros(1, dtype=wp.vec3)
+    steps.margins = wp.zeros(1, dtype=wp.vec2)
+    steps.shades = wp.array(light_planes(rectangle, towards).reshape(-1, 4), dtype=wp.vec4)
+    reach = places @ np.stack([along, across], -1)
+    extents = np.stack([reach.min(axis=0), reach.max(axis=0)])[None, None]
+    light = np.ones((1, 1), dtype=bool), steps, (along, across), extents
+    culling.cover_light(boxes, *light, rectangles=1)
+    members = culling.members(steps.cells)
+    shares = rng.uniform(0, 1, (200, 2))
+    points = corner + shares[:, :1] * one + shares[:, 1:] * other - rng.uniform(0, 2, (200, 1)) * towards
+    grid = steps.grid_corner.numpy()[0], steps.grid_scale.numpy()[0]
+    cells = ((np.stack([points @ along, points @ across], -1) - grid[0]) * grid[1]).astype(int)
+    assert all(members[y * GRID + x] == [0] for y, x in np.clip(cells, 0, GRID - 1))
+    shadow = abs(np.linalg.det(np.stack([one, other]) @ np.stack([along, across], -1))) * np.prod(grid[1])
+    assert sum(map(bool, members)) < 1.1 * shadow + 8 * GRID

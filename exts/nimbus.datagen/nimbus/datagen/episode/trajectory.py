@@ -69,6 +69,15 @@ class Reason(StrEnum):
     """The policy answered with something that is no action; a fault, no failure at the task."""
     WILD_ACTION = "wild_action"
     """The policy asked for a motion that no arm makes, in an action of the right form: a failure of its own."""
+    UNREACHABLE = "unreachable"
+    """There is no path to such a goal, or it does not end there."""
+    TOO_SHORT = "too_short"
+    TOO_LONG = "too_long"
+    TOO_STRAIGHT = "too_straight"
+    TOO_CLOSE = "too_close"
+    """The body comes nearer to something than it may."""
+    DUPLICATE = "duplicate"
+    """A path to the same goal runs as near as that already."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 
@@ -165,6 +174,8 @@ class Trajectory:
     """Relations at the boundaries of skill steps, sorted; None in episodes of before."""
     contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
+    signals: dict[str, FloatArray] = field(default_factory=dict)
+    """(T,) what a body that drives would be judged by: ``clearance``, ``distance_to_goal``, ``progress`` [m]."""
     plan_statistics: dict[str, FloatArray] = field(default_factory=dict)
     """One row per executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
     ``recheck_depth`` [m]: collision depth in the simulator's own geometry, 0 for none."""

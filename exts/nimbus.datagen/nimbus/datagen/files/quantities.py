@@ -68,6 +68,8 @@ Kilograms = Annotated[float, Quantity("a mass", "0.08 or '80 g'", (("kg", 1.0), 
 Kelvin = Annotated[float, Quantity("a colour temperature", "4000 or '4000 K'", (("K", 1.0),))]
 Hertz = Annotated[float, Quantity("a rate", "15 or '15 Hz'", (("Hz", 1.0),))]
 Ratio = Annotated[float, RATIO]
+Speed = Annotated[float, Quantity("a speed", "0.6 or '60 cm/s'", (("m/s", 1.0), ("cm/s", 0.01)))]
+TurnRate = Annotated[float, Quantity("a turn rate", "1.2 or '70 deg/s'", (("rad/s", 1.0), ("deg/s", math.pi / 180)))]
 
 _KINDS: tuple[Quantity, ...] = tuple(
     get_args(kind)[1] for kind in (Metres, Radians, Seconds, Kilograms, Kelvin, Hertz, Ratio)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from nimbus.datagen import registry
 from nimbus.datagen.episode.provenance import decisive_versions
 from nimbus.datagen.tasks.steps import composites, walk
+from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.version import component_version, is_built_in, versioned_hash
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.pipeline import Pipeline
     from nimbus.datagen.robots.robot import Robot
-    from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.usd.stage import StageInfo
 
 
@@ -32,7 +32,7 @@ def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[Objec
 
 
 def fingerprint_inputs(
-    task: Task,
+    task: BaseTask,
     *,
     assets: Mapping[str, str],
     settings: Mapping[str, str],
@@ -58,12 +58,14 @@ def fingerprint_inputs(
     return inputs | {f"{kind} {name}": _identity(kind, name) for kind, name in sorted(named)}
 
 
-def _task_components(task: Task) -> Iterator[tuple[str, str]]:
+def _task_components(task: BaseTask) -> Iterator[tuple[str, str]]:
     names = {registry.lookup("composite", name): name for name in registry.names("composite")}
-    for steps in (task.steps, task.success):
+    for steps in (task.steps, task.success) if isinstance(task, Task) else ():
         yield from ((step.kind, step.name) for step, _ in walk(steps))
         yield from (("composite", names[type(composite)]) for composite in composites(steps))
     yield from (("randomizer", name) for name in task.randomize)
+    if isinstance(task, NavigationTask):
+        yield "goal", task.navigate.to
 
 
 def _chosen_components(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -47,6 +47,18 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         """Make the loader of a run."""
         return cls(context.need_task(), assets_of(context), context.choices, context.ancestors)
 
+    @classmethod
+    def open_shared(cls, task: object) -> SceneAssets | None:
+        """Open everything that a task with steps names."""
+        return load_assets(task) if isinstance(task, Task) else None
+
+    @classmethod
+    def hashes_of(cls, task: object, assets: object | None) -> dict[str, str]:
+        """Content hashes of stage, robot and libraries."""
+        if not isinstance(assets, SceneAssets):
+            return {}
+        return asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
+
     def __init__(
         self,
         task: Task,

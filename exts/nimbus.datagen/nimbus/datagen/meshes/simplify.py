@@ -19,15 +19,17 @@ from nimbus.datagen.meshes.triangles import Triangles
 wp.set_module_options({"enable_backward": False})
 
 
-_TOLERANCE, _SHARE = 2.5e-4, 1 / 200
-"""Largest distance between both surfaces [m], and its bound as a fraction of a mesh's length."""
+FAR_TOLERANCE, NEAR_TOLERANCE = 5e-4, 1e-4
+"""[m] Largest distance between both surfaces, for what cameras see from afar and for what they see closely."""
+_SHARE = 1 / 200
+"""It is at most this share of a mesh's length."""
 _FEWEST = 200
 """Smaller meshes are left as they are."""
 _INSET = 0.1
 """Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
 """[m]"""
-_VERSION = b"5"
+_VERSION = b"6"
 
 
 @wp.kernel
@@ -67,19 +69,23 @@ class _Surface:
         return distance, face, np.concatenate([shares, 1 - shares.sum(axis=1, keepdims=True)], axis=1)
 
 
-def simplify(triangles: Triangles) -> Triangles:
-    """Reduce the triangles of a surface within a tolerance of 0.25 mm; results are kept between runs.
+def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Triangles:
+    """The same surface with as few triangles as a tolerance leaves; kept between runs.
 
-    Normals are those of the original surface at the nearest points.
+    Normals are those of the first surface at the nearest places.
+
+    Args:
+        triangles: The surface.
+        tolerance: Largest distance between both [m].
     """
     places, faces = triangles.corners
     if len(faces) < _FEWEST:
         return triangles
-    content = (places, faces, triangles.normals, triangles.faces)
+    content = (np.array(tolerance), places, faces, triangles.normals, triangles.faces)
     key = hashlib.sha256(_VERSION + b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
     path = cache_folder("meshes") / f"{key[:32]}.npz"
     if not path.exists():
-        _save(path, *_simplify(triangles))
+        _save(path, *_simplify(triangles, tolerance))
     with np.load(path) as kept:
         corners, normals = kept["corners"], kept["normals"]
     count = len(corners)
@@ -92,10 +98,10 @@ def simplify(triangles: Triangles) -> Triangles:
     )
 
 
-def _simplify(triangles: Triangles) -> tuple[Float32Array, Float32Array]:
+def _simplify(triangles: Triangles, tolerance: float) -> tuple[Float32Array, Float32Array]:
     """Corners (3 m, 3) of all faces in a row, and their normals."""
     places, faces = triangles.corners
-    tolerance = min(_TOLERANCE, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
+    tolerance = min(tolerance, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
     points, left = decimate(places, faces, tolerance=tolerance)
     corners = points[left].astype(np.float32)
     first = _Surface(places, faces)

@@ -109,12 +109,14 @@ class NavigationScene:
     """Room of each lamp."""
     is_lit: bool = False
     """Its pictures and colors carry their light, as those of scans do: it is drawn as it is, without a bake."""
+    classes: tuple[str, ...] = ()
+    """Classes that scenes of its source may have, so that an index means the same in each; empty: its own."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
     """Source and licence of what others made, by name."""
 
     @cached_property
     def corners(self) -> Float32Array:
-        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; what collides."""
+        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; the collision geometry."""
         found = [part.triangles.vertices[part.triangles.faces] for part in self.parts]
         return np.concatenate(found) if found else np.zeros((0, 3, 3), dtype=np.float32)
 

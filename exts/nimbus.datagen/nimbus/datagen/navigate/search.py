@@ -116,13 +116,15 @@ def _search(
                             place[other] = size
                             size += 1
                         cost[other] = there
-                        key[other] = there + _octile(positions, cell, other, goal)
+                        key[other] = there
+                        if goal >= 0:
+                            key[other] = there + _octile(positions, cell, other, goal)
                         parent[other] = node
                         _rise(key, heap, place, place[other])
 
 
 class PathSearch:
-    """Searches in one free space; what does not change between searches is uploaded once.
+    """Path searches in one free space, whose constant arrays are uploaded once.
 
     Args:
         space: The free space.
@@ -149,6 +151,11 @@ class PathSearch:
         """Length of the shortest path of eight directions [m]; infinite where there is none."""
         return self._search(start, goal, self._weights(0.0))[1]
 
+    def distances(self, start: int) -> FloatArray:
+        """Length (N,) of the shortest path of eight directions from a node to every other [m]; infinite for none."""
+        cost, parents = self._run(start, -1, self._weights(0.0))
+        return np.where(parents >= 0, cost, np.inf)
+
     def _weights(self, wide: float) -> FloatArray:
         """(N,) cost of a metre at each node; 0 where no path may go."""
         space, limit = self._space, self._space.limit
@@ -158,16 +165,20 @@ class PathSearch:
     def _search(self, start: int, goal: int, weights: FloatArray) -> tuple[IndexArray | None, float]:
         if not (self._allowed[start] and self._allowed[goal]):
             return None, float("inf")
+        cost, parents = self._run(start, goal, weights)
+        if parents[goal] < 0:
+            return None, float("inf")
+        found = [goal]
+        while found[-1] != start:
+            found.append(int(parents[found[-1]]))
+        return np.array(found[::-1], dtype=np.int32), float(cost[goal])
+
+    def _run(self, start: int, goal: int, weights: FloatArray) -> tuple[FloatArray, IndexArray]:
+        """Cost and parent (N,) of the nodes that a search reaches; without a goal (-1) it reaches all."""
         count = len(weights)
         cost, key = (wp.zeros(count, dtype=wp.float64, device="cpu") for _ in range(2))
         parent, place = (wp.full(count, -1, dtype=wp.int32, device="cpu") for _ in range(2))
         heap = wp.zeros(count + 1, dtype=wp.int32, device="cpu")
         inputs = [self._positions, self._neighbors, wp.array(weights, dtype=wp.float64, device="cpu"), self._space.cell]
         wp.launch(_search, dim=1, inputs=[*inputs, start, goal, cost, key, parent, heap, place], device="cpu")
-        parents = parent.numpy()
-        if parents[goal] < 0:
-            return None, float("inf")
-        found = [goal]
-        while found[-1] != start:
-            found.append(int(parents[found[-1]]))
-        return np.array(found[::-1], dtype=np.int32), float(cost.numpy()[goal])
+        return cost.numpy(), parent.numpy()

@@ -195,7 +195,7 @@ class CollisionMesh:
         return found.numpy().astype(bool)
 
     def find_floors(self, points: FloatArray, *, most: int, slope: float) -> Float32Array:
-        """Find heights (most, n) of what faces up under places (n, 2) [m], from the highest down; NaN for none.
+        """Find heights (most, n) of upward faces under places (n, 2) [m], from the highest down; NaN for none.
 
         Args:
             points: (n, 2) [m]

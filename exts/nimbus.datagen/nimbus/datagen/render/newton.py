@@ -40,7 +40,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         InputError: The device does not exist.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     @classmethod
     def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.meshes.simplify import simplify
+from nimbus.datagen.meshes.simplify import FAR_TOLERANCE, NEAR_TOLERANCE, simplify
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.render_inputs import ROBOT, RenderPart
@@ -74,10 +74,10 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[RenderPart, ...]:
     )
 
 
-def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> frozenset[str]:
-    """Return the robot's links without those of the hand, which wrist cameras see from close up."""
-    bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0}
-    return frozenset(bodies - set(stage.fixtures) - {*robot.gripper_links})
+def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> dict[str, float]:
+    """Return tolerances of the robot's links [m]; those of the hand are smaller, which wrist cameras see closely."""
+    bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0} - set(stage.fixtures)
+    return {body: NEAR_TOLERANCE if body in robot.gripper_links else FAR_TOLERANCE for body in sorted(bodies)}
 
 
 @lru_cache(maxsize=64)
@@ -87,10 +87,12 @@ def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[
     return tuple(_merge(builder, lambda shape: (kind, names[builder.shape_body[shape]])))
 
 
-def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] = frozenset()) -> Iterable[RenderPart]:
+def _merge(
+    builder: newton.ModelBuilder, owner: Any, *, coarse: Mapping[str, float] | None = None
+) -> Iterable[RenderPart]:
     """Join all shapes of one owner without a texture; their colors become a palette texture.
 
-    Plain shapes of ``coarse`` bodies get fewer triangles.
+    Plain shapes of ``coarse`` bodies get as few triangles as the tolerance of each leaves.
     """
     plain: dict[tuple[str, str], list[Triangles]] = {}
     for shape in range(builder.shape_count):
@@ -102,7 +104,8 @@ def _merge(builder: newton.ModelBuilder, owner: Any, *, coarse: frozenset[str] =
         color = builder.shape_color[shape]
         triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
         if texture is None:
-            triangles = simplify(triangles) if body in coarse else triangles
+            if coarse and body in coarse:
+                triangles = simplify(triangles, tolerance=coarse[body])
             plain.setdefault((instance, body), []).append(triangles.painted(color))
         else:
             yield RenderPart(

@@ -135,8 +135,7 @@ class StackedRenderer:
         casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
         casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
         casts &= self.shadows
-        placed = _Placed(position, rotation, rectangles, casts, Steps())
-        steps, upload = placed.steps, self._upload
+        steps, upload = Steps(), self._upload
         steps.world_R_mesh, steps.positions = upload(rotation, wp.mat33), upload(position, wp.vec3)
         steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
         steps.normals = upload(rectangles[:, :, 1], wp.vec3)
@@ -147,15 +146,15 @@ class StackedRenderer:
         steps.tops = upload(reach, wp.float32)
         across, along = self._light_axes
         shown, axes = casts & ~geometry.flat, np.stack([across, along, self._towards])
-        rasterize.draw_heights(geometry, steps, placed.position, rotation, shown, axes, draw=self.shadows)
-        culling.cover_light(geometry.boxes, casts, steps, (along, across))
+        extents = rasterize.draw_heights(geometry, steps, position, rotation, shown, axes, draw=self.shadows)
+        culling.cover_light(geometry.boxes, casts, steps, (along, across), extents, rectangles=int(flat.sum()))
         steps.corners, steps.edges = upload(rectangles[:, :, 0], wp.vec3), upload(rectangles[:, :, 2:], wp.vec3)
         moves = geometry.casts_shadow & [bool(body) for body in geometry.bodies]
         if geometry.scene.is_baked and self.shadows and moves.any():
             corners = np.stack([geometry.bounds[:, bits, (0, 1, 2)] for bits in np.ndindex(2, 2, 2)], axis=1)
             around = corners @ turned + position[:, :, None]
             culling.cover_near(geometry.boxes, np.tile(moves, (count, 1)), steps, around)
-        return placed
+        return _Placed(position, rotation, rectangles, casts, extents, steps)
 
     def _render(
         self, camera: Camera, positions: FloatArray, wxyz: FloatArray, placed: _Placed, bodies: _Bodies
@@ -191,7 +190,12 @@ class StackedRenderer:
         """Images of a camera on the device; the next ones overwrite them."""
         view = self._view(camera, positions, rotation, placed)
         shown = Shown(
-            positions=placed.position, rotations=placed.rotation, casts=placed.casts, steps=placed.steps, view=view
+            positions=placed.position,
+            rotations=placed.rotation,
+            casts=placed.casts,
+            extents=placed.extents,
+            steps=placed.steps,
+            view=view,
         )
         return self._renderer.render(self._geometry, self._light, camera, shown, stack=self.stack, normals=normals)
 
@@ -236,22 +240,30 @@ class StackedRenderer:
         self, pixels: NDArray[np.int64], pose: FloatArray, matrix: FloatArray, camera: Camera, bodies: _Bodies
     ) -> NDArray[np.float32]:
         visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
-        for place, (body, points) in self._outlines.items():
-            position, wxyz = bodies.pose(body)
-            world = points @ np.swapaxes(transforms.quat_to_matrix(wxyz), -1, -2) + position[:, None]
-            area = silhouette_areas(world, pose, matrix, width=camera.width, height=camera.height)
-            visibility[:, place] = np.clip(pixels[:, place] / np.maximum(area, 1.0), 0.0, 1.0)
+        if not self._outlines:
+            return visibility
+        places, outlines = [*self._outlines], self._outlines.values()
+        rows = [bodies.rows[body] for body, _ in outlines]
+        turned = np.swapaxes(transforms.quat_to_matrix(bodies.wxyz[:, rows]), -1, -2)
+        world = np.stack([points for _, points in outlines]) @ turned + bodies.positions[:, rows, None]
+        count, things, corners, _ = world.shape
+        poses = np.repeat(pose, things, axis=0)
+        areas = silhouette_areas(
+            world.reshape(-1, corners, 3), poses, matrix, width=camera.width, height=camera.height
+        ).reshape(count, things)
+        visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas, 1.0), 0.0, 1.0)
         return visibility
 
     def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, FloatArray]]:
-        """Return body and outline points by instance, for instances that move as one."""
+        """Body and outline points (n, 3) by instance, of what moves as one; some repeat, so that all have as many."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):
             if body:
                 name = self.labels.instance_names[place]
                 vertices = np.concatenate([part.triangles.vertices for part in parts if part.instance == name])
                 found[place] = body, outline_points(vertices)
-        return found
+        most = max((len(points) for _, points in found.values()), default=0)
+        return {place: (body, np.resize(points, (most, 3))) for place, (body, points) in found.items()}
 
     def _made_by(self, camera: Camera) -> Sequence[Modality]:
         """Return the modalities of a camera."""
@@ -267,27 +279,25 @@ class StackedRenderer:
 
 @dataclass(frozen=True)
 class _Placed:
-    """K steps of G meshes: poses (K, G, …), rectangles (K, G, 4, 3), shadow casters (K, G), and their device data."""
+    """K steps of G meshes; what is on the device is in ``steps``.
+
+    Poses are (K, G, …), rectangles (K, G, 4, 3), casters of shadows (K, G), extents across the light (K, G, 2, 2).
+    """
 
     position: FloatArray
     rotation: FloatArray
     rectangles: FloatArray
     casts: NDArray[np.bool_]
+    extents: FloatArray
     steps: Any
 
 
 class _Bodies:
-    """Poses by body name; the empty name is fixed at the origin."""
+    """Poses by body name."""
 
     def __init__(self, names: Sequence[str], positions: FloatArray, wxyz: FloatArray) -> None:
         self.rows = {name: row for row, name in enumerate(names)}
         self.positions, self.wxyz = positions, wxyz
-
-    def pose(self, body: str) -> tuple[FloatArray, FloatArray]:
-        """Return positions (K, 3) and orientations (K, 4)."""
-        if not body:
-            return np.zeros((len(self.positions), 3)), np.tile((1.0, 0.0, 0.0, 0.0), (len(self.positions), 1))
-        return self.positions[:, self.rows[body]], self.wxyz[:, self.rows[body]]
 
 
 def find_device(name: str | wp.Device) -> wp.Device:

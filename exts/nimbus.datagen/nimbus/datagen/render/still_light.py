@@ -48,7 +48,7 @@ def bake_parts(parts: tuple[RenderPart, ...], workplace: Vector) -> tuple[tuple[
 
 def light_parts(basis: LightBasis, parts: Sequence[RenderPart], visual: VisualLayout) -> WeighedLight:
     """Combine a scene's light basis for the light and surfaces of an episode."""
-    return weigh(basis, visual.light, _group_colors(parts, visual.surfaces), _sky(visual.dome) if visual.dome else None)
+    return weigh(basis, visual.light, group_colors(parts, visual.surfaces), _sky(visual.dome) if visual.dome else None)
 
 
 @lru_cache(maxsize=64)
@@ -64,7 +64,7 @@ def _paired(part: RenderPart) -> RenderPart:
     return part if rectangles is None else replace(part, triangles=rectangles)
 
 
-def _group_colors(parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLook]) -> FloatArray:
+def group_colors(parts: Sequence[RenderPart], surfaces: Mapping[str, SurfaceLook]) -> FloatArray:
     """Return (GROUPS, 3) mean linear albedo, weighted by area."""
     total, area = np.zeros((GROUPS, 3)), np.zeros(GROUPS)
     for part in parts:

@@ -2,87 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from nimbus.datagen.rooms.furnishing import Furnishing
+from nimbus.datagen.rooms.arranging import (
+    CORNER,
+    busy_sides,
+    hang_lamps,
+    line_up,
+    open_somewhere,
+    pick_kinds,
+    shuffled,
+    strew,
+)
 from nimbus.datagen.rooms.plan import Plan
 from nimbus.datagen.rooms.settings import Family
 from nimbus.datagen.rooms.walls import Side
 
-_CORNER = 0.64
-"""[m] Of a wall, that the row along the wall beside it takes."""
-
-
-def _shuffled(plan: Plan, names: Sequence[str], count: int) -> list[str]:
-    """Draw kinds one by one, with repetition."""
-    return [names[int(plan.rng.integers(len(names)))] for _ in range(count)]
-
-
-def _pick(plan: Plan, names: Sequence[str], count: int) -> list[str]:
-    """Draw kinds one by one, none twice."""
-    return [names[int(place)] for place in plan.rng.permutation(len(names))[:count]]
-
-
-def _line(plan: Plan, side: Side, kinds: Sequence[str], *, gap: float = 0.0) -> list[Furnishing]:
-    """Put furnishings along a wall where it has room, with gaps of up to a length [m]."""
-    length, found, at = plan.wall_of(side).length, [], _CORNER * float(plan.rng.uniform(0.1, 1.0))
-    for kind in kinds:
-        for _ in range(6):
-            made = plan.row(side, [kind], at, length - 0.05)
-            at += float(np.ptp(made[0].bounds, axis=0)[0 if side in ("left", "right") else 1]) if made else 0.25
-            if made:
-                found += made
-                at += float(plan.rng.uniform(0, gap)) if gap else 0.0
-                break
-    return found
-
-
-def _strew(plan: Plan, kinds: Sequence[str], *, share: float = 1.0, yaw: float | None = None) -> list[Furnishing]:
-    """Stand things on the free floor, each with a chance."""
-    x, y = (plan.x[0] + 0.35, plan.x[1] - 0.35), (plan.y[0] + 0.35, plan.y[1] - 0.35)
-    made = [plan.stand(kind, x, y, yaw=yaw) for kind in kinds if plan.rng.uniform() < share]
-    return [one for one in made if one]
-
-
-def _lamps(plan: Plan, kind: str) -> None:
-    """Hang lamps in two rows."""
-    for x in np.linspace(*plan.x, 4)[1:-1]:
-        for y in np.linspace(*plan.y, 4)[1:-1]:
-            plan.hang(kind, (float(x), float(y)))
-
-
-def _sides(plan: Plan) -> tuple[Side, Side]:
-    """Draw which of the two sides is the busier one."""
-    return ("left", "right") if plan.rng.uniform() < 0.5 else ("right", "left")
-
-
-def _somewhere(plan: Plan, side: Side, kind: str, *, low: float) -> bool:
-    """Cut an opening into a wall at a drawn place."""
-    length = plan.wall_of(side).length
-    return any(plan.open(side, kind, float(plan.rng.uniform(0.25, 0.75)) * length, low=low) for _ in range(3))
-
 
 def furnish_kitchen(plan: Plan) -> None:
     """Furnish a kitchen: an island before a row of units in the shape of an I or an L, stools, a table."""
-    rng, (busy, other) = plan.rng, _sides(plan)
+    rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("island_base")
-    _somewhere(plan, "front", "door", low=0.0)
-    _somewhere(plan, other, "window", low=0.95)
+    open_somewhere(plan, "front", "door", low=0.0)
+    open_somewhere(plan, other, "window", low=0.95)
     if rng.uniform() < 0.6:
-        _somewhere(plan, "back", "window", low=1.05)
-    length, end = plan.wall_of("back").length, _CORNER if rng.uniform() < 0.6 else 0.0
+        open_somewhere(plan, "back", "window", low=1.05)
+    length, end = plan.wall_of("back").length, CORNER if rng.uniform() < 0.6 else 0.0
     low, high = (0.0, length - end) if busy == "right" else (end, length)
     tall = ["fridge", "tall_unit"] if rng.uniform() < 0.6 else ["fridge"]
-    units = _pick(
+    units = pick_kinds(
         plan, ("base_cabinet", "stove", "drawer_unit", "sink_unit", "dishwasher", "base_cabinet", "drawer_unit"), 7
     )
     row = plan.row("back", [*tall, *units, "base_cabinet", "base_cabinet"], low, high)
     if end:
         width = plan.wall_of(busy).length
         start, stop = (0.02, 0.62 * width) if busy == "right" else (0.38 * width, width - 0.02)
-        more = ["base_cabinet", *_shuffled(plan, ("base_cabinet", "drawer_unit"), 4)]
+        more = ["base_cabinet", *shuffled(plan, ("base_cabinet", "drawer_unit"), 4)]
         row += plan.row(busy, more, start, stop)
     kitchenware = ("kettle", "toaster", "coffee_machine", "pot", "knife_block", "jar", "fruit_bowl", "bottle")
     kitchenware += ("dish_rack", "microwave_oven", "paper_roll", "cutting_board", "mug", "jar", "bottle")
@@ -136,13 +93,15 @@ def _dine(plan: Plan, side: Side) -> None:
 
 def furnish_office(plan: Plan) -> None:
     """Furnish an office: the bench as a desk, further desks with screens, cases along the walls, a corner to sit."""
-    rng, (busy, other) = plan.rng, _sides(plan)
+    rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("desk_base")
-    _somewhere(plan, "front", "door", low=0.0)
+    open_somewhere(plan, "front", "door", low=0.0)
     for side in (other, "back") if rng.uniform() < 0.5 else (other,):
-        _somewhere(plan, side, "window", low=0.9)
-    _line(plan, "back", _pick(plan, ("bookcase", "filing_cabinet", "bookcase", "filing_cabinet", "sofa"), 4), gap=0.3)
-    desks = [*_line(plan, busy, ["side_desk", "side_desk"], gap=0.5), *_line(plan, other, ["side_desk"])]
+        open_somewhere(plan, side, "window", low=0.9)
+    line_up(
+        plan, "back", pick_kinds(plan, ("bookcase", "filing_cabinet", "bookcase", "filing_cabinet", "sofa"), 4), gap=0.3
+    )
+    desks = [*line_up(plan, busy, ["side_desk", "side_desk"], gap=0.5), *line_up(plan, other, ["side_desk"])]
     for desk in desks:
         low, high = desk.bounds
         inward = -1 if low[1] > 0 else 1
@@ -153,57 +112,60 @@ def furnish_office(plan: Plan) -> None:
         plan.put(
             "office_chair", (x, edge + inward * 0.45), yaw=(np.pi if inward > 0 else 0.0) + float(rng.normal(0, 0.4))
         )
-    _line(plan, other, _pick(plan, ("bookcase", "filing_cabinet", "sofa", "coat_stand"), 2), gap=0.4)
+    line_up(plan, other, pick_kinds(plan, ("bookcase", "filing_cabinet", "sofa", "coat_stand"), 2), gap=0.4)
     for one in [one for one in plan.furnishings if one.kind in ("filing_cabinet", "bookcase")]:
         if one.bounds[1, 2] < 0.6:
             plan.clutter_on(one, ("potted_plant", "printer", "book_row", "cardboard_box"), share=0.8)
-    _strew(plan, ("waste_bin", "potted_plant", "office_chair", "coat_stand", "cardboard_box"), share=0.7)
+    strew(plan, ("waste_bin", "potted_plant", "office_chair", "coat_stand", "cardboard_box"), share=0.7)
     if rng.uniform() < 0.6:
         plan.lay("rug", (plan.bench.upper[0] + 0.6, float(rng.uniform(-0.5, 0.5))), yaw=np.pi / 2)
-    _lamps(plan, "ceiling_lamp")
+    hang_lamps(plan, "ceiling_lamp")
     plan.close(("whiteboard", "picture", "clock", "radiator", "socket", "picture", "curtain"))
 
 
 def furnish_storage(plan: Plan) -> None:
     """Furnish a storage room: a packing table between racks, with pallets and trucks on the floor."""
-    rng, (busy, other) = plan.rng, _sides(plan)
+    rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("packing_base")
-    _somewhere(plan, "front", "roller_door", low=0.0)
+    open_somewhere(plan, "front", "roller_door", low=0.0)
     if rng.uniform() < 0.5:
-        _somewhere(plan, other, "door", low=0.0)
-    _line(plan, "back", ["pallet_rack"] * 3 if rng.uniform() < 0.7 else ["wire_shelf"] * 4, gap=0.1)
-    _line(plan, busy, ["pallet_rack", "pallet_rack"] if rng.uniform() < 0.6 else ["wire_shelf"] * 3, gap=0.15)
-    row = _line(
-        plan, other, _pick(plan, ("wire_shelf", "drum", "tote_stack", "roll_cage", "drum", "tote_stack"), 5), gap=0.2
+        open_somewhere(plan, other, "door", low=0.0)
+    line_up(plan, "back", ["pallet_rack"] * 3 if rng.uniform() < 0.7 else ["wire_shelf"] * 4, gap=0.1)
+    line_up(plan, busy, ["pallet_rack", "pallet_rack"] if rng.uniform() < 0.6 else ["wire_shelf"] * 3, gap=0.15)
+    row = line_up(
+        plan,
+        other,
+        pick_kinds(plan, ("wire_shelf", "drum", "tote_stack", "roll_cage", "drum", "tote_stack"), 5),
+        gap=0.2,
     )
     for one in row:
         if one.kind == "tote_stack" and one.bounds[1, 2] < 0.2:
             plan.clutter_on(one, ("cardboard_box", "crate"), share=0.8)
     heading = float(rng.choice([0.0, np.pi / 2]))
-    _strew(plan, ("pallet", "pallet"), share=0.8, yaw=heading)
-    _strew(plan, ("strapping_cart", "hand_truck", "step_ladder", "roll_cage", "waste_bin", "crate"), share=0.65)
-    _strew(plan, ("cardboard_box",) * 4, share=0.8)
+    strew(plan, ("pallet", "pallet"), share=0.8, yaw=heading)
+    strew(plan, ("strapping_cart", "hand_truck", "step_ladder", "roll_cage", "waste_bin", "crate"), share=0.65)
+    strew(plan, ("cardboard_box",) * 4, share=0.8)
     if rng.uniform() < 0.6:
         for x in (plan.x[0] + 0.2, plan.x[1] - 0.2):
             plan.put("column", (x, plan.y[0] + 0.2), size=(0.35, 0.35, plan.height))
     plan.against("front", "fire_extinguisher", 0.3, up=0.5)
-    _lamps(plan, "ceiling_lamp")
+    hang_lamps(plan, "ceiling_lamp")
     plan.close(("clock", "poster", "socket", "radiator"))
 
 
 def furnish_workshop(plan: Plan) -> None:
     """Furnish a workshop: benches and machines along the walls, tools above them, wood and vessels on the floor."""
-    rng, (busy, other) = plan.rng, _sides(plan)
+    rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("workshop_base")
-    _somewhere(plan, "front", "roller_door" if rng.uniform() < 0.5 else "door", low=0.0)
-    _somewhere(plan, other, "window", low=1.1)
+    open_somewhere(plan, "front", "roller_door" if rng.uniform() < 0.5 else "door", low=0.0)
+    open_somewhere(plan, other, "window", low=1.1)
     rows: dict[Side, tuple[str, ...]] = {
         "back": ("workbench", "tool_chest", "workbench", "wire_shelf", "tool_chest"),
         busy: ("workbench", "tool_chest"),
     }
     benches = []
     for side, kinds in rows.items():
-        for made in _line(plan, side, _pick(plan, kinds, len(kinds)), gap=0.2):
+        for made in line_up(plan, side, pick_kinds(plan, kinds, len(kinds)), gap=0.2):
             if made.kind in ("workbench", "tool_chest"):
                 benches.append((side, made))
     for side, bench in benches:
@@ -214,40 +176,42 @@ def furnish_workshop(plan: Plan) -> None:
         if rng.uniform() < 0.4 and bench.kind == "workbench":
             plan.set_down("drill_press", (float(low[0] + high[0]) / 2, float(low[1] + high[1]) / 2), bench)
         plan.clutter_on(bench, ("tool_box", "paint_can", "jar", "bottle", "crate", "desk_lamp", "paint_can"), share=0.8)
-    _line(plan, other, _pick(plan, ("lumber_stack", "compressor", "shop_vacuum", "drum", "wire_shelf"), 4), gap=0.3)
-    _strew(plan, ("sawhorse", "sawhorse", "stool", "shop_vacuum", "compressor", "step_ladder", "waste_bin"), share=0.6)
-    _strew(plan, ("tool_box", "crate", "paint_can", "cardboard_box"), share=0.7)
-    _lamps(plan, "ceiling_lamp")
+    line_up(
+        plan, other, pick_kinds(plan, ("lumber_stack", "compressor", "shop_vacuum", "drum", "wire_shelf"), 4), gap=0.3
+    )
+    strew(plan, ("sawhorse", "sawhorse", "stool", "shop_vacuum", "compressor", "step_ladder", "waste_bin"), share=0.6)
+    strew(plan, ("tool_box", "crate", "paint_can", "cardboard_box"), share=0.7)
+    hang_lamps(plan, "ceiling_lamp")
     plan.close(("clock", "fire_extinguisher", "poster", "socket", "pegboard", "radiator"))
 
 
 def furnish_shop(plan: Plan) -> None:
     """Furnish a shop: the bench as its counter, shelves of goods at the walls, stands and gondolas on the floor."""
-    rng, (busy, other) = plan.rng, _sides(plan)
+    rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("counter_base")
-    _somewhere(plan, "front", "door", low=0.0)
+    open_somewhere(plan, "front", "door", low=0.0)
     for share in (0.25, 0.75):
         plan.open("front", "window", share * plan.wall_of("front").length, low=0.5, size=(1.6, 0.12, 1.6))
     if rng.uniform() < 0.5:
-        _somewhere(plan, other, "window", low=0.7)
+        open_somewhere(plan, other, "window", low=0.7)
     theme = int(rng.integers(3))
     back = (["display_shelf"] * 4, ["fridge_case", "fridge_case", "display_shelf"], ["display_shelf", "fridge_case"])[
         theme
     ]
-    _line(plan, "back", [*back, "display_shelf"], gap=0.05)
-    _line(plan, busy, ["display_shelf"] * 4 if rng.uniform() < 0.6 else ["fridge_case", "display_shelf"], gap=0.1)
+    line_up(plan, "back", [*back, "display_shelf"], gap=0.05)
+    line_up(plan, busy, ["display_shelf"] * 4 if rng.uniform() < 0.6 else ["fridge_case", "display_shelf"], gap=0.1)
     islands = ("fruit_stand", "newspaper_rack", "clothes_rail", "basket_stack", "display_shelf")
-    _line(plan, other, _pick(plan, islands, 4), gap=0.3)
+    line_up(plan, other, pick_kinds(plan, islands, 4), gap=0.3)
     counter = plan.stand("side_desk", (plan.x[0], 0.0), (plan.y[0], plan.y[1]), yaw=np.pi / 2)
     if counter:
         middle = counter.bounds.mean(axis=0)
         plan.set_down("cash_register", (float(middle[0]), float(middle[1])), counter)
         plan.set_down("card_terminal", (float(middle[0]), float(middle[1]) + 0.4), counter)
         plan.clutter_on(counter, ("jar", "book_row", "mug", "card_terminal"), share=0.6)
-    _strew(plan, ("gondola", "fruit_stand"), share=0.7, yaw=float(rng.choice([0.0, np.pi / 2])))
-    _strew(plan, ("basket_stack", "crate", "crate", "newspaper_rack", "potted_plant", "waste_bin"), share=0.7)
+    strew(plan, ("gondola", "fruit_stand"), share=0.7, yaw=float(rng.choice([0.0, np.pi / 2])))
+    strew(plan, ("basket_stack", "crate", "crate", "newspaper_rack", "potted_plant", "waste_bin"), share=0.7)
     kind = "pendant_lamp" if rng.uniform() < 0.5 else "ceiling_lamp"
-    _lamps(plan, kind)
+    hang_lamps(plan, kind)
     plan.close(("poster", "poster", "clock", "poster", "socket"))
 
 

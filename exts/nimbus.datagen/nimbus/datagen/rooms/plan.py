@@ -50,22 +50,23 @@ class Bench:
         return np.array([(*self.lower, self.floor), (*self.upper, 0.0)])
 
 
-class Plan:
-    """Rectangular room during furnishing.
+class RoomPlan:
+    """A rectangular room while it is furnished.
 
     Args:
-        bench: The bench.
+        floor: Height of its floor [m].
         kinds: Furniture by name.
         rng: Random stream of the room.
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
-        height: Height of the room [m].
-        clutter: Fraction of the free spots filled with small things.
+        height: Of the room [m].
+        clutter: Share of the free places that small things fill.
+        sight: Height above which things may hang from the ceiling [m].
     """
 
     def __init__(
         self,
-        bench: Bench,
+        floor: float,
         kinds: Mapping[str, FurnishingKind],
         rng: np.random.Generator,
         *,
@@ -73,12 +74,13 @@ class Plan:
         y: tuple[float, float],
         height: float,
         clutter: float,
+        sight: float = _HIGH,
     ) -> None:
-        self.bench, self.kinds, self.rng, self.x, self.y = bench, kinds, rng, x, y
-        self.height, self.clutter = height, clutter
-        self.walls = make_walls(x, y, floor=bench.floor, height=height)
+        self.floor, self.kinds, self.rng, self.x, self.y = floor, kinds, rng, x, y
+        self.height, self.clutter, self._sight = height, clutter, sight
+        self.walls = make_walls(x, y, floor=floor, height=height)
         self.furnishings: list[Furnishing] = []
-        self._taken: list[FloatArray] = [bench.workspace, bench.body]
+        self._taken: list[FloatArray] = []
 
     def open(self, side: Side, kind: str, along: float, *, low: float = 0.0, size: Size | None = None) -> bool:
         """Cut a window or a door into a wall, fill it, and keep the area before a door free.
@@ -97,12 +99,27 @@ class Plan:
         self.walls[side] = wall = wall.opened(opening)
         self._add(kind, wall.frame(along, up=low), (width, depth, height))
         if low <= 0:
-            corners = [
-                wall.frame(place, out=out)[:2, 3] for place in (opening.start, opening.end) for out in (0.0, 0.9)
-            ]
-            flat = np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
-            self._taken.append(np.column_stack([flat, (self.bench.floor, self.bench.floor + 2.0)]))
+            self._keep_free(wall, opening)
         return True
+
+    def cut(self, side: Side, along: float, *, width: float, height: float) -> None:
+        """Cut a doorway that a neighboring room fills, and keep free what is before it.
+
+        Args:
+            side: The wall.
+            along: Middle of it along the wall [m].
+            width: [m]
+            height: [m]
+        """
+        opening = Opening("doorway", along - width / 2, along + width / 2, 0.0, height)
+        self.walls[side] = wall = self.walls[side].opened(opening)
+        self._keep_free(wall, opening)
+
+    def _keep_free(self, wall: Wall, opening: Opening) -> None:
+        """Keep furnishings away from what is before a door."""
+        corners = [wall.frame(place, out=out)[:2, 3] for place in (opening.start, opening.end) for out in (0.0, 0.9)]
+        flat = np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
+        self._taken.append(np.column_stack([flat, (self.floor, self.floor + 2.0)]))
 
     def against(
         self, side: Side, kind: str, along: float, *, up: float = 0.0, size: Size | None = None, gap: float = 0.0
@@ -149,7 +166,7 @@ class Plan:
         model = self._model(kind, self.kinds[kind].draw_size(self.rng))
         for _ in range(_TRIES):
             turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
-            place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)), self.bench.floor)
+            place = (float(self.rng.uniform(*x)), float(self.rng.uniform(*y)), self.floor)
             made = self._placed(kind, model, make_transform(place, quat_from_axis_angle((0, 0, 1), turn)))
             if self._is_free(made.bounds) and self._is_inside(made.bounds):
                 return self._keep(made)
@@ -161,20 +178,20 @@ class Plan:
         """Put a furnishing at x, y [m]; None where there is no room for it."""
         turn = quat_from_axis_angle((0, 0, 1), yaw)
         return self._fit(
-            kind, make_transform((*place, self.bench.floor + up), turn), size or self.kinds[kind].draw_size(self.rng)
+            kind, make_transform((*place, self.floor + up), turn), size or self.kinds[kind].draw_size(self.rng)
         )
 
     def lay(self, kind: str, place: tuple[float, float], *, yaw: float = 0.0) -> None:
         """Lay something flat onto the floor; other things may stand on it."""
-        pose = make_transform((*place, self.bench.floor), quat_from_axis_angle((0, 0, 1), yaw))
+        pose = make_transform((*place, self.floor), quat_from_axis_angle((0, 0, 1), yaw))
         self._add(kind, pose, self.kinds[kind].draw_size(self.rng), blocks=False)
 
     def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
         """Hang something from the ceiling, above the cameras' field of view."""
         size = size or self.kinds[kind].draw_size(self.rng)
-        pose = make_transform((*place, self.bench.floor + self.height - 0.002), (1, 0, 0, 0))
+        pose = make_transform((*place, self.floor + self.height - 0.002), (1, 0, 0, 0))
         made = self._make(kind, pose, size)
-        if made.bounds[0, 2] > _HIGH:
+        if made.bounds[0, 2] > self._sight:
             self.furnishings.append(made)
 
     def clutter_on(
@@ -189,7 +206,7 @@ class Plan:
             share: Fraction of the plan's clutter.
         """
         low, high = furnishing.bounds
-        z = high[2] if up is None else self.bench.floor + up
+        z = high[2] if up is None else self.floor + up
         long = 0 if high[0] - low[0] >= high[1] - low[1] else 1
         middle = (low + high) / 2
         yaw = self._facing(furnishing)
@@ -243,20 +260,12 @@ class Plan:
                 pose = wall.frame((start + end) / 2, out=depth / 2)
                 self._add("skirting", pose, (end - start, depth, height), blocks=False)
         x, y = sum(self.x) / 2, sum(self.y) / 2
-        pose = make_transform((x, y, self.bench.floor + self.height), (1, 0, 0, 0))
+        pose = make_transform((x, y, self.floor + self.height), (1, 0, 0, 0))
         self._add("ceiling", pose, (float(np.ptp(self.x)), float(np.ptp(self.y)), 0.0), blocks=False)
 
     def wall_of(self, side: Side) -> Wall:
         """Return a wall with its openings so far."""
         return self.walls[side]
-
-    def below_bench(self, kind: str) -> None:
-        """Close the bench below its top with a base of a kind."""
-        low, high = self.bench.body
-        x, y = (low + high)[:2] / 2
-        size = (float(high[1] - low[1]), float(high[0] - low[0]), -self.bench.floor - 0.01)
-        turn = quat_from_axis_angle((0, 0, 1), -np.pi / 2)
-        self._add(kind, make_transform((x, y, self.bench.floor), turn), size, blocks=False)
 
     def _fit(self, kind: str, pose: FloatArray, size: Size) -> Furnishing | None:
         made = self._make(kind, pose, size)
@@ -300,3 +309,40 @@ class Plan:
         low, high = box
         inside = self.x[0] - 0.2 < low[0] and high[0] < self.x[1] + 0.2
         return inside and self.y[0] - 0.2 < low[1] and high[1] < self.y[1] + 0.2
+
+
+class Plan(RoomPlan):
+    """A room around a bench while it is furnished.
+
+    Args:
+        bench: The bench.
+        kinds: Furniture by name.
+        rng: Random stream of the room.
+        x: Walls at the back and the front [m].
+        y: Walls at the right and the left [m].
+        height: Of the room [m].
+        clutter: Share of the free places that small things fill.
+    """
+
+    def __init__(
+        self,
+        bench: Bench,
+        kinds: Mapping[str, FurnishingKind],
+        rng: np.random.Generator,
+        *,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        height: float,
+        clutter: float,
+    ) -> None:
+        super().__init__(bench.floor, kinds, rng, x=x, y=y, height=height, clutter=clutter)
+        self.bench = bench
+        self._taken += [bench.workspace, bench.body]
+
+    def below_bench(self, kind: str) -> None:
+        """Close the bench below its top with a base of a kind."""
+        low, high = self.bench.body
+        x, y = (low + high)[:2] / 2
+        size = (float(high[1] - low[1]), float(high[0] - low[0]), -self.floor - 0.01)
+        turn = quat_from_axis_angle((0, 0, 1), -np.pi / 2)
+        self._add(kind, make_transform((x, y, self.floor), turn), size, blocks=False)

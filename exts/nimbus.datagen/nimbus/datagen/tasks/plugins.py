@@ -28,18 +28,24 @@ _TYPES = (
     "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or the like, or ClassVar for no parameter"
 )
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
-"""Packages of Nimbus's composites, skills, conditions and randomizers; each of their modules is imported."""
+PACKAGES += ("nimbus.datagen.navigate.sources", "nimbus.datagen.navigate.goal_kinds")
+"""Packages of Nimbus's composites, skills, conditions, randomizers, sources of scenes and kinds of goals; each of their
+modules is imported."""
 
 
 COMPONENTS = (
     "nimbus.datagen.load.scene_loader",
+    "nimbus.datagen.load.navigation_loader",
     "nimbus.datagen.randomize.tabletop",
+    "nimbus.datagen.randomize.goals",
     "nimbus.datagen.execute.planner",
+    "nimbus.datagen.execute.path_planner",
     "nimbus.datagen.policies.correction",
     "nimbus.datagen.policies.planner",
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",
+    "nimbus.datagen.render.scene_views",
     "nimbus.datagen.render.isaacsim.renderer",
     "nimbus.datagen.simulate.isaacsim",
     "nimbus.datagen.store.writer",

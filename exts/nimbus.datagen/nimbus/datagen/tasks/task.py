@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import BaseModel
 
@@ -15,48 +16,52 @@ from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
+from nimbus.datagen.navigate.scene_source import SceneSource
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
 from nimbus.datagen.tasks.checks.names import check_names
+from nimbus.datagen.tasks.navigation_file import (
+    BASE,
+    BodySettings,
+    KeepSettings,
+    NavigateSettings,
+    NavigationFile,
+    RigCameraSettings,
+)
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
 from nimbus.datagen.tasks.steps import Steps, parse_steps
 from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile, presets
 
+_HIGHEST_CAMERA = 2.4
+"""[m] Above the floor."""
+_BLOCK = 5
+"""Episodes in a row that share a scene: a worker opens and maps it once for them."""
 AS_THE_TASK = "task"
 """Level of randomization given in the task file."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
-    """Validated task file.
-
-    Relative paths in the file (robot, scene, pipeline, libraries) begin at its folder; here they are relative to the
-    working directory.
-    """
+class BaseTask:
+    """Common part of tasks of all kinds: a name, a hash, a pipeline and randomizers; see :class:`Task` for paths."""
 
     name: str
     path: str
     content_hash: str
-    """Hash of the file's content. Comments and formatting do not change it; the order of names does, because draws
-    follow it."""
+    """Hash of the content: comments and formatting do not change it. The order of names does, it orders the draws."""
     family: str
-    """Category of the task, for display; empty when the file gives none."""
-    robot: str
-    scene: str
+    """Kind of task, for people; may be empty."""
     pipeline: str
     rate: float
     """Recorded steps per second [Hz]."""
-    regions: Mapping[str, Region]
-    objects: Mapping[str, ObjectGroup]
-    steps: Steps
-    success: Steps
-    execution_noise: float
-    """Standard deviation of the noise on the motion of an empty arm toward a thing [rad]."""
-    cameras: Mapping[str, CameraSettings]
+    cameras: Mapping[str, CameraSettings | RigCameraSettings]
     randomize: Mapping[str, Randomization]
     """Settings by the name of a registered randomizer."""
-    instructions: tuple[str, ...]
     document: Document = field(repr=False)
+
+    @property
+    def robot_name(self) -> str:
+        """Name of what moves, as the task gives it."""
+        return ""
 
     @property
     def text(self) -> str:
@@ -70,6 +75,57 @@ class Task:
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """Return an error about one field of the file, ready to raise."""
         return self.document.error(keys, what, instead=instead, at_key=at_key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(BaseTask):
+    """A validated task file of a robot that manipulates.
+
+    What it names by a relative path (robot, scene, pipeline, libraries) is seen from its folder; here such a path is
+    seen from the working directory.
+    """
+
+    robot: str
+    scene: str
+    regions: Mapping[str, Region]
+    objects: Mapping[str, ObjectGroup]
+    steps: Steps
+    success: Steps
+    execution_noise: float
+    """Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]."""
+    cameras: Mapping[str, CameraSettings]
+    instructions: tuple[str, ...]
+
+    @property
+    def robot_name(self) -> str:
+        """Name or path of the robot."""
+        return self.robot
+
+
+@dataclass(frozen=True, kw_only=True)
+class NavigationTask(BaseTask):
+    """A validated task file of a body that moves through scenes."""
+
+    source: SceneSource
+    body: BodySettings
+    navigate: NavigateSettings
+    keep: KeepSettings
+    cameras: Mapping[str, RigCameraSettings]
+
+    @property
+    def robot_name(self) -> str:
+        """Name of the body."""
+        return BASE
+
+    def address(self, index: int) -> tuple[int, int]:
+        """Return the scene of an episode, and its rank among the episodes of that scene: neighbors share a scene.
+
+        Args:
+            index: Index of the episode.
+        """
+        block, place = divmod(index, _BLOCK)
+        turn, scene = divmod(block, self.source.count)
+        return scene, turn * _BLOCK + place
 
 
 def task_names() -> list[str]:
@@ -87,6 +143,23 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
     Raises:
         InputError: There is no such task, or the first error in it, in one line with its location.
     """
+    return manipulation_of(load_any_task(name_or_path, skill_folders=skill_folders))
+
+
+def manipulation_of(task: BaseTask) -> Task:
+    """Return a task of a robot that manipulates.
+
+    Raises:
+        InputError: It is of another kind.
+    """
+    if not isinstance(task, Task):
+        what = f"'{task.name}' is a navigation task, this needs one with steps"
+        raise InputError(what, where=task.path, instead="name a task with steps and success conditions")
+    return task
+
+
+def load_any_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task | NavigationTask:
+    """Load a task of any kind, as :func:`load_task` does."""
     path = scene_file("tasks", name_or_path, kind="task")
     return _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
 
@@ -100,11 +173,30 @@ def check_form(name_or_path: str | Path) -> None:
     Raises:
         InputError: There is no such task, or the first error of form in it.
     """
-    read(scene_file("tasks", name_or_path, kind="task")).validate(TaskFile)
+    document = read(scene_file("tasks", name_or_path, kind="task"))
+    document.validate(file_model(document))
+
+
+def file_model(document: Document) -> type[TaskFile] | type[NavigationFile]:
+    """Return the model of a task file: one with ``navigate:`` is a navigation task.
+
+    Raises:
+        InputError: It has ``steps:`` too.
+    """
+    if not isinstance(document.data, dict) or "navigate" not in document.data:
+        return TaskFile
+    if "steps" in document.data:
+        raise document.error(("steps",), "a task has steps or navigate, not both", instead="remove one", at_key=True)
+    return NavigationFile
 
 
 def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
-    """Parse and check the text of a task file, for example one stored in an episode, or one that is being edited.
+    """Validate the text of a task file with steps, for example one that is being edited; see :func:`parse_any_task`."""
+    return manipulation_of(parse_any_task(text, name=name, folder=folder))
+
+
+def parse_any_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task | NavigationTask:
+    """Validate the text of a task file of any kind, for example one that an episode carries.
 
     Args:
         text: The text.
@@ -114,12 +206,16 @@ def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
     return _task(parse(text, f"{name}.yaml"), name, folder=folder)
 
 
-def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()) -> Task:
+def _task(
+    document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()
+) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         what = f"'{name}' cannot name a task, its episodes' files carry it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
-    file = document.validate(TaskFile)
+    file = document.validate(file_model(document))
     discover(skill_folders)  # once the form is right: all skills are imported here
+    if isinstance(file, NavigationFile):
+        return _navigation_task(document, file, name, folder=folder)
     steps = parse_steps(document, ("steps",), file.steps, kind="skill")
     success = parse_steps(document, ("success",), file.success, kind="predicate")
     randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
@@ -149,8 +245,53 @@ def _task(document: Document, name: str, *, folder: Path, skill_folders: Iterabl
     return task
 
 
-def randomize_task(task: Task, level: str, *, only: Collection[str] = (), where: str = "randomize") -> Task:
-    """Return the task with another level of randomization; its layouts keep their objects and positions.
+def _navigation_task(document: Document, file: NavigationFile, name: str, *, folder: Path) -> NavigationTask:
+    source = _source(document, file.scene)
+    goals = registry.names("goal")
+    if file.navigate.to not in goals:
+        what = f"unknown goal '{file.navigate.to}'"
+        raise document.error(("navigate", "to"), what, instead=suggest(file.navigate.to, goals))
+    randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
+    content = file.model_dump(mode="json") | {
+        "scene": source.model_dump(mode="json"),
+        "randomize": {entry: randomize[entry].model_dump(mode="json") for entry in sorted(randomize)},
+    }
+    for camera, settings in file.cameras.items():
+        if settings.position[2] >= _HIGHEST_CAMERA:
+            what = f"the camera is {settings.position[2]:g} m above the floor, over the ceiling of most rooms"
+            instead = f"write less than {_HIGHEST_CAMERA} m"
+            raise document.error(("cameras", camera, "position"), what, instead=instead)
+    return NavigationTask(
+        name=name,
+        path=document.name,
+        content_hash=hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16],
+        family=file.family,
+        pipeline=resolve_from(folder, file.pipeline),
+        rate=file.rate,
+        cameras=file.cameras,
+        randomize={entry: settings.seen_from(folder) for entry, settings in randomize.items()},
+        document=document,
+        source=source.seen_from(folder),
+        body=file.body,
+        navigate=file.navigate,
+        keep=file.keep,
+    )
+
+
+def _source(document: Document, scene: Mapping[str, object]) -> SceneSource:
+    """Choose the source of scenes by the key that names it."""
+    known = registry.names("scene")
+    if not (chosen := [key for key in scene if key in known]):
+        instead = f"write one of {', '.join(known)}, such as scene: {{homes: 40, rooms: [4, 9]}}"
+        raise document.error(("scene",), "names no source of scenes", instead=instead)
+    return document.validate(registry.lookup("scene", chosen[0]), data=dict(scene), at=("scene",))
+
+
+AnyTask = TypeVar("AnyTask", bound=BaseTask)
+
+
+def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), where: str = "randomize") -> AnyTask:
+    """The same task, randomized by another amount; its layouts keep their objects and places.
 
     Args:
         task: The task.
@@ -193,7 +334,7 @@ def _settings(document: Document, name: str, value: object) -> Randomization:
 
 
 def _content_hash(file: TaskFile, steps: Steps, success: Steps, randomize: Mapping[str, BaseModel]) -> str:
-    content = file.model_dump(mode="json") | {
+    content = file.canonical() | {
         "steps": [step.canonical() for step in steps],
         "success": [step.canonical() for step in success],
         "randomize": {name: randomize[name].model_dump(mode="json") for name in sorted(randomize)},

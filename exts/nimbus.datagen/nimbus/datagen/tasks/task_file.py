@@ -148,7 +148,8 @@ def _name(text: str) -> str:
 Named = dict[Annotated[str, AfterValidator(_name)], Value]
 
 
-def _unique(entries: Any) -> Any:
+def unique(entries: Any) -> Any:
+    """Return entries that differ; refuse one that is listed twice."""
     for index, entry in enumerate(entries):
         if entry in entries[:index]:
             raise PydanticCustomError("twice", "'{entry}' is listed twice", {"entry": entry})
@@ -166,7 +167,7 @@ def _scene_form(value: object) -> str:
     return "room settings" if isinstance(value, dict | RoomSettings) else "name"
 
 
-class _Growing(StrictModel):
+class Growing(StrictModel):
     """Model whose later fields default to None, so that they leave existing tasks unchanged."""
 
     @model_serializer(mode="wrap")
@@ -174,7 +175,7 @@ class _Growing(StrictModel):
         return {name: value for name, value in dump(self).items() if value is not None}
 
 
-class Region(_Growing):
+class Region(Growing):
     """Rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that it lies on.")
@@ -190,11 +191,11 @@ def _count(count: tuple[int, int]) -> tuple[int, int]:
     return count
 
 
-class ObjectGroup(_Growing):
+class ObjectGroup(Growing):
     """Objects drawn from a library for every episode, under one name."""
 
     library: str = Field(description="Object library, a name from scenes/objects, or a path seen from this file.")
-    kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
+    kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         "all", description="Kinds to draw from: a list, or 'all'."
     )
     count: Annotated[Range[int], AfterValidator(_count)] = Field(
@@ -245,7 +246,7 @@ class CameraSettings(StrictModel):
         (320, 240), description="Width and height [px]."
     )
 
-    modalities: Annotated[tuple[Modality, ...], AfterValidator(_unique)] | None = Field(
+    modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] | None = Field(
         None,
         exclude_if=_is_none,
         description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility; "
@@ -301,10 +302,20 @@ class CameraSettings(StrictModel):
         )
 
 
-class TaskFile(_Growing):
-    """Task: a robot, a scene, steps, and variation."""
+class CommonFile(Growing):
+    """Fields that tasks of all kinds have."""
 
     family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
+    pipeline: str = Field(description="Pipeline, a name or a path seen from this file.")
+    rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(description="Recorded steps per second [Hz].")
+    randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(
+        {}, description="How much varies: small, medium or large, or settings by randomizer."
+    )
+
+
+class TaskFile(CommonFile):
+    """A task: a robot, a scene, what to do, and what to vary."""
+
     robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
     scene: Annotated[
         Annotated[str, Tag("name")]
@@ -335,10 +346,7 @@ class TaskFile(_Growing):
         description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own; {} for none.",
         validate_default=True,
     )
-    randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(
-        {}, description="How much varies: small, medium or large, or settings by randomizer."
-    )
-    instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_unique)] = Field(
+    instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."
     )
 
@@ -346,3 +354,13 @@ class TaskFile(_Growing):
     def scene_name(self) -> str:
         """Name or path that opens the stage; for a room with settings its reference."""
         return self.scene if isinstance(self.scene, str) else self.scene.reference
+
+    def canonical(self) -> dict[str, Any]:
+        """Return the content in the order that hashes of tasks are made over."""
+        dumped = self.model_dump(mode="json")
+        return {name: dumped[name] for name in _ORDER if name in dumped}
+
+
+_ORDER = ("robot", "scene", "pipeline", "rate", "regions", "objects", "steps", "success", "execution_noise", "cameras")
+_ORDER += ("randomize", "instructions")
+"""Fields of a task in the order of its hash."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.load.navigation_loader import NavigationLoader
 from nimbus.datagen.render.camera_model.sensor import shown_poses
+from nimbus.datagen.render.scene_views import SceneViews
+from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
@@ -38,13 +42,24 @@ class FreshRenders:
     """
 
     def __init__(self, assets: Any, *, device: str = "cpu") -> None:
+        if isinstance(assets, NavigationLoader):
+            views = SceneViews(device=device)
+            self._renderer: StackedRenderer = views
+
+            def load_views(episode: EpisodeFile, layout: Layout) -> None:
+                """Open the scene of an episode and prepare it."""
+                views.load_episode(assets.of_index(layout.key.index).scene, layout, episode.trajectory())
+
+            self._load: Callable[[EpisodeFile, Layout], None] = load_views
+            return
         from nimbus.datagen.render.scene_renderer import SceneRenderer
         from nimbus.datagen.render.stacked import find_device
 
         libraries = tuple(assets.libraries)
-        self._renderer = SceneRenderer(
+        renderer = self._renderer = SceneRenderer(
             assets.stage, assets.robot, libraries=libraries, stack=1, device=find_device(device), shadows=True
         )
+        self._load = lambda episode, layout: renderer.load(layout)
 
     def check(self, episode: EpisodeFile, layout: Layout, steps: NDArray[np.int64]) -> RenderCheck:
         """Compare some steps of an episode, every camera.
@@ -60,7 +75,7 @@ class FreshRenders:
         names = episode.texts("names/bodies")
         positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
         positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=layout.visual.latency)
-        self._renderer.load(layout)
+        self._load(episode, layout)
         found, problems = [], []
         for step in steps.tolist():
             here = slice(step, step + 1)

@@ -19,6 +19,8 @@ from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.h264 import PLAIN
 
 NEEDS_PARTS = True
+BASE_JOINTS = ("x", "y", "yaw")
+"""Joints of a body that drives: its commands are speeds, and it has no gripper."""
 _STATS = ("min", "max", "mean", "std", "count")
 """Statistics that v2.1 supports."""
 
@@ -75,6 +77,14 @@ def modality(source: Source) -> dict[str, Any]:
     state: dict[str, Any] = {}
     action: dict[str, Any] = {}
     speed = {"original_key": "observation.velocity"}
+    if source.joint_names == BASE_JOINTS:
+        pose = _span(0, len(source.joint_names))
+        return {
+            "state": {"base": pose, "base_velocity": pose | speed},
+            "action": {"base": _span(0, len(source.action_names)) | {"absolute": False}},
+            "video": {camera: {"original_key": f"observation.images.{camera}"} for camera in source.cameras},
+            "annotation": {"human.task_description": {"original_key": "task_index"}},
+        }
     for prefix, actions, joints in _arms(source):
         fingers = joints.start + len(actions) - 1
         spans = {f"{prefix}arm": _span(joints.start, fingers), f"{prefix}gripper": _span(fingers, joints.stop)}

@@ -113,7 +113,7 @@ def column(table: Any, name: str) -> NDArray[Any]:
     flat = inner.to_numpy(zero_copy_only=False)
     if len(values) and (not len(flat) or len(flat) % len(values)):
         raise Unreadable(name, "rows differ in size")
-    return flat.reshape(len(values), -1)
+    return flat.reshape(len(values), len(flat) // max(1, len(values)))
 
 
 def numbers(table: Any, name: str) -> NDArray[Any]:

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import AnyArray, FloatArray
+from nimbus.datagen.arrays import AnyArray, Float32Array, FloatArray, IntArray
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
-from nimbus.datagen.render.baked_light.light_basis import GROUPS, SKY_BINS, LightBasis
+from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
 from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
 
 LIGHT_VERSION = 1
@@ -33,6 +33,8 @@ _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 """Distance from the workplace within which samples are finer, and the fine and coarse spacing [m]."""
 _PROBE = 0.15
 """Height above the workplace at which the light for moving things is sampled [m]."""
+_USUAL_DROP = 1.6
+"""[m] Below a lamp of a home, where its strength 1 is that of light 1 from above."""
 _SLOW = 240.0
 """Upper bound of a bake's duration, kernel compilation included [s]."""
 
@@ -49,11 +51,16 @@ class StillScene:
     """(F,) below GROUPS."""
     workplace: FloatArray
     """(3,) center of the work surface [m]."""
+    lamps: FloatArray | None = None
+    """(L, 3) middles of the scene's own lamps [m]; None: PLACES of them hang around the workplace"""
+    lamp_sources: IntArray | None = None
+    """(L,) source below PLACES that each of them belongs to."""
 
 
 def light_basis(scene: StillScene) -> LightBasis:
     """Return the basis of a scene, made on first use and kept between runs."""
-    content = (scene.corners.astype(np.float32), scene.normals.astype(np.float32), scene.groups, scene.workplace)
+    content = [scene.corners.astype(np.float32), scene.normals.astype(np.float32), scene.groups, scene.workplace]
+    content += [] if scene.lamps is None or scene.lamp_sources is None else [scene.lamps, scene.lamp_sources]
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
     path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
     if not path.is_file():
@@ -73,7 +80,8 @@ def bake(scene: StillScene) -> LightBasis:
     from scipy.sparse import csr_array
 
     corners, tracer = scene.corners, BakeTracer(scene.corners)
-    spacing = np.where(_distance(corners, scene.workplace) < _NEAR, _FINE, _COARSE)
+    near = _NEAR if scene.lamps is None else 0.0
+    spacing = np.where(_distance(corners, scene.workplace) < near, _FINE, _COARSE)
     grid, points, normals = place_grids(corners, scene.normals, spacing)
     group, is_open = _sample_groups(grid, scene), _open_faces(scene)
     shining = len(points)
@@ -85,11 +93,7 @@ def bake(scene: StillScene) -> LightBasis:
     points = np.concatenate([points, np.tile(above, (7, 1))]).astype(np.float32)
     normals = np.concatenate([normals, probes[4:5], probes]).astype(np.float32)
     group = np.concatenate([group, np.full(7, GROUPS, dtype=np.uint8)])
-    lamps = _lamp_places(scene, tracer)
-    unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
-        scene.workplace[None].astype(np.float32), np.array([[0, 0, 1]], dtype=np.float32), lamps, _SIDE
-    )
-    lit = tracer.see_lamps(points, normals, lamps, _SIDE) / np.maximum(unblocked, 1e-6)
+    lamps, lit = _light_of_lamps(scene, tracer, points, normals)
     seen = tracer.look_around(points, normals, FaceGrid(steps=grid.steps, start=grid.start, samples=samples), is_open)
     sky = np.stack([np.mean(seen == -1 - part, axis=1) for part in range(SKY_BINS)], axis=1)
     direct = np.concatenate([lit, sky], axis=1).astype(np.float32)
@@ -111,6 +115,24 @@ def bake(scene: StillScene) -> LightBasis:
         lamps=lamps,
         workplace=np.asarray(scene.workplace, dtype=float),
     )
+
+
+def _light_of_lamps(
+    scene: StillScene, tracer: BakeTracer, points: Float32Array, normals: Float32Array
+) -> tuple[FloatArray, Float32Array]:
+    """Places of the lamps (L, 3), and the light of each source on points (S, PLACES)."""
+    lamps = _lamp_places(scene, tracer) if scene.lamps is None else scene.lamps
+    below = scene.workplace if scene.lamps is None else lamps[0] - (0.0, 0.0, _USUAL_DROP)
+    unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
+        np.asarray(below)[None].astype(np.float32), np.array([[0, 0, 1]], dtype=np.float32), lamps, _SIDE
+    )
+    lit = tracer.see_lamps(points, normals, lamps, _SIDE)
+    if scene.lamp_sources is None:
+        return lamps, (lit / np.maximum(unblocked, 1e-6)).astype(np.float32)
+    joined = np.zeros((len(points), PLACES), dtype=np.float32)
+    for source in range(PLACES):
+        joined[:, source] = lit[:, scene.lamp_sources == source].sum(axis=1)
+    return lamps, (joined / max(float(unblocked[0, 0]), 1e-6)).astype(np.float32)
 
 
 def group_of(instance: str) -> int:

@@ -18,6 +18,12 @@ _GLOW = 1.6
 """Light of emissive samples, slightly above white."""
 _LEAST, _MOST = 0.4, 3.0
 """Range of the exposure that gives the workplace the light it would have without walls."""
+_DAYLIGHT = 4.0
+"""Windows of a home shine so many times as bright as the light's sky."""
+_MIDDLE = 0.5
+"""Light on half of the samples of a home is brighter than this."""
+_BRIGHTEST = 6.0
+"""Exposure of a home at most."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -76,6 +82,25 @@ def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray |
     )
     values = np.concatenate([total, share[:, None]], axis=1).astype(np.float32)
     return WeighedLight(values=values, key=_vector(key), light=moving)
+
+
+def weigh_scene(basis: LightBasis, light: Light, colors: FloatArray) -> WeighedLight:
+    """Sum up the basis of a whole scene in which nothing moves: exposed so that its middle is as bright as grey.
+
+    Args:
+        basis: Of the scene, with lamps of its own.
+        light: As drawn: ``color`` is that of the lamps, or ``lamps`` those of each source; ``sky`` comes in by windows.
+        colors: (GROUPS, 3) linear albedo of each group of surfaces.
+    """
+    lamps = [lamp.color for lamp in light.lamps] if len(light.lamps) == PLACES else [light.color] * PLACES
+    weights = np.concatenate([np.array(lamps), np.array([light.sky] * SKY_BINS) * _DAYLIGHT])
+    direct = basis.direct.astype(np.float32)
+    total = direct @ weights.astype(np.float32) + _reflected(basis, weights, colors)
+    middle = float(np.median((total @ _LUMINANCE)[basis.weight > 0]))
+    total *= float(np.clip(_MIDDLE / max(middle, 1e-6), _LEAST, _BRIGHTEST))
+    total[-7] = _GLOW
+    values = np.concatenate([total, np.zeros((len(total), 1))], axis=1).astype(np.float32)
+    return WeighedLight(values=values, key=(0.0, 0.0, 0.0), light=light)
 
 
 def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArray:

@@ -17,7 +17,9 @@ from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes,
 wp.set_module_options({"enable_backward": False})
 
 _NEAR = wp.constant(2.0e-3)
-"""Depth below which nothing is searched for [m]."""
+"""[m] What is closer to the camera than this is not looked for."""
+_SLACK = wp.constant(0.01)
+"""Share of a rectangle's edge and of a cell, more than single precision is wrong by."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 
 
@@ -101,8 +103,15 @@ def _mark(
     rows: int,
     columns: int,
     sets: Sets,
+    steps: Steps,
+    rectangles: int,
+    along: wp.vec3,
+    across: wp.vec3,
 ):
-    """Add each box's mesh to the sets of the cells that the box covers."""
+    """Put each box's mesh into the sets of the cells that the box covers.
+
+    The first ``rectangles`` meshes are left out of the cells beside the shadows of those rectangles.
+    """
     step, box = wp.tid()
     mesh = step * mesh_count + boxes.mesh[box]
     if active[mesh] == wp.uint8(0):
@@ -120,8 +129,35 @@ def _mark(
     last_row = wp.int32(wp.min(high[0], limit[0] - 1.0))
     last_column = wp.int32(wp.min(high[1], limit[1] - 1.0))
     first_column = wp.int32(wp.max(low[1], 0.0))
+    shares = wp.vec4(0.0)
+    slopes = wp.vec4(0.0)
+    room = wp.vec2(1.0)
+    if boxes.mesh[box] < rectangles:
+        # Shares of both edges at the middle of the first cell, and what they grow by from cell to cell.
+        one = steps.shades[mesh * 3 + 1]
+        two = steps.shades[mesh * 3 + 2]
+        slope_one = wp.vec3(one[0], one[1], one[2])
+        slope_two = wp.vec3(two[0], two[1], two[2])
+        middle = (corner[0] + 0.5 / scale[0]) * along + (corner[1] + 0.5 / scale[1]) * across
+        slopes = wp.vec4(
+            wp.dot(slope_one, along) / scale[0],
+            wp.dot(slope_one, across) / scale[1],
+            wp.dot(slope_two, along) / scale[0],
+            wp.dot(slope_two, across) / scale[1],
+        )
+        shares = wp.vec4(wp.dot(slope_one, middle) + one[3], wp.dot(slope_two, middle) + two[3], 0.0, 0.0)
+        # Half a cell to either side of half of the edge.
+        room = wp.vec2(
+            0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[0]) + wp.abs(slopes[1])),
+            0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[2]) + wp.abs(slopes[3])),
+        )
     for row in range(wp.int32(wp.max(low[0], 0.0)), last_row + 1):
         for column in range(first_column, last_column + 1):
+            if boxes.mesh[box] < rectangles:
+                s = shares[0] + float(row) * slopes[0] + float(column) * slopes[1]
+                t = shares[1] + float(row) * slopes[2] + float(column) * slopes[3]
+                if wp.abs(s - 0.5) > room[0] or wp.abs(t - 0.5) > room[1]:
+                    continue
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 
@@ -143,14 +179,25 @@ def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count:
     views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, shape, count)
 
 
-def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tuple[Any, Any]) -> None:
-    """Set the grid across the light and its ``cells`` that the shadows of meshes cover.
+def cover_light(
+    boxes: Boxes,
+    casts: NDArray[np.bool_],
+    steps: Steps,
+    axes: tuple[Any, Any],
+    extents: NDArray[np.float64],
+    *,
+    rectangles: int,
+) -> None:
+    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
 
     Args:
-        boxes: Boxes around pieces of G meshes.
-        casts: (K, G) True for meshes that cast shadows.
-        steps: K steps with ``margins``; receives ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
+        boxes: Around pieces of G meshes.
+        casts: (K, G) which of them cast shadows.
+        steps: K steps with ``margins`` and ``shades``; gets ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
         axes: Unit vectors along the rows and the columns of the grid.
+        extents: (K, G, 2, 2) lower and upper corners of the meshes with those margins, along the rows and the columns
+            [m].
+        rectangles: How many of the meshes are rectangles; those are the first.
     """
     count, meshes = casts.shape
     device = boxes.mesh.device
@@ -159,14 +206,14 @@ def cover_light(boxes: Boxes, casts: NDArray[np.bool_], steps: Steps, axes: tupl
     inputs = [boxes, meshes, steps, along, across, bounds]
     wp.launch(_light_bounds, dim=(count, boxes.count), inputs=inputs, device=device)
     steps.bounds = bounds
-    found, shown = bounds.numpy().reshape(count, -1, 2, 2), casts[:, boxes.mesh.numpy(), None]
-    low = np.where(shown, found[:, :, 0], np.inf).min(axis=1)
-    high = np.where(shown, found[:, :, 1], -np.inf).max(axis=1)
+    low = np.where(casts[..., None], extents[:, :, 0], np.inf).min(axis=1)
+    high = np.where(casts[..., None], extents[:, :, 1], -np.inf).max(axis=1)
     low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
     scale = GRID / np.maximum(high - low, 1e-6)
     steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
     steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
-    steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count)
+    clipping = steps, rectangles, along, across
+    steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count, clipping)
 
 
 def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
@@ -201,6 +248,7 @@ def _sets(
     active: NDArray[np.bool_],
     shape: tuple[int, int],
     boxes_looked_at: int,
+    clipping: tuple[Steps, int, Any, Any] | None = None,
 ) -> Sets:
     steps, count = active.shape
     device = bounds.device
@@ -209,7 +257,7 @@ def _sets(
     sets.bits = wp.zeros(steps * shape[0] * shape[1] * sets.words, dtype=wp.uint32, device=device)
     uploads = [wp.array(values, dtype=wp.vec2, device=device) for values in (corner, scale)]
     uploads += [wp.array(active.ravel(), dtype=wp.uint8, device=device)]
-    inputs = [boxes, count, bounds, *uploads, *shape, sets]
+    inputs = [boxes, count, bounds, *uploads, *shape, sets, *(clipping or (Steps(), 0, wp.vec3(), wp.vec3()))]
     wp.launch(_mark, dim=(steps, boxes_looked_at), inputs=inputs, device=device)
     return sets
 

@@ -17,14 +17,16 @@ from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
 from nimbus.datagen.render.raytracer import tone_tables
-from nimbus.datagen.render.raytracer.kernel_data import LEVELS, Boxes, DeviceScene, MaterialRow
+from nimbus.datagen.render.raytracer.kernel_data import LEVELS, TINTS, Boxes, DeviceScene, MaterialRow
 from nimbus.datagen.render.raytracer.mipmap import mipmap
 from nimbus.datagen.render.raytracer.pieces import MeshPieces, cut
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
-"""Number of rectangles above which a part is traced faster as a mesh."""
+"""A part of more rectangles is traced faster as a mesh."""
+_EVEN = 1e-5
+"""Texture coordinates are the same that differ by no more."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
 """Instances without shadows: light is assumed to enter through the walls of the room."""
 
@@ -40,9 +42,7 @@ class Geometry:
     bodies: tuple[str, ...]
     """Body of each of the G meshes; empty for static ones."""
     boxes: Any
-    """``Boxes`` around pieces of the meshes."""
-    mesh_of_box: NDArray[np.int64]
-    """Mesh of each box."""
+    """A ``Boxes``: around pieces of the meshes."""
     bounds: NDArray[np.float64]
     """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
     casts_shadow: NDArray[np.bool_]
@@ -90,15 +90,29 @@ def build_geometry(
     scene.smooth = upload(np.array([not _is_flat(group) for group in groups], dtype=np.uint8), wp.uint8)
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
-    scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts), wp.int32)
     pieces = [cut(group.triangles) for group in groups]
+    order = _face_order(groups, pieces)
+    scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts)[order], wp.int32)
     solid = [piece for piece, group in zip(pieces, groups, strict=True) if group.rectangle is None]
     put_pieces(scene, solid, upload)
-    scene.corner_normals = upload(np.concatenate([t.corner_normals for t, _ in looks]), wp.vec3)
-    scene.corner_uvs = upload(np.concatenate([t.corner_uvs for t, _ in looks]), wp.vec2)
+    normals = np.concatenate([t.corner_normals for t, _ in looks]).reshape(-1, 3, 3)[order]
+    scene.corner_normals = upload(normals.reshape(-1, 3), wp.vec3)
+    uvs = np.concatenate([t.corner_uvs for t, _ in looks]).reshape(-1, 3, 2)[order].reshape(-1, 2)
+    scene.corner_uvs = upload(uvs, wp.vec2)
+    uv_rows, is_even = _rectangle_uvs(uvs[: 6 * scene.rectangle_count])
+    scene.rectangle_uvs, scene.is_even = upload(uv_rows, wp.vec2), upload(is_even.astype(np.uint8), wp.uint8)
     rows = np.zeros(len(ordered), dtype=np.dtype(MaterialRow.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows["tint"], rows["instance"] = tone_tables.linear(np.array(tints)), [instance[part.instance] for part in ordered]
-    rows["density"] = [_texel_density(triangles, image) for triangles, image in looks]
+    paints = [_paint(triangles, image) for triangles, image in looks]
+    rows["density"] = [
+        _texel_density(triangles, image) if paint is None else -1.0
+        for (triangles, image), paint in zip(looks, paints, strict=True)
+    ]
+    painted = [
+        np.zeros((n, 3), dtype=np.float32) if paint is None else paint for n, paint in zip(counts, paints, strict=True)
+    ]
+    painted = np.concatenate(painted) * np.repeat(rows["tint"], counts, axis=0)
+    scene.face_paint = upload(painted[order], wp.vec3)
     rows["texture"] = [texture[id(image)] for _, image in looks]
     rows["width"] = [images[place].width for place in rows["texture"]]
     rows["height"] = [images[place].height for place in rows["texture"]]
@@ -111,17 +125,15 @@ def build_geometry(
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
     tones: dict[Tone, wp.array] = {name: upload(table, wp.uint8) for name, table in tone_tables.BYTE_OF_LIGHT.items()}
     scene.to_srgb = tones["plain"]
-    _put_grids(scene, ordered, baked, upload)
+    _put_grids(scene, ordered, baked, order, upload)
     boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
     boxes.count, boxes.eight = len(every), 8
-    mesh_of_box = np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces])
-    boxes.mesh = upload(mesh_of_box, wp.int32)
+    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces]), wp.int32)
     boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
     return Geometry(
         scene=scene,
         bodies=tuple(group.body for group in groups),
         boxes=boxes,
-        mesh_of_box=mesh_of_box,
         bounds=np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces]),
         casts_shadow=np.array([group.casts_shadow for group in groups]),
         flat=flat,
@@ -142,8 +154,22 @@ class _Group:
     rectangle: NDArray[np.float32] | None = None
 
 
+def _face_order(groups: Sequence[_Group], pieces: Sequence[MeshPieces]) -> NDArray[np.int64]:
+    """Numbers (F,) of all faces in the order of the device: those of rectangles first, as they were."""
+    starts = np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]])
+    return np.concatenate(
+        [
+            start + (piece.faces if group.rectangle is None else np.arange(len(piece.faces)))
+            for start, group, piece in zip(starts, groups, pieces, strict=True)
+        ]
+    )
+
+
 def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
-    """Upload faces and vertices of the meshes, piece after piece; meshes follow rectangles."""
+    """Set faces and vertices of the meshes, piece after piece; meshes come after rectangles.
+
+    Faces get the order of the pieces.
+    """
     boxes = [len(mesh.boxes) for mesh in solid]
     scene.piece_count, scene.vertex_count = sum(boxes), sum(len(mesh.points) for mesh in solid)
     scene.face_count = sum(len(mesh.faces) for mesh in solid)
@@ -152,15 +178,13 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
     mesh_of_piece = np.repeat(np.arange(len(solid)) + scene.mesh_count - len(solid), boxes)
     point_counts = np.concatenate([mesh.point_counts for mesh in solid])
     points = np.cumsum([0] + [len(mesh.points) for mesh in solid])
-    faces = np.cumsum([0] + [len(mesh.faces) for mesh in solid])
     every = np.concatenate([mesh.boxes for mesh in solid])
     scene.piece_mesh = upload(mesh_of_piece, wp.int32)
     scene.piece_middle = upload(every.mean(axis=1), wp.vec3)
     scene.piece_half = upload(0.5 * (every[:, 1] - every[:, 0]), wp.vec3)
     scene.piece_points = upload(np.cumsum([0, *point_counts]), wp.int32)
     scene.piece_faces = upload(np.cumsum([0, *np.concatenate([mesh.face_counts for mesh in solid])]), wp.int32)
-    numbered = [mesh.faces + start for mesh, start in zip(solid, faces, strict=False)]
-    scene.drawn_faces = upload(np.concatenate(numbered), wp.int32)
+    scene.face_normals = upload(np.concatenate([mesh.normals for mesh in solid]), wp.vec3)
     scene.outward = upload(np.concatenate([mesh.outward for mesh in solid]), wp.vec3)
     scene.points = upload(np.concatenate([mesh.points for mesh in solid]), wp.vec3)
     corners = [mesh.corners.ravel() + start for mesh, start in zip(solid, points, strict=False)]
@@ -169,19 +193,48 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
 
 
 def _put_grids(
-    scene: Any, parts: Sequence[RenderPart], baked: WeighedLight | None, upload: Callable[[NDArray, Any], wp.array]
+    scene: Any,
+    parts: Sequence[RenderPart],
+    baked: WeighedLight | None,
+    order: NDArray[np.int64],
+    upload: Callable[[NDArray, Any], wp.array],
 ) -> None:
-    """Upload the light grids of all faces and their values; all parts share the samples of one scene."""
+    """Set the grids of all faces, in an order, and the light in them; all parts share the samples of one scene."""
     scene.is_baked = baked is not None
     if baked is None:
         return
     none = [np.zeros(len(part.triangles.faces), dtype=np.int32) for part in parts]
     grids = [part.grid for part in parts]
-    scene.grid_steps = upload(np.concatenate([g.steps if g else n for g, n in zip(grids, none, strict=True)]), wp.int32)
-    scene.grid_start = upload(np.concatenate([g.start if g else n for g, n in zip(grids, none, strict=True)]), wp.int32)
+    steps = np.concatenate([g.steps if g else n for g, n in zip(grids, none, strict=True)])
+    start = np.concatenate([g.start if g else n for g, n in zip(grids, none, strict=True)])
+    scene.grid_steps, scene.grid_start = upload(steps[order], wp.int32), upload(start[order], wp.int32)
     scene.grid_samples = upload(next(grid.samples for grid in grids if grid), wp.int32)
     scene.light_values = upload(baked.values, wp.vec4)
     scene.key = wp.vec3(*baked.key)
+
+
+def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Texture coordinates (3 R, 2) of the first corners of rectangles and along both edges; (R,) where they hold.
+
+    Args:
+        uvs: (6 R, 2) of the corners of the two faces of each, which share the diagonal from the first corner.
+    """
+    a, b, c, other_a, other_c, d = np.moveaxis(uvs.reshape(-1, 6, 2), 1, 0)
+    rows = np.stack([a, b - a, d - a], axis=1)
+    away = np.stack([other_a - a, other_c - c, c - b - (d - a)])
+    return rows.reshape(-1, 2), np.all(np.abs(away) < _EVEN, axis=(0, 2))
+
+
+def _paint(triangles: Triangles, image: NDArray[np.uint8]) -> NDArray[np.float32] | None:
+    """Linear colors (F, 3) of faces that each show one place of an image; None where some face shows more."""
+    corners = triangles.uvs[triangles.faces]
+    if np.any(corners != corners[:, :1]):
+        return None
+    height, width = image.shape[:2]
+    u, v = (corners[:, 0] - np.floor(corners[:, 0])).T
+    rows = np.minimum(((1.0 - v) * height).astype(np.int64), height - 1)
+    columns = np.minimum((u * width).astype(np.int64), width - 1)
+    return tone_tables.LINEAR_OF_SRGB[image[rows, columns, :3].astype(np.int64) * (TINTS // 256)]
 
 
 def _rectangle_rows(groups: Sequence[_Group]) -> NDArray[np.float64]:

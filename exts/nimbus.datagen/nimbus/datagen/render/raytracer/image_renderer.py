@@ -62,7 +62,8 @@ class ImageRenderer:
         changes = find_changes(geometry, now, before)
         for step in range(len(now.positions)):
             choose_tiles(geometry.scene, now, before, changes, step)
-            view.step_before = step - 1 if step else changes.step_before
+            if step or before:
+                _copy_step(images, step - 1 if step else changes.step_before, step, camera.width * camera.height)
             wp.launch(render_views, dim=runs, inputs=[*inputs, step * runs], device=self._device)
         self._shown[camera] = now
         return images
@@ -81,3 +82,13 @@ class ImageRenderer:
             images.with_normals = normals
             images.normals = wp.zeros(pixels * 3 if normals else 0, dtype=wp.int8, device=self._device)
         return self._images[key]
+
+
+def _copy_step(images: Any, source: int, step: int, pixels: int) -> None:
+    """Copy all pixels of one step, where it is another."""
+    if source == step:
+        return
+    for name, channels in (("rgb", 3), ("depth", 1), ("instance", 1), ("semantic", 1), ("normals", 3)):
+        values, size = getattr(images, name), pixels * channels
+        if len(values):
+            wp.copy(values, values, dest_offset=step * size, src_offset=source * size, count=size)

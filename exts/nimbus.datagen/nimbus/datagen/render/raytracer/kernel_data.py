@@ -33,7 +33,7 @@ class MaterialRow:
 
     tint: wp.vec3
     density: wp.float32
-    """Texels per metre."""
+    """Texels per metre; less than zero where each face has one color, that of ``face_paint``."""
     texture: wp.int32
     width: wp.int32
     height: wp.int32
@@ -60,11 +60,11 @@ class DeviceScene:
     """Half extents of a box around the piece, in the frame of its mesh [m]."""
     piece_points: wp.array(dtype=wp.int32)
     piece_faces: wp.array(dtype=wp.int32)
-    """First face of each piece, and the end."""
-    drawn_faces: wp.array(dtype=wp.int32)
-    """Indices of faces, piece after piece."""
+    """Starts of the faces of each piece, and the end; faces are numbered piece after piece."""
     outward: wp.array(dtype=wp.vec3)
-    """Outward normals in the same order; zero for faces of open surfaces, whose backs are visible."""
+    """Normals; zero for faces whose backs can be seen, which are not of a closed surface."""
+    face_normals: wp.array(dtype=wp.vec3)
+    """Unit normals of the faces of meshes, in the frame of each."""
     points: wp.array(dtype=wp.vec3)
     """Vertices of all meshes in their own frames, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
@@ -76,6 +76,12 @@ class DeviceScene:
     face_part: wp.array(dtype=wp.int32)
     corner_normals: wp.array(dtype=wp.vec3)
     corner_uvs: wp.array(dtype=wp.vec2)
+    face_paint: wp.array(dtype=wp.vec3)
+    """Linear color of each face that has only one."""
+    rectangle_uvs: wp.array(dtype=wp.vec2)
+    """Texture coordinates of the first corner of each rectangle, and what they grow by along its two edges."""
+    is_even: wp.array(dtype=wp.uint8)
+    """A byte for each rectangle: those three hold in both of its faces."""
     looks: wp.array(dtype=MaterialRow)
     level_start: wp.array2d(dtype=wp.int32)
     texels: wp.array(dtype=wp.uint32)
@@ -149,7 +155,9 @@ class Raster:
     places: wp.array(dtype=wp.vec3)
     """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
-    """Packed nearness and face of each pixel, see ``raster``."""
+    """Packed nearness and face of each pixel of a camera, see ``raster``."""
+    tops: wp.array(dtype=wp.uint32)
+    """Bits of the height of each pixel of a picture from the light; 0 when there is nothing."""
 
 
 @wp.struct
@@ -188,7 +196,9 @@ class Steps:
     edges: wp.array(dtype=wp.vec3)
     """First corner of each rectangle in the world frame [m], and its two edges over the squares of their lengths."""
     heights: Raster
-    """Height maps of the meshes that cast shadows, seen from the light and stacked vertically, ``MAP`` lines each."""
+    """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
+    pictures: wp.array(dtype=wp.int32)
+    """Number of each mesh's picture among them: that of a step before, while the mesh stands still."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
     """Corner of each mesh's height map across the light [m], and its pixels per metre."""
@@ -212,9 +222,7 @@ class Views:
     """Rectangles that each tile may show."""
     meshes: Raster
     is_still: wp.bool
-    """True to render stale tiles only and copy the others from the previous step."""
-    step_before: wp.int32
-    """Index of the previous step among the images."""
+    """Only tiles that are stale are rendered; the images hold those of the step before."""
     stale: wp.array(dtype=wp.uint8)
     """One byte per tile of one step: it must be rendered."""
     reach: wp.array(dtype=wp.vec4)

@@ -22,9 +22,11 @@ class MeshPieces:
     boxes: NDArray[np.float64]
     """(P, 2, 3) lower and upper corners [m]."""
     faces: NDArray[np.int32]
-    """(F,) indices of the faces, piece after piece."""
+    """(F,) numbers of the faces in the mesh, piece after piece; all else is in this order."""
+    normals: NDArray[np.float32]
+    """(F, 3) unit normals of the faces."""
     outward: NDArray[np.float32]
-    """(F, 3) outward normals of closed surfaces, in the order of ``faces``; zero for open ones."""
+    """(F, 3) normals of the faces of closed surfaces; zero for others."""
     face_counts: NDArray[np.int64]
     """(P,) number of faces of each piece."""
     points: NDArray[np.float32]
@@ -32,7 +34,7 @@ class MeshPieces:
     point_counts: NDArray[np.int64]
     """(P,) number of vertices of each piece."""
     corners: NDArray[np.int32]
-    """(F, 3) vertices of each face, in the mesh's order of faces."""
+    """(F, 3) places of each face."""
 
 
 @lru_cache(maxsize=512)
@@ -53,12 +55,20 @@ def cut(triangles: Triangles) -> MeshPieces:
     return MeshPieces(
         boxes=np.stack([[corner.min(axis=(0, 1)), corner.max(axis=(0, 1))] for corner in edges]),
         faces=order.astype(np.int32),
+        normals=_unit_normals(places.astype(np.float64)[corners[order]]),
         outward=outward[order].astype(np.float32),
         face_counts=np.array([len(piece) for piece in pieces]),
         points=places[keys % len(places)],
         point_counts=np.bincount(keys // len(places), minlength=len(pieces)),
-        corners=rows.reshape(-1, 3).astype(np.int32),
+        corners=rows.reshape(-1, 3)[order].astype(np.int32),
     )
+
+
+def _unit_normals(corners: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Normals (F, 3) of faces (F, 3, 3); zero where a face has no area."""
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    return np.divide(normals, length, out=np.zeros_like(normals), where=length > 0).astype(np.float32)
 
 
 def outward_normals(places: NDArray[np.float64], corners: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Rasterization of meshes: the nearest face in each pixel, for a camera or from the light.
 
-Each pixel holds an integer with the bits of the nearness followed by the face number plus one. An atomic maximum makes
-the result independent of the order in which faces are drawn.
+Each pixel holds an integer with the bits of the nearness followed by the face number plus one; from the light, the bits
+alone. An atomic maximum makes the result independent of the order in which faces are drawn.
 """
 
 from __future__ import annotations
@@ -72,6 +72,11 @@ def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
 @wp.func
 def _keep(raster: Raster, index: int, closeness: float, face: int):
     # Bits of positive floats order like the floats. The plain read skips most of the costly atomics.
+    if not raster.perspective:
+        top = wp.cast(closeness, wp.uint32)
+        if top > raster.tops[index]:
+            wp.atomic_max(raster.tops, index, top)
+        return
     key = (wp.uint64(wp.cast(closeness, wp.uint32)) << wp.uint64(32)) | wp.uint64(face + 1)
     if key > raster.nearest[index]:
         wp.atomic_max(raster.nearest, index, key)
@@ -234,7 +239,7 @@ def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
     towards = raster.matrices[row][2]
     for place in range(scene.piece_faces[piece] + lane, scene.piece_faces[piece + 1], lanes):
         if raster.perspective or wp.dot(scene.outward[place], towards) >= 0.0:
-            _draw_face(scene, raster, step, row, scene.drawn_faces[place])
+            _draw_face(scene, raster, step, row, place)
 
 
 @wp.func
@@ -273,9 +278,11 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
 
 
 def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
-    """Draw all shown meshes at K steps; sets ``places`` and ``nearest``."""
+    """Draw all meshes that are shown at K steps; sets ``places``, and ``nearest`` or ``tops``."""
     raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
-    raster.nearest = wp.zeros(steps * raster.height * raster.width, dtype=wp.uint64, device=device)
+    pixels = steps * raster.height * raster.width
+    raster.nearest = wp.zeros(pixels if raster.perspective else 0, dtype=wp.uint64, device=device)
+    raster.tops = wp.zeros(0 if raster.perspective else pixels, dtype=wp.uint32, device=device)
     raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
     # On a GPU neighboring threads share a piece; on a CPU one thread draws all of it.
     lanes = _LANES if device.is_cuda else 1

@@ -16,7 +16,9 @@ from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
 
 _WIDER = 1.01
-"""Margin around a point that covers its interpolated pixels and rounding [px]."""
+"""[px] Reach of the pixels around a place, and of rounding."""
+_ROUNDING = 1e-5
+"""[m] More than single precision is wrong by."""
 
 
 def draw_view(
@@ -56,19 +58,23 @@ def draw_heights(
     axes: FloatArray,
     *,
     draw: bool,
-) -> None:
-    """Draw the height maps of some meshes toward the light, and set their positions.
+) -> FloatArray:
+    """Set the ``heights`` of some of the meshes towards the light, and where the picture of each lies.
 
     A map depends on the pose of its mesh only, and is scaled to fill its area.
 
     Args:
         geometry: G meshes.
-        steps: K steps; receives ``heights``, ``map_corner``, ``map_scale`` and ``margins``.
-        places: (K, G, 3) mesh positions [m].
-        world_R_mesh: (K, G, 3, 3) mesh orientations.
-        shown: (K, G) True for meshes to draw.
-        axes: (3, 3) unit vectors along the columns and the rows of the map, and toward the light.
-        draw: False to set positions only and leave the maps empty.
+        steps: K steps; gets ``heights``, ``pictures``, ``map_corner``, ``map_scale`` and ``margins``.
+        places: (K, G, 3) of the meshes [m].
+        world_R_mesh: (K, G, 3, 3)
+        shown: (K, G) which of them to draw.
+        axes: (3, 3) unit vectors along the columns and the rows of the picture, and towards the light.
+        draw: Draw them; else ``heights`` stays without a picture.
+
+    Returns:
+        (K, G, 2, 2) lower and upper corners of all meshes across the light with their margins, along the rows and the
+        columns [m].
     """
     turned, offset = axes @ world_R_mesh, places @ axes.T
     middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
@@ -80,7 +86,12 @@ def draw_heights(
     scale[..., 2], corner[..., 2] = 1.0, -BASE
     offsets, first = scale * (offset - corner), int(geometry.flat.sum())
     offsets[..., 1] += MAP * (np.arange(len(geometry.flat)) - first)
-    heights = _raster(geometry, scale[..., None] * turned, offsets, shown)
+    changed = np.ones(shown.shape, dtype=bool)
+    changed[1:] = np.any(turned[1:] != turned[:-1], axis=(-2, -1)) | np.any(offset[1:] != offset[:-1], axis=-1)
+    heights = _raster(geometry, scale[..., None] * turned, offsets, shown & changed)
+    pictures = np.arange(len(shown))[:, None] * (len(geometry.flat) - first) + np.arange(len(geometry.flat)) - first
+    pictures = np.maximum.accumulate(np.where(changed, pictures, -first), axis=0)
+    steps.pictures = wp.array(pictures.ravel(), dtype=wp.int32, device=geometry.boxes.mesh.device)
     heights.width, heights.height, heights.perspective = MAP, MAP * (len(geometry.flat) - first), False
     device = geometry.boxes.mesh.device
     steps.map_corner, steps.map_scale, steps.margins = (
@@ -90,6 +101,8 @@ def draw_heights(
     if draw:
         raster.draw(geometry.scene, heights, steps=len(shown), device=device)
     steps.heights = heights
+    low = corner[..., 1::-1] - margins - _ROUNDING
+    return np.stack([low, low + 2.0 * (reach[..., 1::-1] + margins + _ROUNDING)], axis=-2)
 
 
 def _raster(geometry: Geometry, matrices: FloatArray, offsets: FloatArray, shown: NDArray[np.bool_]) -> Any:

@@ -23,15 +23,20 @@ from nimbus.datagen.render.raytracer.kernel_data import (
 from nimbus.datagen.render.raytracer.raster import corner_shares, face_number, nearness
 from nimbus.datagen.render.raytracer.seams import open_share
 from nimbus.datagen.render.raytracer.shading import (
+    SHADOW_OFFSET,
     Hit,
     Received,
-    albedo,
     baked_light,
     byte,
+    can_be_shaded,
     caster,
+    corner_uv,
+    footprint,
     lowest,
+    sample,
     shading_normal,
     surface_light,
+    texture_level,
 )
 
 wp.set_module_options({"enable_backward": False})
@@ -39,6 +44,8 @@ wp.set_module_options({"enable_backward": False})
 Row = wp.types.vector(length=8, dtype=wp.float32)
 """A value for each pixel of one row of a tile."""
 Numbers = wp.types.vector(length=8, dtype=wp.int32)
+_ROUNDING = wp.constant(1.0e-5)
+"""[m] More than single precision is wrong by."""
 
 
 @wp.func
@@ -50,18 +57,15 @@ def _over_row(plane: wp.vec3, x: float, y: float, places: Row) -> Row:
 def _mesh_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, key: wp.uint64, x: float, y: float) -> Hit:
     """Return the hit of a pixel on a face of a mesh."""
     face = face_number(key)
-    one = scene.corners[face * 3]
     hit = Hit()
-    hit.mesh = scene.vertex_mesh[one]
+    hit.mesh = scene.vertex_mesh[scene.corners[face * 3]]
     row = step * scene.mesh_count + hit.mesh
     hit.face = face + 2 * scene.rectangle_count
     hit.depth = 1.0 / nearness(key)
     shares = corner_shares(scene, views.meshes, step, row, face, x, y)
     hit.u = shares[0]
     hit.v = shares[1]
-    edge = scene.points[scene.corners[face * 3 + 1]] - scene.points[one]
-    other = scene.points[scene.corners[face * 3 + 2]] - scene.points[one]
-    hit.normal = steps.world_R_mesh[row] * wp.normalize(wp.cross(edge, other))
+    hit.normal = steps.world_R_mesh[row] * scene.face_normals[face]
     return hit
 
 
@@ -83,20 +87,79 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, me
     return hit
 
 
+@wp.struct
+class FlatRow:
+    """One row of a tile that shows one rectangle, but for meshes before it."""
+
+    is_one: wp.bool
+    depth: Row
+    u: Row
+    v: Row
+    """Texture coordinates."""
+    level: wp.int32
+    """Size of the texture."""
+    can_be_shaded: wp.bool
+
+
 @wp.func
-def _copy_row(images: Images, views: Views, lines: int, line: int, column: int):
-    """Copy one row of a tile from a row ``lines`` further on."""
-    first = line * views.width + column * TILE
-    for index in range(first, first + wp.min(views.width - column * TILE, TILE)):
-        source = index + lines * views.width
-        images.depth[index] = images.depth[source]
-        images.instance[index] = images.instance[source]
-        images.semantic[index] = images.semantic[source]
-        for channel in range(3):
-            images.rgb[index * 3 + channel] = images.rgb[source * 3 + channel]
-        if images.with_normals:
-            for channel in range(3):
-                images.normals[index * 3 + channel] = images.normals[source * 3 + channel]
+def _flat_row(
+    scene: DeviceScene,
+    light: DeviceLight,
+    steps: Steps,
+    views: Views,
+    step: int,
+    flat: Numbers,
+    closeness: Row,
+    x: float,
+    y: float,
+    places: Row,
+) -> FlatRow:
+    """Find the values that the pixels of a row share, from its first pixel's place on."""
+    found = FlatRow()
+    mesh = flat[0]
+    if mesh < 0 or wp.min(flat) != wp.max(flat):
+        return found
+    if scene.is_even[mesh] == wp.uint8(0):
+        return found
+    found.is_one = wp.bool(True)
+    row = step * scene.mesh_count + mesh
+    for pixel in range(8):
+        found.depth[pixel] = 1.0 / closeness[pixel]
+    s = wp.cw_mul(_over_row(views.planes[row * 3 + 1], x, y, places), found.depth)
+    t = wp.cw_mul(_over_row(views.planes[row * 3 + 2], x, y, places), found.depth)
+    start = scene.rectangle_uvs[mesh * 3]
+    one = scene.rectangle_uvs[mesh * 3 + 1]
+    other = scene.rectangle_uvs[mesh * 3 + 2]
+    found.u = Row(start[0]) + s * one[0] + t * other[0]
+    found.v = Row(start[1]) + s * one[1] + t * other[1]
+    turn = views.world_R_camera[step]
+    step_x = wp.vec3(turn[0, 0], turn[1, 0], turn[2, 0]) / views.focal
+    ray = turn * wp.vec3(
+        (x - 0.5 * float(views.width)) / views.focal, (0.5 * float(views.height) - y) / views.focal, -1.0
+    )
+    normal = steps.normals[row]
+    middle = ray + 3.5 * step_x
+    if wp.dot(normal, middle) > 0.0:
+        normal = -normal
+    look = scene.looks[scene.face_part[scene.face_start[mesh]]]
+    depth = 0.5 * (found.depth[3] + found.depth[4])
+    found.level = texture_level(look, footprint(look, depth, middle, normal, 1.0 / views.focal))
+    if light.shadows and wp.dot(normal, light.towards) > 0.0:
+        origin = views.positions[step] + normal * SHADOW_OFFSET
+        across = _along_row(light.across, origin, ray, step_x, found.depth, places)
+        along = _along_row(light.along, origin, ray, step_x, found.depth, places)
+        height = _along_row(light.towards, origin, ray, step_x, found.depth, places)
+        room = wp.vec2(_ROUNDING, _ROUNDING)
+        low = wp.vec2(wp.min(across), wp.min(along)) - room
+        high = wp.vec2(wp.max(across), wp.max(along)) + room
+        found.can_be_shaded = can_be_shaded(scene, steps, step, low, high, wp.min(height) - _ROUNDING, mesh)
+    return found
+
+
+@wp.func
+def _along_row(axis: wp.vec3, origin: wp.vec3, ray: wp.vec3, step_x: wp.vec3, depth: Row, places: Row) -> Row:
+    """Places of the pixels of a row along an axis."""
+    return Row(wp.dot(axis, origin)) + wp.cw_mul(Row(wp.dot(axis, ray)) + places * wp.dot(axis, step_x), depth)
 
 
 @wp.kernel
@@ -114,7 +177,6 @@ def render_views(
     if views.is_still:
         # A tile that shows the same as a step before is copied, see ``still``.
         if views.stale[tile - step * tile_rows * tile_columns] == wp.uint8(0):
-            _copy_row(images, views, (views.step_before - step) * views.height, line, column)
             return
     reach = wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9)
     y = float(line % views.height) + 0.5
@@ -145,6 +207,7 @@ def render_views(
     look = MaterialRow()
     normal = wp.vec3(0.0)
     received = Received()
+    wide = _flat_row(scene, light, steps, views, step, flat, closeness, first, y, places)
     for pixel in range(wp.min(views.width - column * TILE, TILE)):
         x = first + float(pixel)
         index = line * views.width + column * TILE + pixel
@@ -153,10 +216,17 @@ def render_views(
         )
         hit = Hit()
         hit.mesh = -1
+        is_wide = wp.bool(False)
         key = views.meshes.nearest[index]
         # Meshes were rasterized to nearness as well, so that both kinds of hits compare directly.
         if nearness(key) > closeness[pixel]:
             hit = _mesh_hit(scene, steps, views, step, key, x, y)
+        elif wide.is_one and not scene.is_baked:
+            is_wide = wp.bool(True)
+            hit.mesh = flat[pixel]
+            hit.depth = wide.depth[pixel]
+            hit.face = scene.face_start[hit.mesh]
+            hit.normal = steps.normals[step * scene.mesh_count + hit.mesh]
         elif flat[pixel] >= 0:
             hit = _rectangle_hit(scene, steps, views, step, flat[pixel], x, y)
         color = background
@@ -187,13 +257,23 @@ def render_views(
                 missing = shaded * (1.0 - open_share(scene, steps, light, step, instance, point, hit.normal))
                 shaded -= missing
                 lit -= missing
-            found = caster(scene, steps, light, step, hit, point, normal, facing, blocker)
+            found = wp.int32(-1)
+            if not is_wide or wide.can_be_shaded:
+                found = caster(scene, steps, light, step, hit, point, normal, facing, blocker)
             light_on = shaded
             if found >= 0:
                 blocker = found
             elif facing > 0.0:
                 light_on = lit
-            color = wp.cw_mul(albedo(scene, look, hit, ray, normal, 1.0 / views.focal), light_on)
+            if look.density < 0.0:
+                color = wp.cw_mul(scene.face_paint[hit.face], light_on)
+            else:
+                level = wide.level
+                uv = wp.vec2(wide.u[pixel], wide.v[pixel])
+                if not is_wide:
+                    level = texture_level(look, footprint(look, depth, ray, normal, 1.0 / views.focal))
+                    uv = corner_uv(scene, hit)
+                color = wp.cw_mul(wp.cw_mul(look.tint, sample(scene, look, uv, level)), light_on)
             if views.is_still:
                 across = wp.dot(point, light.across)
                 along = wp.dot(point, light.along)

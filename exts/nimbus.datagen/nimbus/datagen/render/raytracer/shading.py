@@ -17,15 +17,16 @@ from nimbus.datagen.render.raytracer.kernel_data import (
     MaterialRow,
     Steps,
 )
-from nimbus.datagen.render.raytracer.raster import nearness
 
 wp.set_module_options({"enable_backward": False})
 
-_SHADOW_OFFSET = wp.constant(4.0e-4)
-"""Offset of shadow rays from the surface [m]."""
+SHADOW_OFFSET = wp.constant(4.0e-4)
+"""[m] Shadow rays start this far off the surface."""
 _FAR = wp.constant(1.0e6)
 _LEVEL = wp.constant(3.0e-4)
-"""Height above a face up to which geometry counts as the face itself [m]."""
+"""[m] What is not higher than this above a face is taken to be the face itself."""
+_MOST_CELLS = wp.constant(16)
+"""Largest number of cells across the light in which casters of one row of a tile are looked for together."""
 _ABOVE = wp.constant(4.0e-3)
 """Height above a face from which geometry counts as something else [m]."""
 
@@ -120,7 +121,7 @@ def _from_map(
     # Slope of the face's plane over the map's pixels, so that a face does not shade itself.
     rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
     rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
-    first = step * steps.heights.height + (mesh - scene.rectangle_count) * MAP
+    first = steps.pictures[step * scene.mesh_count + mesh] * MAP
     lit = wp.int32(0)
     dark = wp.int32(0)
     for pixel in range(4):
@@ -128,7 +129,7 @@ def _from_map(
         place_y = line + (pixel >> 1)
         top = wp.float32(0.0)
         if place_x >= 0 and place_y >= 0 and place_x < MAP and place_y < MAP:
-            top = nearness(steps.heights.nearest[(first + place_y) * MAP + place_x])
+            top = wp.cast(steps.heights.tops[(first + place_y) * MAP + place_x], wp.float32)
         plane = height + (float(place_x) - x) * rise_x + (float(place_y) - y) * rise_y
         if top <= plane + _LEVEL:
             lit += 1
@@ -189,21 +190,57 @@ def _blocker(
 
 
 @wp.func
+def can_be_shaded(
+    scene: DeviceScene, steps: Steps, step: int, low: wp.vec2, high: wp.vec2, height: float, own: int
+) -> wp.bool:
+    """Test if something other than ``own`` can cast a shadow within a box across the light.
+
+    ``low`` and ``high`` are its corners, along the columns and along the rows of the grid; nothing in it is lower
+    than ``height``.
+    """
+    corner = steps.grid_corner[step]
+    scale = steps.grid_scale[step]
+    left = wp.max(wp.int32(wp.floor((low[0] - corner[1]) * scale[1])), 0)
+    right = wp.min(wp.int32(wp.floor((high[0] - corner[1]) * scale[1])), GRID - 1)
+    top = wp.max(wp.int32(wp.floor((low[1] - corner[0]) * scale[0])), 0)
+    bottom = wp.min(wp.int32(wp.floor((high[1] - corner[0]) * scale[0])), GRID - 1)
+    if (right - left + 1) * (bottom - top + 1) > _MOST_CELLS:
+        return wp.bool(True)
+    for word in range(steps.cells.words):
+        bits = wp.uint32(0)
+        for y in range(top, bottom + 1):
+            for x in range(left, right + 1):
+                bits = bits | steps.cells.bits[((step * GRID + y) * GRID + x) * steps.cells.words + word]
+        while bits != wp.uint32(0):
+            mesh = word * 32 + lowest(bits)
+            bits = bits & (bits - wp.uint32(1))
+            if mesh != own and steps.tops[step * scene.mesh_count + mesh] > height:
+                return wp.bool(True)
+    return wp.bool(False)
+
+
+@wp.func
 def _linear(scene: DeviceScene, lane: wp.uint32) -> float:
     return scene.to_linear[wp.int32(lane >> wp.uint32(4))]
 
 
 @wp.func
-def _sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, footprint: float) -> wp.vec3:
-    """Sample bilinearly from the mip level with texels about as large as a pixel; returns linear RGB.
-
-    Bytes are weighted in sixteenths, two of them in the halves of one integer.
-    """
+def texture_level(look: MaterialRow, footprint: float) -> int:
+    """Choose the size of a texture whose texels are about as large as a pixel, ``footprint`` texels wide."""
     level = wp.int32(0)
     wide = footprint
     while wide > 1.5 and level < LEVELS - 1 and (look.width >> (level + 1)) > 0 and (look.height >> (level + 1)) > 0:
         wide = wide * 0.5
         level = level + 1
+    return level
+
+
+@wp.func
+def sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, level: int) -> wp.vec3:
+    """Bilinear, from one size of a texture; linear RGB.
+
+    Bytes are weighed in sixteenths, two of them in the halves of one integer.
+    """
     width = look.width >> level
     height = look.height >> level
     start = scene.level_start[look.texture, level]
@@ -288,18 +325,21 @@ def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
 
 
 @wp.func
-def albedo(scene: DeviceScene, look: MaterialRow, hit: Hit, ray: wp.vec3, normal: wp.vec3, pixel: float) -> wp.vec3:
-    """Return the linear color of a surface; ``pixel`` is the width of a pixel at unit distance."""
-    uv = (
+def footprint(look: MaterialRow, depth: float, ray: wp.vec3, normal: wp.vec3, pixel: float) -> float:
+    """Width of a pixel on a surface, in texels; ``pixel`` is its width at unit distance."""
+    long = wp.length(ray)
+    slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
+    return depth * long * pixel * look.density / wp.sqrt(slant)
+
+
+@wp.func
+def corner_uv(scene: DeviceScene, hit: Hit) -> wp.vec2:
+    """Texture coordinates of a place on a face."""
+    return (
         scene.corner_uvs[hit.face * 3] * hit.u
         + scene.corner_uvs[hit.face * 3 + 1] * hit.v
         + scene.corner_uvs[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
     )
-    long = wp.length(ray)
-    # A slanted pixel covers more texels; the square root is a compromise between blur and flicker.
-    slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
-    footprint = hit.depth * long * pixel * look.density / wp.sqrt(slant)
-    return wp.cw_mul(look.tint, _sample(scene, look, uv, footprint))
 
 
 @wp.func
@@ -319,7 +359,7 @@ def caster(
         return wp.int32(-1)
     # A rectangle casts no shadow on itself.
     own = wp.where(scene.meshes[hit.mesh] == wp.uint64(0), hit.mesh, -1)
-    return _blocker(scene, steps, light, step, place + normal * _SHADOW_OFFSET, hit.normal, last, own)
+    return _blocker(scene, steps, light, step, place + normal * SHADOW_OFFSET, hit.normal, last, own)
 
 
 @wp.func

@@ -150,7 +150,9 @@ class Shown:
     rotations: NDArray[np.float64]
     """(K, G, 3, 3) mesh orientations."""
     casts: NDArray[np.bool_]
-    """(K, G) True for meshes that cast shadows."""
+    """(K, G) which of them cast shadows."""
+    extents: NDArray[np.float64]
+    """(K, G, 2, 2) lower and upper corners of them across the light, as :func:`rasterize.draw_heights` gives them."""
     steps: Any
     view: Any
 
@@ -175,18 +177,10 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     casts = now.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
-
-    def pairs(name: str, *shape: int) -> NDArray[Any]:
-        """Return values of the steps and of their predecessors."""
-        values, others = (getattr(shown.steps, name).numpy() for shown in (now, before))
-        values = values.reshape(len(moved), *shape)
-        return np.stack([values, np.concatenate([others.reshape(last + 1, *shape)[last:], values[:-1]])])
-
-    bounds = pairs("bounds", -1, 2, 2)
-    shown = shades[:, geometry.mesh_of_box, None]
     margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
-    low = np.where(shown, bounds[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
-    high = np.where(shown, bounds[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
+    extents = np.stack([now.extents, earlier("extents")])
+    low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
+    high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
     changes = Changes()
     changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)

@@ -197,7 +197,7 @@ class EpisodeEncoder:
         self._texts("names/bodies", trajectory.body_names)
         self._array("start/joint_positions", trajectory.start.joint_positions)
         self._array("start/joint_velocities", trajectory.start.joint_velocities)
-        for group in ("contacts", "plan_statistics"):
+        for group in ("contacts", *(["signals"] if trajectory.signals else []), "plan_statistics"):
             self._file.create_group(group)
             for name, values in sorted(getattr(trajectory, group).items()):
                 self._array(f"{group}/{name}", values)

@@ -232,6 +232,7 @@ class EpisodeFile:
                 joint_positions=self.array("start/joint_positions"),
                 joint_velocities=self.array("start/joint_velocities"),
             ),
+            signals={name: self.array(f"signals/{name}") for name in self.members("signals")},
             contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
             plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
         )

@@ -175,6 +175,9 @@ FIELDS = (
     _field("start/joint_velocities", "V", "float64", "", "all generalized velocities of the simulator before step 0"),
     _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of that name at each step"),
     _field(
+        "signals/*", "T", "float64", "m", "measure of that name of a driving body at each step", optional=True, since=4
+    ),
+    _field(
         "plan_statistics/*",
         "K",
         "float64",

@@ -21,7 +21,7 @@ from nimbus.datagen.store.ledger.attempt import Video
 from nimbus.datagen.store.publish import storage_error
 
 if TYPE_CHECKING:
-    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.tasks.task import BaseTask
 
 SUFFIX = ".mp4"
 IMAGE_SETTINGS = ("images", "video encoder")
@@ -159,7 +159,7 @@ def image_settings(images: str) -> dict[str, str]:
     return {} if images == "lossless" else {"images": images, "video encoder": f"av {importlib.metadata.version('av')}"}
 
 
-def check_cameras(task: Task) -> None:
+def check_cameras(task: BaseTask) -> None:
     """Refuse a task whose images no video can hold, before anything is made.
 
     Raises:

@@ -1,0 +1,1 @@
+"""Kinds of goals that tasks name, one module each."""

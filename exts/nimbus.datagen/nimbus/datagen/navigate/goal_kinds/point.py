@@ -1,0 +1,20 @@
+"""A goal that is a point on the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.scene_map import SceneMap
+from nimbus.datagen.registry import register
+
+
+@register("goal", "point")
+class PointGoal(GoalKind):
+    """Any point of the free space; the targets are the rooms that it lies in."""
+
+    def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
+        """Offer all nodes, room by room."""
+        return [
+            GoalTarget(name="", object_class="", room=room, nodes=nodes) for room, nodes in nodes_by_room(place).items()
+        ]

@@ -1,0 +1,33 @@
+"""A goal that is a room."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.scene_map import SceneMap
+from nimbus.datagen.registry import register
+
+_INSIDE = 0.6
+"""[m] From the doors of the room: a path that ends nearer has hardly entered."""
+
+
+@register("goal", "room")
+class RoomGoal(GoalKind):
+    """A room of a kind; a path ends well inside of it."""
+
+    def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
+        """Offer the rooms that the body gets into."""
+        doors = np.array([passage.position for passage in place.scene.passages]).reshape(-1, 3)
+        rooms = {room.name: room for room in place.scene.rooms}
+        found = []
+        for name, nodes in nodes_by_room(place).items():
+            if name not in rooms or (kinds and rooms[name].kind not in kinds):
+                continue
+            off = place.space.positions[nodes][:, None, :2] - doors[None, :, :2]
+            inside = nodes[np.all(np.linalg.norm(off, axis=-1) > _INSIDE, axis=1)]
+            if len(inside):
+                found.append(GoalTarget(name=name, object_class=rooms[name].kind, room=name, nodes=inside))
+        return found

@@ -1,0 +1,55 @@
+"""Goals that are things: found by class, or by an instruction that leads to one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.scene_map import SceneMap
+from nimbus.datagen.registry import register
+
+_REACHED = 1.0
+"""[m] From the thing's bounds in the plane: Habitat's object goals are reached so near."""
+_SMALLEST, _HIGHEST = 0.25, 1.8
+"""[m] A goal is at least so large along one side, and begins below this height above the floor."""
+_NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
+"""Classes that lead nowhere, or of which rooms have several alike."""
+
+
+@register("goal", "object")
+class ObjectGoal(GoalKind):
+    """A thing of a class; a path ends near it, facing it."""
+
+    nearest = True
+
+    def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
+        """Offer the things that a body in the same room gets near to."""
+        by_room, found = nodes_by_room(place), []
+        for thing in place.scene.goals:
+            if (kinds and thing.object_class not in kinds) or thing.object_class in _NO_GOALS:
+                continue
+            nodes = by_room.get(thing.room, place.space.main_nodes) if thing.room else place.space.main_nodes
+            size, low = np.ptp(thing.bounds, axis=0), thing.bounds[0, 2]
+            if not len(nodes) or size.max() < _SMALLEST:
+                continue
+            feet = place.space.positions[nodes]
+            nearest = np.clip(feet[:, :2], thing.bounds[0, :2], thing.bounds[1, :2])
+            near = np.linalg.norm(feet[:, :2] - nearest, axis=1) < _REACHED
+            near &= (low < feet[:, 2] + _HIGHEST) & (thing.bounds[1, 2] > feet[:, 2])
+            if near.any():
+                target = GoalTarget(
+                    name=thing.name,
+                    object_class=thing.object_class,
+                    room=thing.room,
+                    nodes=nodes[near],
+                    facing=thing.middle,
+                )
+                found.append(target)
+        return found
+
+
+@register("goal", "instruction")
+class InstructedGoal(ObjectGoal):
+    """A thing that an instruction leads to step by step."""

@@ -1,0 +1,251 @@
+"""Goals of a scene's episodes, one after the other: each leads where no path before it has been."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from nimbus.datagen import registry
+from nimbus.datagen.arrays import IndexArray, IntArray
+from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget
+from nimbus.datagen.navigate.keep import frechet
+from nimbus.datagen.navigate.scene_map import SceneMap
+from nimbus.datagen.random_streams import generator
+
+_SEEN = 0.5
+"""[m] Free area within this distance of a path is covered."""
+_TRIES = 24
+"""Pairs of start and goal that are tried for one episode."""
+_CHOICES = 40
+"""Starts, and goals, that are compared by what is not yet covered near them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalRequest:
+    """Goals that a task asks for."""
+
+    to: str
+    """Registered kind of goal."""
+    kinds: tuple[str, ...] = ()
+    """Classes of things or kinds of rooms; empty: all."""
+    length: tuple[float, float]
+    """Range of the geodesic [m]."""
+    detour: float
+    """Least geodesic over straight distance; where a scene has no such pair, the largest there is."""
+    duplicates: float
+    """Paths to one target are at least so far apart (discrete Frechet distance) [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NavigationGoal:
+    """Start and goal of one episode."""
+
+    scene: str
+    number: int
+    """Number of the scene in its source."""
+    rank: int
+    """Rank of the episode among those of its scene."""
+    kind: str
+    start: tuple[float, float, float, float]
+    """x, y, z [m] and yaw [rad]"""
+    goal: tuple[float, float, float]
+    """[m]"""
+    facing: tuple[float, float, float] | None
+    """Point that the body looks at in the end [m]."""
+    name: str
+    object_class: str
+    rooms: tuple[str, str]
+    """Room of the start, and of the goal."""
+    geodesic: float
+    """[m]"""
+    refused: str = ""
+    """Reason for which there is no further goal, with its value; empty for a goal."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+
+class GoalSampler:
+    """Draws the goals of one scene in order of rank; goal r depends on the scene, the seed and r alone.
+
+    Args:
+        place: The scene with its free space.
+        request: Goals that are asked for.
+        seed: Seed of the run.
+        number: Number of the scene.
+
+    Raises:
+        InputError: The scene has nothing of the kinds that are asked for.
+    """
+
+    def __init__(self, place: SceneMap, request: GoalRequest, *, seed: int, number: int) -> None:
+        self._place, self._request, self._seed, self._number = place, request, seed, number
+        self._kind: GoalKind = registry.lookup("goal", request.to)()
+        self._targets = self._kind.targets(place, request.kinds)
+        if not self._targets:
+            raise InputError(
+                f"no {' or '.join(request.kinds) or 'thing'} to go to in {place.scene.name}",
+                where="navigate: kinds",
+                instead=suggest((request.kinds or ("",))[0], sorted(self._kind.names(place))),
+            )
+        nodes = place.space.main_nodes
+        self._tree = KDTree(place.space.positions[nodes])
+        self._covered = np.zeros(len(nodes), dtype=bool)
+        self._row = {int(node): row for row, node in enumerate(nodes)}
+        self._paths: dict[str, list[IndexArray]] = {}
+        self._rooms = np.array(place.main_rooms)
+        self._pairs = self._room_pairs()
+        self._made: list[NavigationGoal] = []
+
+    def goal(self, rank: int) -> NavigationGoal:
+        """Return the goal of a rank; those before it are made first."""
+        while len(self._made) <= rank:
+            self._made.append(self._draw(len(self._made)))
+        return self._made[rank]
+
+    @property
+    def covered(self) -> float:
+        """Share of the free area within 50 cm of a path so far."""
+        return float(self._covered.mean())
+
+    def _room_pairs(self) -> list[tuple[str, str]]:
+        """All ordered pairs of rooms with a way between them, in drawn order."""
+        starts = sorted(set(self._rooms))
+        goals = sorted({target.room for target in self._targets})
+        pairs = [(one, other) for one in starts for other in goals]
+        order = generator(self._seed, "navigation pairs", self._number).permutation(len(pairs))
+        return sorted((pairs[int(place)] for place in order), key=lambda pair: pair[0] == pair[1])
+
+    def _draw(self, rank: int) -> NavigationGoal:
+        rng = generator(self._seed, "navigation goal", self._number, rank)
+        best: NavigationGoal | None = None
+        reason = f"{Reason.UNREACHABLE}: no pair of start and goal"
+        for attempt in range(_TRIES):
+            pair = self._pairs[attempt] if attempt < len(self._pairs) and attempt < _TRIES // 2 else None
+            found = self._try(rng, rank, pair)
+            if isinstance(found, str):
+                reason = found
+                continue
+            made, path = found
+            straight = max(float(np.linalg.norm(np.subtract(made.goal, made.start[:3]))), 1e-6)
+            if made.geodesic / straight >= self._request.detour or attempt >= _TRIES - 4:
+                return self._keep(made, path)
+            best = best or made
+            reason = f"{Reason.TOO_STRAIGHT}: detour {made.geodesic / straight:.2f}, at least {self._request.detour:g}"
+        if best is not None and (path := self._path(best)) is not None:
+            return self._keep(best, path)
+        return self._refused(rank, reason)
+
+    def _try(
+        self, rng: np.random.Generator, rank: int, pair: tuple[str, str] | None
+    ) -> tuple[NavigationGoal, IndexArray] | str:
+        place, request = self._place, self._request
+        start = self._start(rng, pair)
+        distance = place.search.distances(start)
+        low, high = request.length
+        choices = []
+        for target in self._targets:
+            if pair and target.room != pair[1]:
+                continue
+            nodes = target.nodes
+            nodes = nodes[np.isfinite(distance[nodes])]
+            if not len(nodes):
+                continue
+            if self._kind.nearest:
+                nodes = nodes[[int(distance[nodes].argmin())]]
+            nodes = nodes[(distance[nodes] >= low) & (distance[nodes] <= 1.05 * high)]
+            choices += [(target, int(node)) for node in rng.permutation(nodes)[:_CHOICES]]
+        if not choices:
+            return f"{Reason.UNREACHABLE}: nothing between {low:g} m and {high:g} m away"
+        order = rng.permutation(len(choices))[:_CHOICES]
+        target, goal = max((choices[int(entry)] for entry in order), key=lambda choice: self._news(choice[1]))
+        path = place.search.path(start, goal)
+        if path is None:
+            return f"{Reason.UNREACHABLE}: no path"
+        geodesic = place.sight.length(place.sight.taut(path))
+        if not low <= geodesic <= high:
+            wrong = Reason.TOO_SHORT if geodesic < low else Reason.TOO_LONG
+            return f"{wrong}: {geodesic:.2f} m, {low:g} m to {high:g} m"
+        near = [
+            frechet(place.space.positions[path], place.space.positions[one]) for one in self._paths.get(target.name, ())
+        ]
+        if near and min(near) < request.duplicates:
+            return f"{Reason.DUPLICATE}: {min(near):.2f} m from an earlier path, at least {request.duplicates:g} m"
+        return self._goal(rng, rank, start, goal, target, geodesic), path
+
+    def _goal(
+        self, rng: np.random.Generator, rank: int, start: int, goal: int, target: GoalTarget, geodesic: float
+    ) -> NavigationGoal:
+        (x, y, z), (gx, gy, gz) = (
+            self._place.space.positions[start].tolist(),
+            self._place.space.positions[goal].tolist(),
+        )
+        facing = None
+        if target.facing is not None:
+            fx, fy, fz = target.facing.tolist()
+            facing = (fx, fy, fz)
+        return NavigationGoal(
+            scene=self._place.scene.name,
+            number=self._number,
+            rank=rank,
+            kind=self._request.to,
+            start=(x, y, z, float(rng.uniform(-np.pi, np.pi))),
+            goal=(gx, gy, gz),
+            facing=facing,
+            name=target.name,
+            object_class=target.object_class,
+            rooms=(str(self._rooms[self._row[start]]), target.room),
+            geodesic=geodesic,
+        )
+
+    def _refused(self, rank: int, reason: str) -> NavigationGoal:
+        node = int(self._place.space.main_nodes[0])
+        nothing = GoalTarget(name="", object_class="", room="", nodes=np.array([node]))
+        rng = generator(self._seed, "navigation refused", self._number, rank)
+        made = self._goal(rng, rank, node, node, nothing, 0.0)
+        return NavigationGoal(**{**asdict(made), "refused": reason})
+
+    def _start(self, rng: np.random.Generator, pair: tuple[str, str] | None) -> int:
+        nodes = self._place.space.main_nodes
+        if pair is not None:
+            nodes = nodes[self._rooms == pair[0]]
+        choices: IntArray = rng.choice(nodes, min(len(nodes), _CHOICES), replace=False)
+        return int(max(choices, key=lambda node: self._news(int(node))))
+
+    def _news(self, node: int) -> int:
+        """Count the nodes near a node that no path covers yet."""
+        near = self._tree.query_ball_point(self._place.space.positions[node], _SEEN)
+        return int(np.count_nonzero(~self._covered[near]))
+
+    def _path(self, made: NavigationGoal) -> IndexArray | None:
+        ends = self._place.space.locate(np.array([made.start[:3], made.goal]))
+        return self._place.search.path(int(ends[0]), int(ends[1]))
+
+    def _keep(self, made: NavigationGoal, path: IndexArray) -> NavigationGoal:
+        """Note what a goal's path covers."""
+        for near in self._tree.query_ball_point(self._place.space.positions[path[::3]], _SEEN):
+            self._covered[near] = True
+        self._paths.setdefault(made.name, []).append(path)
+        crossed = made.rooms
+        self._pairs = [pair for pair in self._pairs if pair != crossed] or self._room_pairs()
+        return made
+
+
+def check_kinds(place: SceneMap, to: str, kinds: Collection[str]) -> None:
+    """Check that a scene has a goal of each kind.
+
+    Raises:
+        InputError: It lacks one; the message lists those that it has.
+    """
+    known = registry.lookup("goal", to)().names(place)
+    for kind in kinds:
+        if kind not in known:
+            what = f"no {kind} in {place.scene.name}"
+            raise InputError(what, where="navigate: kinds", instead=suggest(kind, sorted(known)))

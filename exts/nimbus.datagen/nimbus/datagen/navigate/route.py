@@ -1,0 +1,94 @@
+"""Route of one episode: searched, smoothed, driven, and measured against the triangles of its scene."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.navigate.drive import DriveLimits, DrivenPath, drive_path
+from nimbus.datagen.navigate.keep import swept_clearance
+from nimbus.datagen.navigate.scene_map import SceneMap
+from nimbus.datagen.navigate.smooth import smooth_path
+
+_WIDE = 0.6
+"""[m] Clearance that a path is drawn to where there is room."""
+_EVERY = 12
+"""Rows between those whose geodesic to the goal is measured; between them it is interpolated."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Route:
+    """A drive from start to goal with everything that is measured along it, T rows."""
+
+    driven: DrivenPath
+    feet: FloatArray
+    """(T, 3) position of the body on the floor [m]"""
+    clearance: FloatArray
+    """(T,) least distance of the axis to a triangle until the next row [m]"""
+    distance_to_goal: FloatArray
+    """(T,) geodesic to the goal [m]"""
+    progress: FloatArray
+    """(T,) way along the path [m]"""
+
+
+def find_route(
+    place: SceneMap,
+    start: tuple[float, float, float, float],
+    goal: tuple[float, float, float],
+    *,
+    limits: DriveLimits,
+    rate: float,
+    facing: tuple[float, float, float] | None = None,
+) -> Route | None:
+    """Find the route of an episode; None where there is no path.
+
+    Args:
+        place: The scene with its free space.
+        start: x, y, z [m] and yaw [rad].
+        goal: [m]
+        limits: Limits of the drive.
+        rate: Rows per second [Hz].
+        facing: Point that the body turns to in the end [m].
+    """
+    space = place.space
+    ends = space.locate(np.array([start[:3], goal]))
+    path = place.search.path(int(ends[0]), int(ends[1]), wide=_WIDE) if ends.min() >= 0 else None
+    if path is None:
+        return None
+    smooth = smooth_path(space, space.positions[path], wide=_WIDE)
+    end_yaw = None if facing is None else float(np.arctan2(facing[1] - goal[1], facing[0] - goal[0]))
+    driven = drive_path(smooth, limits, rate=rate, yaw=start[3], end_yaw=end_yaw)
+    feet = _on_floor(place, driven, smooth)
+    body = space.body
+    return Route(
+        driven=driven,
+        feet=feet,
+        clearance=swept_clearance(place.mesh, feet, step=body.step, height=body.height),
+        distance_to_goal=_geodesics(place, feet, int(ends[1])),
+        progress=driven.along,
+    )
+
+
+def _on_floor(place: SceneMap, driven: DrivenPath, smooth: FloatArray) -> FloatArray:
+    """Put a drive (T, 3) onto the floor below it, near in height to the path that it follows [m]."""
+    along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(smooth[:, :2], axis=0), axis=1)))
+    guess = np.interp(driven.along, along, smooth[:, 2])
+    feet = np.column_stack([driven.poses[:, :2], guess])
+    nodes = place.space.locate(feet)
+    found = place.space.positions[np.maximum(nodes, 0), 2]
+    feet[:, 2] = np.where(nodes >= 0, found, guess)
+    return feet
+
+
+def _geodesics(place: SceneMap, feet: FloatArray, goal: int) -> FloatArray:
+    """Geodesic (T,) to the goal [m]: exact on a few rows, and straight between them."""
+    rows = np.unique(np.append(np.arange(0, len(feet), _EVERY), len(feet) - 1))
+    nodes = place.space.locate(feet[rows])
+    wide = place.space.node_clearance >= place.space.limit
+    values = np.array(
+        [place.geodesic(int(node), goal) if node >= 0 and wide[node] else np.inf for node in nodes], dtype=float
+    )
+    fine = np.isfinite(values)
+    return np.interp(np.arange(len(feet)), rows[fine], values[fine]) if fine.any() else np.zeros(len(feet))

@@ -1,0 +1,51 @@
+"""A scene as paths need it: its collision mesh, the free space of a body, and searches in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from nimbus.datagen.navigate.free_space import BodyShape, FreeSpace, find_free_space
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.search import PathSearch
+from nimbus.datagen.navigate.sight import LineOfSight
+from nimbus.datagen.navigate.triangle_tests import CollisionMesh
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SceneMap:
+    """One scene, and everything about it that does not change from episode to episode."""
+
+    scene: NavigationScene
+    mesh: CollisionMesh
+    space: FreeSpace
+
+    @cached_property
+    def search(self) -> PathSearch:
+        """Searches for paths that keep the body's limit."""
+        return PathSearch(self.space)
+
+    @cached_property
+    def sight(self) -> LineOfSight:
+        """Straight walks that keep the body's limit."""
+        return LineOfSight(self.space)
+
+    @cached_property
+    def main_rooms(self) -> tuple[str, ...]:
+        """Name of the room of each node of the largest component; empty outside of all."""
+        return tuple(self.scene.room_of(self.space.positions[self.space.main_nodes]))
+
+    def geodesic(self, start: int, goal: int) -> float:
+        """Length of the shortest path between two nodes [m]; infinite where there is none."""
+        path = self.search.path(start, goal)
+        return float("inf") if path is None else self.sight.length(self.sight.taut(path))
+
+
+def map_scene(scene: NavigationScene, body: BodyShape) -> SceneMap:
+    """Find the free space of a scene.
+
+    Raises:
+        InputError: It cannot be used: no floor, too little free area, too large.
+    """
+    mesh = CollisionMesh(scene.corners)
+    return SceneMap(scene=scene, mesh=mesh, space=find_free_space(mesh, body, where=scene.name))

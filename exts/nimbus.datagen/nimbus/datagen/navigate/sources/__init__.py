@@ -1,0 +1,1 @@
+"""Sources of scenes that tasks name, one module each."""

@@ -1,0 +1,36 @@
+"""Generated homes as a source of scenes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from nimbus.datagen.files.quantities import Range
+from nimbus.datagen.navigate.homes import home_scene
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.scene_source import SceneSource
+from nimbus.datagen.registry import register
+from nimbus.datagen.rooms.home import HOME_VERSION
+
+
+@register("scene", "homes")
+class HomesSource(SceneSource):
+    """Homes of generated rooms and furniture."""
+
+    homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many homes there are.")
+    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((4, 9), description="Rooms of each home.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the first home.")
+
+    @property
+    def count(self) -> int:
+        """Number of homes."""
+        return self.homes
+
+    def open(self, number: int) -> NavigationScene:
+        """Make the home of a number."""
+        return home_scene(self.seed + number, self.rooms)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Version of the home generator; the task's hash covers all else."""
+        return {"homes": str(HOME_VERSION)}

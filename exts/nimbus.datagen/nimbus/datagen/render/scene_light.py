@@ -1,0 +1,65 @@
+"""Baked light of a whole scene that a body moves through, and the weighing of its lamps and windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import VisualLayout
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.render.baked_light.basis import StillScene, light_basis
+from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, LightBasis
+from nimbus.datagen.render.baked_light.weighing import WeighedLight, weigh_scene
+from nimbus.datagen.render.render_inputs import RenderPart
+from nimbus.datagen.render.still_light import group_colors
+
+_GROUP = {"floor": 0, "wall": 1, "ceiling": 3}
+"""Group of surfaces by class; all else is 4, and no thing is a work surface."""
+
+
+@lru_cache(maxsize=2)
+def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[tuple[RenderPart, ...], LightBasis]:
+    """Give the parts of a scene grids of light, and return them with the basis of that light.
+
+    Args:
+        scene: The scene; one without lamps has one below the middle of its ceiling.
+        parts: Parts of the scene, in its order.
+    """
+    triangles = [part.triangles for part in parts]
+    classes = {thing.name: thing.object_class for thing in scene.things}
+    groups = [_GROUP.get(classes.get(part.instance, ""), GROUPS - 1) for part in parts]
+    lamps, sources = _lamps(scene)
+    still = StillScene(
+        corners=np.concatenate([t.vertices[t.faces] for t in triangles]).astype(float),
+        normals=np.concatenate([t.normals[t.faces] for t in triangles]).astype(float),
+        groups=np.repeat(np.array(groups, dtype=np.uint8), [len(t.faces) for t in triangles]),
+        workplace=lamps[0] - (0.0, 0.0, 1.0),
+        lamps=lamps,
+        lamp_sources=sources,
+    )
+    basis = light_basis(still)
+    starts = np.cumsum([0, *(len(t.faces) for t in triangles)])
+    gridded = [
+        replace(part, grid=basis.grid.face_range(int(first), int(last)))
+        for part, first, last in zip(parts, starts[:-1], starts[1:], strict=True)
+    ]
+    return tuple(gridded), basis
+
+
+def light_scene(basis: LightBasis, parts: tuple[RenderPart, ...], visual: VisualLayout) -> WeighedLight:
+    """Weigh the basis of a scene by the light and the surfaces of an episode."""
+    return weigh_scene(basis, visual.light, group_colors(parts, visual.surfaces))
+
+
+def _lamps(scene: NavigationScene) -> tuple[FloatArray, np.ndarray]:
+    """Places (L, 3) of lamps [m], and their sources (L,): lamps of one room shine alike."""
+    if not len(scene.lamps):
+        low, high = scene.corners.min(axis=(0, 1)), scene.corners.max(axis=(0, 1))
+        middle = (low + high) / 2
+        return np.array([(middle[0], middle[1], high[2] - 0.1)], dtype=float), np.zeros(1, dtype=np.int64)
+    rooms = list(dict.fromkeys(scene.lamp_rooms))
+    sources = [rooms.index(room) % PLACES for room in scene.lamp_rooms]
+    return np.asarray(scene.lamps, dtype=float), np.array(sources, dtype=np.int64)

@@ -1,0 +1,301 @@
+"""A generated home: rooms with doors, windows and furniture, of the parts that single rooms are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.ndimage import distance_transform_edt, label
+
+from nimbus.datagen.arrays import BoolArray, FloatArray
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.rooms.bath_parts import BATH, JAMB
+from nimbus.datagen.rooms.bedroom_parts import BEDROOM
+from nimbus.datagen.rooms.building_parts import WALL
+from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, by_name
+from nimbus.datagen.rooms.home_plan import (
+    Rectangle,
+    SharedWall,
+    assign_kinds,
+    choose_doors,
+    cut_rooms,
+    shared_walls,
+)
+from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
+from nimbus.datagen.rooms.kinds import KINDS
+from nimbus.datagen.rooms.look import RoomLook, draw_look
+from nimbus.datagen.rooms.plan import RoomPlan
+from nimbus.datagen.rooms.walls import Side
+
+HOME_VERSION = 1
+"""Version of the code that makes homes: raise it when any of them comes out otherwise."""
+HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BATH))
+"""Kinds of furnishings of homes by name."""
+_SIGHT = 1.85
+"""[m] Above the floor: lamps hang higher."""
+_WAY = 0.33
+"""[m] Clearance of the way between all doors of a room, for bodies of up to 50 cm across."""
+_CELL = 0.05
+"""[m] Of the map on which that way is looked for."""
+_STAND_IN_WAY = (0.03, 1.6)
+"""[m] Heights between which a furnishing is in the way."""
+_LAMP_REACH = 4.2
+"""[m] A room has a lamp for each such length."""
+
+
+@dataclass(frozen=True)
+class HomeRoom:
+    """One room of a home."""
+
+    name: str
+    kind: str
+    rectangle: Rectangle
+    floor: float
+    """[m]"""
+    height: float
+    """[m]"""
+    furnishings: tuple[Furnishing, ...]
+    walls: FloatArray
+    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
+    lamps: tuple[tuple[float, float, float], ...]
+    """Below its lamps [m]."""
+    look: RoomLook
+
+
+@dataclass(frozen=True)
+class HomeDoor:
+    """An open doorway between two rooms."""
+
+    name: str
+    rooms: tuple[str, str]
+    position: tuple[float, float, float]
+    """Middle of it on the floor [m]."""
+    width: float
+    """Between its jambs [m]."""
+
+
+@dataclass(frozen=True)
+class HomePlan:
+    """Rooms and doors of a home; all of it stands still."""
+
+    seed: int
+    rooms: tuple[HomeRoom, ...]
+    doors: tuple[HomeDoor, ...]
+
+
+def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None) -> HomePlan:
+    """Make a home; equal arguments give equal homes.
+
+    Args:
+        seed: Number of the home.
+        rooms: Range of the number of its rooms, both included.
+        clutter: Share of the free places that small things fill; left out: drawn.
+    """
+    rng = generator(seed, "home")
+    cut = cut_rooms(rng, int(rng.integers(rooms[0], rooms[1] + 1)))
+    kinds = assign_kinds(rng, cut)
+    names = [f"{kind}_{kinds[:place].count(kind)}" for place, kind in enumerate(kinds)]
+    height, share = float(rng.uniform(2.45, 2.8)), float(rng.uniform(0.3, 0.7)) if clutter is None else clutter
+    plans = [
+        RoomPlan(
+            0.0,
+            HOME_KINDS,
+            generator(seed, "home", "room", place),
+            x=room.x,
+            y=room.y,
+            height=height,
+            clutter=share,
+            sight=_SIGHT,
+        )
+        for place, room in enumerate(cut)
+    ]
+    doors = _open_doors(rng, plans, cut, kinds, names)
+    made = [
+        _furnished(
+            plan, cut, place, kinds[place], names[place], seed=seed, entrance=place == kinds.index(_entered(kinds))
+        )
+        for place, plan in enumerate(plans)
+    ]
+    return HomePlan(seed, _numbered(made), tuple(doors))
+
+
+def _entered(kinds: Sequence[str]) -> str:
+    """Kind of the room with the front door."""
+    return "hall" if "hall" in kinds else kinds[0]
+
+
+def _open_doors(
+    rng: np.random.Generator,
+    plans: Sequence[RoomPlan],
+    cut: Sequence[Rectangle],
+    kinds: Sequence[str],
+    names: Sequence[str],
+) -> list[HomeDoor]:
+    """Cut doorways into the walls of both rooms."""
+    doors = []
+    for wall in choose_doors(rng, shared_walls(cut), kinds):
+        width, depth, height = HOME_KINDS["doorway"].draw_size(rng)
+        margin = width / 2 + 0.12
+        place = float(rng.uniform(wall.low + margin, wall.high - margin))
+        first, second = wall.rooms
+        if not plans[first].open(
+            wall.sides[0], "doorway", _along(cut[first], wall.sides[0], place), size=(width, depth, height)
+        ):
+            place = (wall.low + wall.high) / 2
+            plans[first].open(
+                wall.sides[0], "doorway", _along(cut[first], wall.sides[0], place), size=(width, depth, height)
+            )
+        plans[second].cut(wall.sides[1], _along(cut[second], wall.sides[1], place), width=width, height=height)
+        doors.append(
+            HomeDoor(
+                f"doorway_{len(doors)}",
+                (names[first], names[second]),
+                _middle(cut[first], wall, place),
+                width - 2 * JAMB,
+            )
+        )
+    return doors
+
+
+def _middle(room: Rectangle, wall: SharedWall, place: float) -> tuple[float, float, float]:
+    return (room.x[1] + WALL / 2, place, 0.0) if wall.axis == 0 else (place, room.y[1] + WALL / 2, 0.0)
+
+
+def _along(room: Rectangle, side: Side, place: float) -> float:
+    """Distance of a place on a wall from the wall's start [m]."""
+    return {
+        "right": place - room.x[0],
+        "front": place - room.y[0],
+        "left": room.x[1] - place,
+        "back": room.y[1] - place,
+    }[side]
+
+
+def _furnished(
+    plan: RoomPlan, cut: Sequence[Rectangle], place: int, kind: str, name: str, *, seed: int, entrance: bool
+) -> HomeRoom:
+    """Give a room windows, furniture, lamps and what hangs on its walls; all its doors stay joined."""
+    rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
+    outside = _outside(cut, room)
+    if entrance and outside:
+        _open_at(plan, outside[0], "door", low=0.0)
+    for side in outside:
+        if made.has_window and rng.uniform() < 0.85:
+            _open_at(plan, side, "window", low=1.3 if kind == "bathroom" else 0.85)
+    made.furnish(plan)
+    _keep_way(plan)
+    long = 0 if np.ptp(plan.x) > np.ptp(plan.y) else 1
+    count = max(1, round(float(np.ptp((plan.x, plan.y)[long])) / _LAMP_REACH))
+    lamps = []
+    for share in (np.arange(count) + 0.5) / count:
+        spot = [sum(plan.x) / 2, sum(plan.y) / 2]
+        spot[long] = float((plan.x, plan.y)[long][0] + share * np.ptp((plan.x, plan.y)[long]))
+        before = len(plan.furnishings)
+        plan.hang(made.lamp, (spot[0], spot[1]))
+        low = plan.height if len(plan.furnishings) == before else float(plan.furnishings[-1].bounds[0, 2])
+        lamps.append((spot[0], spot[1], low - 0.02))
+    plan.close(made.hung)
+    return HomeRoom(
+        name=name,
+        kind=kind,
+        rectangle=room,
+        floor=plan.floor,
+        height=plan.height,
+        furnishings=tuple(plan.furnishings),
+        walls=np.concatenate([wall.panels() for wall in plan.walls.values()]),
+        lamps=tuple(lamps),
+        look=draw_look(made.family, int(generator(seed, "home", "look", place).integers(2**31 - 1))),
+    )
+
+
+def _outside(cut: Sequence[Rectangle], room: Rectangle) -> list[Side]:
+    """Sides of a room on the outer walls."""
+    x = min(one.x[0] for one in cut), max(one.x[1] for one in cut)
+    y = min(one.y[0] for one in cut), max(one.y[1] for one in cut)
+    found: dict[Side, bool] = {
+        "right": room.y[0] == y[0],
+        "front": room.x[1] == x[1],
+        "left": room.y[1] == y[1],
+        "back": room.x[0] == x[0],
+    }
+    return [side for side, is_outer in found.items() if is_outer]
+
+
+def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
+    """Cut an opening into a wall at a drawn place where it has room."""
+    length = plan.walls[side].length
+    size = plan.kinds[kind].draw_size(plan.rng)
+    size = (min(size[0], length - 0.5), size[1], min(size[2], plan.height - low - 0.15))
+    places = [
+        float(plan.rng.uniform(size[0] / 2 + 0.15, max(length - size[0] / 2 - 0.15, size[0] / 2 + 0.16)))
+        for _ in range(4)
+    ]
+    return any(plan.open(side, kind, along, low=low, size=size) for along in places)
+
+
+def _keep_way(plan: RoomPlan) -> None:
+    """Take furnishings away, the last first, until a body gets from each door to every other one."""
+    spots = [
+        wall.frame(opening.middle, out=0.45)[:2, 3]
+        for wall in plan.walls.values()
+        for opening in wall.openings
+        if opening.kind == "doorway"
+    ]
+    standing = [one for one in plan.furnishings if _is_in_way(plan, one)]
+    while standing and not _is_joined(plan, standing, spots):
+        gone = standing.pop()
+        on_top = [one for one in plan.furnishings if _stands_on(one, gone)]
+        plan.furnishings = [one for one in plan.furnishings if one is not gone and one not in on_top]
+
+
+def _is_in_way(plan: RoomPlan, one: Furnishing) -> bool:
+    low, high = (float(value) - plan.floor for value in one.bounds[:, 2])
+    return not plan.kinds[one.kind].is_flat and high > _STAND_IN_WAY[0] and low < _STAND_IN_WAY[1] and low < 0.3
+
+
+def _stands_on(one: Furnishing, other: Furnishing) -> bool:
+    (low, high), middle = other.bounds, one.bounds.mean(axis=0)
+    return bool(
+        one is not other and np.all(low[:2] < middle[:2]) and np.all(middle[:2] < high[:2]) and middle[2] > low[2] + 0.2
+    )
+
+
+def _is_joined(plan: RoomPlan, standing: Sequence[Furnishing], spots: Sequence[FloatArray]) -> bool:
+    """Test on a map of the room whether all doors lie in one region that is wide enough, and most of it does."""
+    origin = np.array([plan.x[0], plan.y[0]])
+    free = _free_map(plan, standing, origin)
+    wide = np.asarray(distance_transform_edt(np.pad(free, 1)))[1:-1, 1:-1] * _CELL >= _WAY
+    regions = np.zeros(wide.shape, dtype=np.int32)
+    label(wide, output=regions)
+    found = []
+    for spot in spots:
+        i, j = np.clip(((spot - origin) / _CELL).astype(int), 0, np.array(free.shape) - 1)
+        found.append(int(regions[i, j]))
+    if not found:
+        return bool(wide.any())
+    return found[0] > 0 and all(region == found[0] for region in found)
+
+
+def _free_map(plan: RoomPlan, standing: Sequence[Furnishing], origin: FloatArray) -> BoolArray:
+    size = np.ceil((np.array([plan.x[1], plan.y[1]]) - origin) / _CELL).astype(int)
+    free = np.ones(size, dtype=bool)
+    for one in standing:
+        low = np.floor((one.bounds[0, :2] - origin) / _CELL).astype(int)
+        high = np.ceil((one.bounds[1, :2] - origin) / _CELL).astype(int)
+        free[max(low[0], 0) : max(high[0], 0), max(low[1], 0) : max(high[1], 0)] = False
+    return free
+
+
+def _numbered(rooms: Sequence[HomeRoom]) -> tuple[HomeRoom, ...]:
+    """Give all furnishings of the home names of their own."""
+    counts: dict[str, int] = {}
+    found = []
+    for room in rooms:
+        named = []
+        for one in room.furnishings:
+            number = counts.get(one.kind, 0)
+            counts[one.kind] = number + 1
+            named.append(replace(one, name=f"{one.kind}_{number}"))
+        found.append(replace(room, furnishings=tuple(named)))
+    return tuple(found)

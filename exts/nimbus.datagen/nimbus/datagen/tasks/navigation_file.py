@@ -1,0 +1,130 @@
+"""Models of a navigation task file: the scenes, the body, its goals, and what is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality
+from nimbus.datagen.files.quantities import Metres, Radians, Range, Speed, TurnRate
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.geometry.transforms import look_at
+from nimbus.datagen.navigate.drive import DriveLimits
+from nimbus.datagen.navigate.free_space import BodyShape
+from nimbus.datagen.tasks.task_file import CommonFile, Growing, Named, Point, unique
+
+BASE = "base"
+"""Body of a navigation episode: on the floor, x forward, z up."""
+
+
+class BodySettings(StrictModel):
+    """A body that drives: an upright cylinder with limits."""
+
+    radius: Annotated[Metres, Field(gt=0.02, le=1.0)] = Field(0.25, description="Radius [m].")
+    height: Annotated[Metres, Field(gt=0.05, le=3.0)] = Field(1.4, description="Height [m].")
+    step: Annotated[Metres, Field(ge=0, le=0.3)] = Field(0.03, description="Highest step that it goes over [m].")
+    speed: Annotated[Speed, Field(gt=0.01, le=5.0)] = Field(0.6, description="Largest speed [m/s].")
+    turn: Annotated[TurnRate, Field(gt=0.01, le=10.0)] = Field(1.2, description="Largest turn rate [rad/s].")
+
+    @property
+    def shape(self) -> BodyShape:
+        """Shape that collides."""
+        return BodyShape(radius=self.radius, height=self.height, step=self.step)
+
+    @property
+    def limits(self) -> DriveLimits:
+        """Limits of a drive."""
+        return DriveLimits(speed=self.speed, turn=self.turn)
+
+
+class NavigateSettings(Growing):
+    """Goals of a task's episodes."""
+
+    to: str = Field(description="Kind of goal: point, room, object or instruction.")
+    kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
+        "all", description="Classes of things, or kinds of rooms, to go to: a list, or 'all'."
+    )
+    length: Range[Annotated[Metres, Field(gt=0, le=500)]] = Field(
+        (2.0, 25.0), description="Range of the shortest path from start to goal [m]."
+    )
+    detour: Annotated[float, Field(ge=1, le=5)] = Field(
+        1.05, description="Least shortest path over straight distance, where the scene has such pairs."
+    )
+    per_scene: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        150, description="Episodes of each scene; episodes beyond those of all scenes begin again with the first."
+    )
+
+
+class KeepSettings(Growing):
+    """Limits of the filters; what does not pass is a failed attempt with value and limit."""
+
+    clearance: Annotated[Metres, Field(gt=0, le=2)] | None = Field(
+        None, description="Least distance of the body's axis to any triangle [m]; left out: the body's radius."
+    )
+    duplicates: Annotated[Metres, Field(ge=0, le=5)] = Field(
+        0.5, description="Least distance of two paths to one target (discrete Frechet distance) [m]."
+    )
+
+
+class RigCameraSettings(StrictModel):
+    """A camera on the body, before it is randomized."""
+
+    mount: Literal["base"] = Field("base", description="The body.")
+    position: Point = Field((0.0, 0.0, 1.2), description="In the frame of the body: x forward, z up [m].")
+    tilt: Annotated[Radians, Field(ge=-1.5, le=1.5)] = Field(0.0, description="Downward from the horizontal [rad].")
+    pan: Radians = Field(0.0, description="To the left from straight ahead [rad].")
+    hfov: Annotated[Radians, Field(ge=0.05, lt=3.0)] = Field(1.379, description="Horizontal field of view [rad].")
+    size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
+        (320, 240), description="Width and height [px]."
+    )
+    modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] = Field(
+        ("rgb", "depth", "instance", "semantic", "normals", "boxes"),
+        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes.",
+    )
+
+    @model_validator(mode="after")
+    def _has_color(self) -> RigCameraSettings:
+        if "rgb" not in self.modalities:
+            context = {"instead": f"write modalities: [{', '.join(('rgb', *self.modalities))}]"}
+            raise PydanticCustomError("camera", "a camera without rgb: previews and exports need it", context)
+        return self
+
+    def camera(self, name: str) -> Camera:
+        """Make the camera as it is before randomization."""
+        width, height = self.size
+        ahead = np.array([np.cos(self.pan), np.sin(self.pan), 0.0]) * np.cos(self.tilt) - (0, 0, np.sin(self.tilt))
+        x, y, z = (float(value) for value in np.add(self.position, ahead))
+        return Camera(
+            name=name,
+            mount=BASE,
+            position=self.position,
+            wxyz=look_at(self.position, (x, y, z), up=(0.0, 0.0, 1.0)),
+            vertical_fov=float(2 * np.arctan(np.tan(self.hfov / 2) * height / width)),
+            width=width,
+            height=height,
+            modalities=tuple(modality for modality in MODALITIES if modality in self.modalities),
+        )
+
+
+def _as_cameras(value: Any) -> Any:
+    """Cameras by name; ``front`` alone is one that looks ahead."""
+    return {value: {}} if isinstance(value, str) else value
+
+
+class NavigationFile(CommonFile):
+    """A navigation task: scenes, a body, and where it goes."""
+
+    scene: dict[str, Any] = Field(description="Source of scenes, such as {homes: 40, rooms: [4, 9]}.")
+    body: BodySettings = Field(default_factory=BodySettings.model_construct, description="The body that moves.")
+    navigate: NavigateSettings = Field(description="Goals of the episodes.")
+    keep: KeepSettings = Field(default_factory=KeepSettings.model_construct, description="Limits of the filters.")
+    cameras: Annotated[Named[RigCameraSettings], BeforeValidator(_as_cameras)] = Field(
+        default_factory=lambda: {"front": RigCameraSettings.model_construct()},
+        description="Cameras on the body by name; {} for none.",
+    )
+    instructions: Literal["template"] = Field("template", description="Source of the instructions' wording.")
+    pipeline: str = Field("nav_mesh", description="Pipeline, a name or a path seen from this file.")
+    rate: Annotated[float, Field(ge=1, le=60)] = Field(10.0, description="Recorded steps per second [Hz].")

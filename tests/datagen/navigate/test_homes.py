@@ -1,0 +1,55 @@
+"""Generated homes: all rooms reachable, no two alike, everything named and classed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.navigate.free_space import BodyShape
+from nimbus.datagen.navigate.homes import home_scene
+from nimbus.datagen.navigate.scene_map import map_scene
+from nimbus.datagen.rooms.home import HOME_KINDS, make_home
+from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
+
+BODY = BodyShape(radius=0.25, height=1.4, step=0.03)
+
+
+def test_homes_have_many_kinds_of_rooms_and_furniture():
+    assert len(HOME_ROOMS) >= 12
+    assert len(HOME_KINDS) >= 100
+    assert set(HOME_ROOMS) == {room.kind for seed in range(12) for room in make_home(seed, (4, 10)).rooms}
+
+
+@pytest.mark.parametrize("seed", [3, 19])
+def test_all_rooms_of_homes_are_reachable(seed: int):
+    scene = home_scene(seed, (4, 9))
+    reached = set(map_scene(scene, BODY).main_rooms)
+    assert {room.name for room in scene.rooms} <= reached
+    assert len(scene.passages) >= len(scene.rooms) - 1
+
+
+def test_equal_numbers_give_equal_homes():
+    one, same, other = (home_scene(seed, (4, 6)) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one.corners, same.corners)
+    assert one.content_hash == same.content_hash != other.content_hash
+    assert len(one.corners) != len(other.corners)
+
+
+def test_things_of_homes_are_named_once_and_in_rooms():
+    scene = home_scene(2, (4, 6))
+    assert len({thing.name for thing in scene.things}) == len(scene.things) < 254
+    assert all(thing.object_class in scene.classes for thing in scene.things)
+    rooms = {room.name: room for room in scene.rooms}
+    beds = [thing for thing in scene.goals if thing.object_class == "bed"]
+    assert beds
+    assert all(rooms[bed.room].contains(bed.middle[None]).all() for bed in beds)
+
+
+@pytest.mark.slow
+def test_no_plan_of_homes_comes_twice():
+    plans = set()
+    for seed in range(60):
+        home = make_home(seed, (4, 9))
+        assert len(home.doors) >= len(home.rooms) - 1
+        plans.add(tuple((room.kind, room.rectangle) for room in home.rooms))
+    assert len(plans) == 60
