@@ -52,9 +52,10 @@ def driven_episode(index: int, *, scene: str = "home_000") -> Rendered:
         "scene": scene,
         "start": [*positions[0].tolist(), float(yaws[0])],
         "goal": (positions[-1] + (0.3, 0.3, 0.0)).tolist(),
+        "facing": (positions[-1] + (0.4, 0.4, 0.3)).tolist(),
         "kind": "object",
         "name": f"chair_{index % 2}",
-        "class": "chair",
+        "object_class": "chair",
         "geodesic": 4.8,
         "index": index,
     }

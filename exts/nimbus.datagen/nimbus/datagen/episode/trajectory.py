@@ -78,6 +78,8 @@ class Reason(StrEnum):
     """The body comes nearer to something than it may."""
     DUPLICATE = "duplicate"
     """A path to the same goal runs as near as that already."""
+    OUTSIDE_CAPTURE = "outside_capture"
+    """Views on the way show what no splat covers."""
     UNSTABLE = "unstable"
     """The simulation left finite numbers."""
 

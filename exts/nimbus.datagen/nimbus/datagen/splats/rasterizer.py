@@ -59,6 +59,7 @@ class SplatRasterizer:
         behind: Vector = (0.0, 0.0, 0.0),
     ) -> None:
         self.device = wp.get_device(device)
+        wp.load_module(kernels, device=self.device)  # compiled here, where callers expect to wait
         self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
         self._behind = wp.vec3(*behind)
         matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)

@@ -35,6 +35,8 @@ class DrivenEpisode:
     """(T,) its headings, counter-clockwise from x [rad]"""
     goal: FloatArray
     """(3,) [m]"""
+    thing: FloatArray
+    """(3,) middle of what it goes to; the goal where that is a place [m]"""
     goal_kind: str
     """point, room, object or instruction"""
     goal_name: str
@@ -80,6 +82,7 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
     w, x, y, z = np.moveaxis(episode.array("observations/body_wxyz")[:, row].astype(float), -1, 0)
     try:
         place = np.array(goal["goal"], dtype=float).reshape(3)
+        thing = np.array(goal.get("facing") or goal["goal"], dtype=float).reshape(3)
         geodesic, scene = float(goal["geodesic"]), str(goal["scene"])
     except (KeyError, TypeError, ValueError) as error:
         what = f"its goal is wrong: {type(error).__name__} {error}"
@@ -91,9 +94,10 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
         positions=episode.array("observations/body_positions")[:, row].astype(float),
         yaws=np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)),
         goal=place,
+        thing=thing,
         goal_kind=str(goal.get("kind", "point")),
         goal_name=str(goal.get("name", "")),
-        goal_class=str(goal.get("class", "")),
+        goal_class=str(goal.get("object_class", "")),
         geodesic=geodesic,
         cameras={camera.name: camera for camera in layout.visual.cameras},
     )

@@ -142,7 +142,7 @@ def _object_goals(driven: list[DrivenEpisode]) -> dict[str, list[dict[str, Any]]
                 "object_id": number,
                 "object_name": one.goal_name,
                 "object_category": one.goal_class,
-                "position": to_habitat(one.goal),
+                "position": to_habitat(one.thing),
                 "radius": _NEAR_OBJECT,
                 "view_points": [],
             },

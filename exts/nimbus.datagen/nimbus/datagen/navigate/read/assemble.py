@@ -1,4 +1,4 @@
-"""Common ground of the scene readers: parts from surfaces, the up axis, and checks of what was read."""
+"""Common ground of the scene readers: parts from surfaces, the up axis, and checks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def make_scene(
     is_lit: bool,
     others: Sequence[Path] = (),
 ) -> NavigationScene:
-    """Make a scene of parts, and refuse what no body can move through.
+    """Make a scene of parts, and refuse one that no body can move through.
 
     Args:
         path: Its file.

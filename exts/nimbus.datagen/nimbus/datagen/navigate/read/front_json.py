@@ -1,7 +1,7 @@
 """Houses in the layout of 3D-FRONT: a JSON of meshes, furniture and rooms, y up; furniture in folders beside it.
 
 Furniture ``jid`` is read from ``3D-FUTURE-model/JID/raw_model.obj`` below the folder of the JSON or the one above; a
-box of its size stands for what is not there.
+box of its size stands for one that is missing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
         up: Not needed: such houses are y up.
 
     Raises:
-        InputError: It is no such file, refers to what it does not have, or is refused by ``make_scene``.
+        InputError: It is no such file, lacks a mesh that it refers to, or is refused by ``make_scene``.
     """
     house = read_plain(path, limit=_FILE_BYTES)
     try:

@@ -38,7 +38,7 @@ def read_glb(path: Path, up: str = "auto") -> NavigationScene:
 
     Args:
         path: The file; of ``NAME.glb`` and ``NAME.basis.glb`` give the first.
-        up: Axis that points up; ``auto``: y, or z where that is clearly what lies level, as in HM3D.
+        up: Axis that points up; ``auto``: y, or z where most area lies level along it, as in HM3D.
 
     Raises:
         InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.

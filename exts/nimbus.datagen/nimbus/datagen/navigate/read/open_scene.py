@@ -1,4 +1,4 @@
-"""Scene files of others by what they are."""
+"""Scene files of others by their format."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
 
     Args:
         path: The file.
-        up: Axis that points up; ``auto``: z, or y where that is clearly what lies level.
+        up: Axis that points up; ``auto``: z, or y where most area lies level along it.
 
     Raises:
         InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.

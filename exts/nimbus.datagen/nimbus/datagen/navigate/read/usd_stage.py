@@ -19,7 +19,7 @@ from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
-"""Attribute or custom data of a prim: the class of what is below it."""
+"""Attribute or custom data of a prim: the class of everything below it."""
 ROOM = "nimbus:room"
 _FILE_BYTES = 1 << 30
 

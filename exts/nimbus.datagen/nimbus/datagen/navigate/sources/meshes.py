@@ -1,0 +1,52 @@
+"""Files of meshes as a source of scenes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.scene_source import SceneSource
+from nimbus.datagen.navigate.sources.files import file_hash, find_files, seen_from
+from nimbus.datagen.registry import register
+
+UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
+"""Axis of a file that points up."""
+
+
+@register("scene", "meshes")
+class MeshSource(SceneSource):
+    """Scenes of others: GLB, PLY, USD, HSSD scene instances, 3D-FRONT-like JSON."""
+
+    meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="Files, or patterns such as scans/*.glb; seen from the task file."
+    )
+    up: UpAxis = Field(
+        "auto", description="Axis of the files that points up; left out: by the format and what lies level."
+    )
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Files that there are."""
+        return find_files((self.meshes,) if isinstance(self.meshes, str) else self.meshes)
+
+    @property
+    def count(self) -> int:
+        """Number of files."""
+        return len(self.paths)
+
+    def open(self, number: int) -> NavigationScene:
+        """Read the scene of a number."""
+        return open_scene(self.paths[number], self.up)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hash of each file."""
+        return {f"mesh {path.name}": file_hash(path) for path in self.paths}
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the same with its paths seen from the working directory."""
+        patterns = (self.meshes,) if isinstance(self.meshes, str) else self.meshes
+        return self.model_copy(update={"meshes": tuple(seen_from(folder, pattern) for pattern in patterns)})

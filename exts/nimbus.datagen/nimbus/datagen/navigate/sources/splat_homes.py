@@ -1,0 +1,42 @@
+"""Generated homes as scenes of splats, sampled from their surfaces: of these the truth is known."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from nimbus.datagen.files.quantities import Range
+from nimbus.datagen.navigate.homes import home_scene
+from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource, upright
+from nimbus.datagen.registry import register
+from nimbus.datagen.rooms.home import HOME_VERSION
+from nimbus.datagen.splats.cloud import MOST_SPLATS
+from nimbus.datagen.splats.sample import VERSION, discs_of, place_samples
+
+
+@register("scene", "splat_homes")
+class SplatHomesSource(SplatSource):
+    """Homes of generated rooms and furniture, as splats; the proxy is the home itself."""
+
+    splat_homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many homes there are.")
+    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((3, 5), description="Rooms of each home.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the first home.")
+    per_home: Annotated[int, Field(ge=1000, le=MOST_SPLATS)] = Field(300_000, description="Splats of each home.")
+
+    @property
+    def count(self) -> int:
+        """Number of homes."""
+        return self.splat_homes
+
+    def read(self, number: int) -> PlacedSplats:
+        """Sample the home of a number; its splats are grey until they are lit."""
+        scene = home_scene(self.seed + number, self.rooms)
+        samples = place_samples(scene.corners, self.per_home)
+        cloud = discs_of(samples, np.full((self.per_home, 3), 0.5))
+        return PlacedSplats(scene=scene, cloud=cloud, world_T_cloud=upright(), has_mesh=True, samples=samples)
+
+    def fingerprint(self) -> dict[str, str]:
+        """Versions of the homes and of their samples; the task's hash has all else."""
+        return {"homes": str(HOME_VERSION), "splat samples": str(VERSION)}

@@ -1,0 +1,74 @@
+"""Files of splats as a source of scenes, each with a proxy mesh or one made of the splats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field
+
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.navigate.read.splats import read_splat_scene
+from nimbus.datagen.navigate.sources.files import file_hash, seen_from
+from nimbus.datagen.navigate.sources.meshes import UpAxis
+from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
+from nimbus.datagen.registry import register
+
+PROXY_VERSION = 1
+"""Raised when equal splats give another proxy."""
+
+
+class SplatFileSettings(StrictModel):
+    """One file of splats."""
+
+    splat: str = Field(description="PLY, compressed PLY or SPZ; seen from the task file.")
+    proxy: str | None = Field(
+        None, description="Mesh of the same place in the same world; left out: made of the splats."
+    )
+    up: UpAxis = Field("auto", description="Axis of the splats that points up; left out: y of SPZ, -y of PLY.")
+    proxy_up: UpAxis = Field("auto", description="Axis of the proxy that points up.")
+    scale: Annotated[float, Field(gt=0, le=1000)] = Field(1.0, description="Length of the splats' unit [m].")
+
+
+@register("scene", "splats")
+class SplatFileSource(SplatSource):
+    """Captured scenes."""
+
+    splats: Annotated[tuple[SplatFileSettings, ...], Field(min_length=1, max_length=1000)] = Field(
+        description="Files of splats with their proxies."
+    )
+
+    @property
+    def count(self) -> int:
+        """Number of files."""
+        return len(self.splats)
+
+    def read(self, number: int) -> PlacedSplats:
+        """Read the scene of a number."""
+        one = self.splats[number]
+        proxy = Path(one.proxy) if one.proxy else None
+        found = read_splat_scene(Path(one.splat), proxy=proxy, up=one.up, scale=one.scale, proxy_up=one.proxy_up)
+        return PlacedSplats(
+            scene=found.scene, cloud=found.cloud, world_T_cloud=found.world_T_cloud, has_mesh=proxy is not None
+        )
+
+    def fingerprint(self) -> dict[str, str]:
+        """Hash of each file, and the version of the proxies."""
+        found = {"proxy": str(PROXY_VERSION)}
+        for one in self.splats:
+            for name in filter(None, (one.splat, one.proxy)):
+                found[f"splats {Path(name).name}"] = file_hash(Path(name))
+        return found
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the same with its paths seen from the working directory."""
+        moved = tuple(
+            one.model_copy(
+                update={
+                    "splat": seen_from(folder, one.splat),
+                    "proxy": seen_from(folder, one.proxy) if one.proxy else None,
+                }
+            )
+            for one in self.splats
+        )
+        return self.model_copy(update={"splats": moved})

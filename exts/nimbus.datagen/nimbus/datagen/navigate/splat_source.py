@@ -1,0 +1,93 @@
+"""Sources of scenes that have splats to be drawn beside the geometry that stands for them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.scene_source import SceneSource
+from nimbus.datagen.splats.cloud import SplatCloud
+from nimbus.datagen.splats.rasterizer import SplatRasterizer
+from nimbus.datagen.splats.sample import SurfaceSamples
+
+_Kept = TypeVar("_Kept")
+_KEPT = 2
+"""Scenes that one process keeps."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlacedSplats:
+    """Splats of a scene, in the world."""
+
+    scene: NavigationScene
+    """Geometry that stands for them"""
+    cloud: SplatCloud
+    """Splats in their own frame"""
+    world_T_cloud: FloatArray
+    """(4, 4) rotation, scale and offset [m]"""
+    has_mesh: bool
+    """Geometry that is a mesh of the place; else it is made of the splats, and coarser than they are"""
+    samples: SurfaceSamples | None = None
+    """Places on the scene's faces that they were sampled at; their colors are then yet to be lit."""
+
+
+class SplatSource(SceneSource):
+    """Settings of a source whose scenes have splats."""
+
+    @abstractmethod
+    def read(self, number: int) -> PlacedSplats:
+        """Read or make the splats of a scene.
+
+        Raises:
+            InputError: A file cannot be used.
+        """
+
+    def placed(self, number: int) -> PlacedSplats:
+        """Return the splats of a scene; those of the last scenes are kept.
+
+        Raises:
+            InputError: A file cannot be used.
+        """
+        return _kept(_splats, (self.model_dump_json(), number), lambda: self.read(number))
+
+    def open(self, number: int) -> NavigationScene:
+        """Return the geometry of a scene.
+
+        Raises:
+            InputError: A file cannot be used.
+        """
+        return self.placed(number).scene
+
+    def outline(self, number: int) -> SplatRasterizer:
+        """Return a rasterizer of the covered space of a scene; colors of unlit splats mean nothing."""
+
+        def make() -> SplatRasterizer:
+            placed = self.placed(number)
+            return SplatRasterizer(placed.cloud, world_T_cloud=placed.world_T_cloud)
+
+        return _kept(_outlines, (self.model_dump_json(), number), make)
+
+
+_splats: OrderedDict[tuple[str, int], PlacedSplats] = OrderedDict()
+_outlines: OrderedDict[tuple[str, int], SplatRasterizer] = OrderedDict()
+
+
+def _kept(kept: OrderedDict[tuple[str, int], _Kept], key: tuple[str, int], make: Callable[[], _Kept]) -> _Kept:
+    if key not in kept:
+        kept[key] = make()
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]
+
+
+def upright() -> FloatArray:
+    """Return the pose of a cloud that is in the world already."""
+    return np.eye(4)

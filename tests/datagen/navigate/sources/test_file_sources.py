@@ -1,0 +1,64 @@
+"""Files of meshes and splats as sources of scenes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.navigate.sources.meshes import MeshSource
+from nimbus.datagen.navigate.sources.splat_homes import SplatHomesSource
+from nimbus.datagen.navigate.sources.splats import SplatFileSource
+from nimbus.datagen.splats.training_ply import write_training_ply
+from tests.support.foreign_scenes import room_things, write_glb
+from tests.support.splat_room import room_cloud, room_corners
+
+
+def test_mesh_patterns_are_seen_from_task(tmp_path: Path):
+    for name in ("b", "a"):
+        write_glb(tmp_path / "scans" / f"{name}.glb", room_things())
+    source = MeshSource.model_validate({"meshes": "scans/*.glb"}).seen_from(tmp_path)
+    assert source.count == 2 and [source.open(number).name for number in (0, 1)] == ["a", "b"]
+    assert set(source.fingerprint()) == {"mesh a.glb", "mesh b.glb"}
+
+
+def test_fingerprint_follows_content(tmp_path: Path):
+    path = write_glb(tmp_path / "a.glb", room_things())
+    source = MeshSource.model_validate({"meshes": str(path)})
+    before = source.fingerprint()
+    things = room_things()
+    things["chair.001"] += 0.25
+    write_glb(path, things)
+    assert source.fingerprint() != before
+
+
+@pytest.mark.parametrize("pattern", ["nothing.glb", "no/*.glb"])
+def test_missing_scenes_are_refused(tmp_path: Path, pattern: str):
+    source = MeshSource.model_validate({"meshes": pattern}).seen_from(tmp_path)
+    with pytest.raises(InputError, match="no file"):
+        _ = source.count
+
+
+@pytest.mark.parametrize("has_proxy", [False, True])
+def test_splat_files_have_cloud_and_geometry(tmp_path: Path, has_proxy: bool):
+    write_training_ply(room_cloud(5000), tmp_path / "room.ply")
+    entry = {"splat": "room.ply", "up": "z"}
+    if has_proxy:
+        write_glb(tmp_path / "proxy.glb", {"room": room_corners().astype(float)})
+        entry["proxy"] = "proxy.glb"
+    source = SplatFileSource.model_validate({"splats": (entry,)}).seen_from(tmp_path)
+    placed = source.placed(0)
+    assert placed is source.placed(0) and placed.has_mesh == has_proxy and len(placed.cloud) == 5000
+    assert source.open(0) is placed.scene
+    assert len(source.fingerprint()) == (3 if has_proxy else 2)
+
+
+def test_splat_homes_are_sampled_from_their_surfaces():
+    source = SplatHomesSource.model_validate({"splat_homes": 2, "rooms": (3, 4), "per_home": 2000})
+    placed = source.placed(1)
+    low, high = placed.scene.corners.min(axis=(0, 1)), placed.scene.corners.max(axis=(0, 1))
+    assert len(placed.cloud) == 2000 and placed.samples is not None
+    assert (placed.cloud.positions >= low - 1e-4).all() and (placed.cloud.positions <= high + 1e-4).all()
+    assert np.array_equal(placed.cloud.positions, source.read(1).cloud.positions)
