@@ -13,8 +13,11 @@ from rich.text import Text
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.dashboard_view import duration
+from nimbus.runner.report.failures import build_failure_tree
 from nimbus.runner.report.page import render_page
-from nimbus.runner.report.summary import Summary, one_of_each_plan, summarize
+from nimbus.runner.report.row_sums import MOST_SAMPLED, one_of_each_plan
+from nimbus.runner.report.summary import Summary, summarize
+from nimbus.runner.report.timeline import lay_out_timelines
 from nimbus.runner.report.yields import flag_words, shown_meanings
 from nimbus.runner.system.console import TerminalConsole, trim_lines
 
@@ -38,10 +41,14 @@ def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
     summary = summarize(folder, price_per_hour=price_per_hour)
     ledger = Ledger(folder, read_only=True)
     try:
-        plans, spans = one_of_each_plan(ledger.attempts()), ledger.spans()
+        with ledger.snapshot():
+            sample = list(one_of_each_plan(ledger.sample_attempts(MOST_SAMPLED)))
+            failed = (plan for plan in one_of_each_plan(ledger.walk_attempts()) if not plan.success)
+            failures = build_failure_tree(folder, failed, total_seconds=summary.plan_seconds)
+            timelines = lay_out_timelines(summary.runs, ledger.walk_spans, summary.fault_rows)
     finally:
         ledger.close()
-    replace_text(path, render_page(folder, summary, plans=plans, spans=spans))
+    replace_text(path, render_page(folder, summary, plans=sample, failures=failures, timelines=timelines))
     return path
 
 

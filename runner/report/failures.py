@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from nimbus.datagen.media.pages import jpeg_uri
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.media.preview import camera_order
+from nimbus.runner.report.row_sums import cpu_seconds
 
 _MOST = 40
 """Leaves that are shown."""
@@ -59,38 +60,59 @@ class FailureTree:
     steps: list[FailureStep]
 
 
-def build_failure_tree(folder: Path, plans: Sequence[Attempt]) -> FailureTree | None:
+@dataclass(kw_only=True)
+class _Leaf:
+    """Failed attempts that are counted together."""
+
+    count: int = 0
+    seconds: float = 0.0
+    """[s] CPU"""
+    kept: int = 0
+    sample: Attempt | None = None
+    """The first of them, or the first that was kept."""
+
+    def add(self, attempt: Attempt) -> None:
+        """Count one."""
+        self.count += 1
+        self.seconds += cpu_seconds(attempt)
+        self.kept += attempt.failure is not None
+        if self.sample is None or (attempt.failure and not self.sample.failure):
+            self.sample = attempt
+
+
+def build_failure_tree(folder: Path, failed: Iterable[Attempt], *, total_seconds: float) -> FailureTree | None:
     """Sort failed attempts into a tree; None where no attempt failed.
 
     Args:
         folder: Of the dataset.
-        plans: Attempts, one for each plan.
+        failed: Failed attempts, one for each plan.
+        total_seconds: CPU time of all attempts [s].
     """
-    failed = [plan for plan in plans if not plan.success]
-    if not failed:
-        return None
-    steps: dict[str, list[Attempt]] = {}
+    steps: dict[str, dict[tuple[str, str], _Leaf]] = {}
     for attempt in failed:
-        steps.setdefault(failed_step(attempt), []).append(attempt)
+        leaves = steps.setdefault(failed_step(attempt), {})
+        leaves.setdefault((attempt.reason, _part(attempt.phase)), _Leaf()).add(attempt)
+    if not steps:
+        return None
     room, rows = _MOST, []
-    for name, mine in sorted(steps.items(), key=lambda entry: -len(entry[1])):
-        leaves = [_leaf(folder, *key, leaf) for key, leaf in _leaves(mine)[:room]]
-        room -= len(leaves)
-        rows.append(FailureStep(name=name, count=len(mine), seconds=_seconds(mine), leaves=leaves))
+    for name, leaves in sorted(steps.items(), key=lambda entry: -_count(entry[1])):
+        ordered = sorted(leaves.items(), key=lambda entry: -entry[1].count)
+        shown = [_leaf(folder, *key, leaf) for key, leaf in ordered[:room]]
+        room -= len(shown)
+        seconds = sum(leaf.seconds for leaf in leaves.values())
+        rows.append(FailureStep(name=name, count=_count(leaves), seconds=seconds, leaves=shown))
+    everything = [leaf for leaves in steps.values() for leaf in leaves.values()]
     return FailureTree(
-        count=len(failed),
-        seconds=_seconds(failed),
-        total_seconds=_seconds(plans),
-        kept=sum(attempt.failure is not None for attempt in failed),
+        count=sum(leaf.count for leaf in everything),
+        seconds=sum(leaf.seconds for leaf in everything),
+        total_seconds=total_seconds,
+        kept=sum(leaf.kept for leaf in everything),
         steps=rows,
     )
 
 
-def _leaves(attempts: Sequence[Attempt]) -> list[tuple[tuple[str, str], list[Attempt]]]:
-    found: dict[tuple[str, str], list[Attempt]] = {}
-    for attempt in attempts:
-        found.setdefault((attempt.reason, _part(attempt.phase)), []).append(attempt)
-    return sorted(found.items(), key=lambda entry: -len(entry[1]))
+def _count(leaves: Mapping[tuple[str, str], _Leaf]) -> int:
+    return sum(leaf.count for leaf in leaves.values())
 
 
 def _part(phase: str) -> str:
@@ -100,22 +122,18 @@ def _part(phase: str) -> str:
     return " ".join(phase.split(" ")[2:])
 
 
-def _leaf(folder: Path, reason: str, phase: str, attempts: Sequence[Attempt]) -> FailureLeaf:
-    sample = next((attempt for attempt in attempts if attempt.failure), attempts[0])
+def _leaf(folder: Path, reason: str, phase: str, leaf: _Leaf) -> FailureLeaf:
+    sample = leaf.sample
+    assert sample
     return FailureLeaf(
         reason=reason,
         phase=phase,
-        count=len(attempts),
-        seconds=_seconds(attempts),
+        count=leaf.count,
+        seconds=leaf.seconds,
         detail=sample.detail[:160],
         episode_id=sample.episode_id,
         picture=_picture(folder / sample.failure.path) if sample.failure else "",
     )
-
-
-def _seconds(attempts: Sequence[Attempt]) -> float:
-    """CPU seconds, waits left out."""
-    return sum(s for one in attempts for name, s in one.times.items() if not name.endswith("_wait") and name != "load")
 
 
 def _picture(path: Path) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nimbus.datagen.store.ledger.ledger import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.runner.monitor.status import Status
+from nimbus.runner.report.row_sums import RunSums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +33,20 @@ class RunFigures:
 
 
 def run_figures(
-    runs: list[Run], attempts: list[Attempt], faults: list[Fault], status: Status | None
+    runs: list[Run], sums: list[RunSums], faults: list[Fault], status: Status | None
 ) -> tuple[RunFigures, ...]:
     """Return the figures of every run, in order.
 
     Args:
         runs: Runs in the ledger.
-        attempts: Attempts in the ledger.
+        sums: Sums over the attempts that ended in each run.
         faults: Faults in the ledger.
         status: Status of the last run, which may continue.
     """
     rows = []
-    for run, following in zip(runs, [*runs, None][1:], strict=True):
-        limit = following.started if following else float("inf")
-        mine = [attempt for attempt in attempts if run.started <= attempt.ended < limit]
+    for run, mine, following in zip(runs, sums, [*runs, None][1:], strict=True):
         told = status if status and following is None and not run.ended else None
-        known = [*(attempt.ended for attempt in mine), *(fault.time for fault in faults if fault.run == run.id)]
+        known = [*([mine.last] if mine.last else []), *(fault.time for fault in faults if fault.run == run.id)]
         last = max((*known, told.updated if told else 0.0), default=run.started)
         rows.append(
             RunFigures(
@@ -61,13 +58,9 @@ def run_figures(
                 startup_seconds=run.startup_seconds or (told.startup_seconds if told else 0.0),
                 cores=run.cores,
                 workers=run.workers,
-                stored=_count(mine),
+                stored=mine.stored,
                 faults=sum(fault.run == run.id for fault in faults),
                 reach=run.settings.get("reach", {}),
             )
         )
     return tuple(rows)
-
-
-def _count(attempts: Iterable[Attempt]) -> int:
-    return sum(bool(attempt.path) for attempt in attempts)

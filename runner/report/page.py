@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +11,13 @@ from nimbus.datagen.datasets.certificates.subject import render_certificates
 from nimbus.datagen.media.pages import jpeg_uri, render_html
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt
-from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.media.preview import camera_order, readable
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.coverage import map_starts
-from nimbus.runner.report.failures import build_failure_tree
+from nimbus.runner.report.failures import FailureTree
 from nimbus.runner.report.summary import Summary
 from nimbus.runner.report.table import TableMap, map_table
-from nimbus.runner.report.timeline import SHOWN, lay_out_timelines
+from nimbus.runner.report.timeline import SHOWN, Timeline
 from nimbus.runner.report.yields import chart_yields, flag_rows, least_kept, shown_meanings
 
 _TEMPLATE = Path(__file__).parent / "templates" / "report.html.j2"
@@ -47,14 +46,22 @@ class SampleStrip:
     """Camera and address of each."""
 
 
-def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spans: Iterable[TimeSpan]) -> str:
+def render_page(
+    folder: Path,
+    summary: Summary,
+    *,
+    plans: Sequence[Attempt],
+    failures: FailureTree | None,
+    timelines: Sequence[Timeline],
+) -> str:
     """Render the page, with sample images from the stored episodes.
 
     Args:
         folder: Folder of the dataset.
         summary: Its figures.
-        plans: Attempts, one for each plan.
-        spans: Time spans of the workers.
+        plans: Attempts, one for each plan; evenly spread ones of a large dataset.
+        failures: Tree of all failed attempts.
+        timelines: Timelines of the last runs.
     """
     samples = readable(_sample, [folder / attempt.path for attempt in summary.episodes[:_SAMPLES]])
     return render_html(
@@ -64,7 +71,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         summary=summary,
         figures=list(_key_figures(summary)),
         stages=SHOWN,
-        timelines=lay_out_timelines(summary.runs, spans, summary.fault_rows),
+        timelines=timelines,
         yields=summary.yields,
         flags=flag_rows(summary.yields),
         meanings=list(shown_meanings(summary.semantic_yields)),
@@ -72,7 +79,7 @@ def render_page(folder: Path, summary: Summary, *, plans: Sequence[Attempt], spa
         planned=chart_yields(summary.yields),
         table=_table(folder, summary, plans),
         starts=map_starts(plans),
-        failures=build_failure_tree(folder, plans),
+        failures=failures,
         certificates=render_certificates(folder),
         samples=[sample for sample in samples if sample],
         max_rows=_LISTED,

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from nimbus.datagen.analysis.semantic_yields import SemanticYield, find_semantic_yields
 from nimbus.datagen.analysis.yields import Yields, find_yields
@@ -17,13 +14,10 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.traffic import read_traffic
-from nimbus.datagen.store.remote.uploads import has_files
 from nimbus.datagen.store.remote.working_copy import address_of, copy_folder, is_remote
 from nimbus.runner.monitor.status import STAGES, bound, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
-
-ONCE = ("load",)
-"""Stages whose work is done at a run's start, for all of its episodes."""
+from nimbus.runner.report.row_sums import MOST_SAMPLED, ONCE, RowSums
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +68,8 @@ class Summary:
     """Tried against kept, for every value that was drawn."""
     semantic_yields: tuple[SemanticYield, ...]
     """First attempts and kept episodes by object, category, scene, relation and length."""
+    plan_seconds: float
+    """[s] CPU of all attempts, variants counted once"""
     failure_seconds: float
     """[s] CPU of failed attempts."""
     stages: tuple[StageTime, ...]
@@ -90,7 +86,7 @@ class Summary:
     failure_bytes: int
     """[bytes] Of failed attempts that are kept."""
     episodes: tuple[Attempt, ...]
-    """The stored ones, by index and variant."""
+    """The first stored ones, by index and variant."""
     outdated: tuple[str, ...] = ()
     """Files of stored episodes that are not there, or of another size; the next run makes them again."""
     wall_seconds: float = 0.0
@@ -204,15 +200,14 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
     ledger = Ledger(folder, read_only=True)
     try:
         with ledger.snapshot():
-            attempts, faults, runs = ledger.attempts(), ledger.faults(), ledger.runs()
+            faults, runs = ledger.faults(), ledger.runs()
             quarantined = len(ledger.episodes(EpisodeStatus.QUARANTINED))
+            sums = RowSums.of(folder, ledger.walk_attempts(), runs)
+            sample = list(ledger.sample_attempts(MOST_SAMPLED))
     finally:
         ledger.close()
-    stored = tuple(attempt for attempt in attempts if attempt.path)
-    plans = one_of_each_plan(attempts)
-    failed = [plan for plan in plans if not plan.success]
-    totals = _totals(attempts, waits=False)
-    run_rows = run_figures(runs, attempts, faults, status)
+    totals = sums.totals
+    run_rows = run_figures(runs, sums.runs, faults, status)
     wall = sum(run.seconds for run in run_rows)
     return Summary(
         task=info.task,
@@ -222,29 +217,30 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         cameras=info.cameras,
         state=status.state if status else "",
         target=status.target * max(1, len(info.tasks)) if status else 0,
-        stored=len(stored),
-        given_up=sum(attempt.final for attempt in failed),
-        attempts=len(plans),
-        successes=len(plans) - len(failed),
-        reasons=dict(Counter(attempt.reason for attempt in failed).most_common()),
-        phases=dict(Counter(_phase(attempt) for attempt in failed).most_common()),
-        kinds=_kinds(plans),
-        yields=find_yields(attempts),
-        semantic_yields=find_semantic_yields(attempts, info.meanings),
-        failure_seconds=sum(_totals([row for row in attempts if not row.success], waits=False).values()),
-        stages=_stages(totals, stored_count=len(stored)),
+        stored=sums.stored,
+        given_up=sums.given_up,
+        attempts=sums.plans,
+        successes=sums.plans - sums.failed,
+        reasons=dict(sums.reasons.most_common()),
+        phases=dict(sums.phases.most_common()),
+        kinds=_kinds(sums),
+        yields=find_yields(sample),
+        semantic_yields=find_semantic_yields(sample, info.meanings),
+        failure_seconds=sums.failure_seconds,
+        plan_seconds=sums.plan_seconds,
+        stages=_stages(totals, stored_count=sums.stored),
         once={stage: totals[stage] for stage in ONCE if stage in totals},
-        waits=_totals(attempts, waits=True),
-        durations=_durations(stored),
+        waits=sums.waits,
+        durations=sums.motions(),
         step_count=info.step_count,
         byte_count=info.byte_count,
-        failure_bytes=sum(plan.failure.byte_count for plan in failed if plan.failure),
-        episodes=stored,
-        outdated=tuple(attempt.path for attempt in stored if not has_files(folder, attempt)),
+        failure_bytes=sums.failure_bytes,
+        episodes=tuple(sums.listed),
+        outdated=tuple(sums.outdated),
         wall_seconds=wall,
         startup_seconds=sum(run.startup_seconds for run in run_rows),
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,
-        longest_episode=_longest(attempts),
+        longest_episode=sums.longest,
         stage_seconds=dict.fromkeys(STAGES, 0.0) | totals,
         faults=dict(Counter(fault.kind for fault in faults).most_common()),
         fault_rows=tuple(faults),
@@ -264,44 +260,9 @@ def _traffic(folder: Path) -> dict[str, float]:
     return asdict(counts) | {"hit_rate": counts.hit_rate, "egress_cost": counts.egress_cost(address.scheme)}
 
 
-def one_of_each_plan(attempts: list[Attempt]) -> list[Attempt]:
-    """Return one attempt for each plan, because variants share it."""
-    address = attrgetter("task", "seed", "idx", "attempt")
-    return list({address(attempt): attempt for attempt in attempts}.values())
-
-
-def _longest(attempts: list[Attempt]) -> float:
-    """[s] CPU of the episode that took the most; all its attempts and variants are one after the other."""
-    costs: Counter[tuple[str, int]] = Counter()
-    for attempt in attempts:
-        own = (seconds for name, seconds in attempt.times.items() if not name.endswith("_wait") and name not in ONCE)
-        costs[attempt.task, attempt.idx] += sum(own)  # pyright: ignore[reportArgumentType]
-    return max(costs.values(), default=0.0)
-
-
-def _phase(attempt: Attempt) -> str:
-    step = attempt.phase.split(" ")[0] if attempt.phase else "start"
-    return f"{step}: {attempt.reason}"
-
-
-def _kinds(plans: list[Attempt]) -> tuple[KindYield, ...]:
-    tried: Counter[str] = Counter()
-    good: Counter[str] = Counter()
-    for attempt in plans:
-        kinds = {placed["kind"] for placed in attempt.objects}
-        tried.update(kinds)
-        good.update(kinds if attempt.success else ())
-    rows = (KindYield(kind=kind, attempts=count, successes=good[kind]) for kind, count in tried.items())
+def _kinds(sums: RowSums) -> tuple[KindYield, ...]:
+    rows = (KindYield(kind=kind, attempts=count, successes=sums.good[kind]) for kind, count in sums.tried.items())
     return tuple(sorted(rows, key=lambda row: (row.successes / row.attempts, row.kind)))
-
-
-def _totals(attempts: list[Attempt], *, waits: bool) -> dict[str, float]:
-    totals: dict[str, float] = {}
-    for attempt in attempts:
-        for name, seconds in attempt.times.items():
-            if name.endswith("_wait") is waits:
-                totals[name] = totals.get(name, 0.0) + seconds
-    return totals
 
 
 def _stages(totals: dict[str, float], *, stored_count: int) -> tuple[StageTime, ...]:
@@ -311,15 +272,3 @@ def _stages(totals: dict[str, float], *, stored_count: int) -> tuple[StageTime, 
         for stage in order
         if stage not in ONCE
     )
-
-
-def _durations(stored: tuple[Attempt, ...]) -> dict[str, float]:
-    seconds = np.array([attempt.duration for attempt in stored])
-    if not len(seconds):
-        return {}
-    return {
-        "shortest": float(seconds.min()),
-        "median": float(np.median(seconds)),
-        "longest": float(seconds.max()),
-        "total": float(seconds.sum()),
-    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.store.ledger.records import Fault, TimeSpan
 from nimbus.runner.report.figures import RunFigures
 
@@ -63,35 +64,44 @@ class Timeline:
     row_height: int = _ROW
 
 
-def lay_out_timelines(runs: Iterable[RunFigures], spans: Iterable[TimeSpan], faults: Iterable[Fault]) -> list[Timeline]:
-    """Lay out the timelines of the last runs with known spans.
+def lay_out_timelines(
+    runs: Sequence[RunFigures], spans_of: Callable[[int], Iterable[TimeSpan]], faults: Iterable[Fault]
+) -> list[Timeline]:
+    """Lay out the timelines of the last runs of which spans are known.
 
     Args:
-        runs: Runs in order.
-        spans: Time spans of workers, in any of these runs.
-        faults: Faults, in any of these runs.
+        runs: In order.
+        spans_of: Gives the work of workers in a run, by its number; asked twice.
+        faults: In any of these runs.
     """
-    by_run: dict[int, list[TimeSpan]] = {}
-    for span in spans:
-        by_run.setdefault(span.run, []).append(span)
-    shown = [run for run in runs if run.id in by_run][-_MOST_RUNS:]
-    faults = list(faults)
-    return [_lay_out(run, by_run[run.id], [fault for fault in faults if fault.run == run.id]) for run in shown]
+    known, faults = list[Timeline](), list(faults)
+    for run in reversed(runs):
+        seats: set[str] = set()
+        end = run.started + run.seconds
+        for span in spans_of(run.id):
+            seats.add(span.worker)
+            end = max(end, span.end)
+        if seats:
+            mine = [fault for fault in faults if fault.run == run.id]
+            known.insert(0, _lay_out(run, seats, end, spans_of(run.id), mine))
+        if len(known) == _MOST_RUNS:
+            break
+    return known
 
 
-def _lay_out(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> Timeline:
-    seats = sorted({span.worker for span in spans} | {fault.worker for fault in faults if fault.worker}, key=_number)
+def _lay_out(
+    run: RunFigures, workers: set[str], end: float, spans: Iterable[TimeSpan], faults: list[Fault]
+) -> Timeline:
+    seats = sorted(workers | {fault.worker for fault in faults if fault.worker}, key=_number)
     hidden = len(seats) - _MOST_SEATS
     tops = {seat: _TOP + row * (_ROW + _GAP) for row, seat in enumerate(seats[:_MOST_SEATS])}
-    end = max([run.started + run.seconds, *(span.end for span in spans)])
     length = max(end - run.started, 1e-3)
     scale = (_WIDTH - _LEFT - 8) / length
-    rows = [
-        TimelineRow(
-            seat=seat, y=y, bars=_bars([span for span in spans if span.worker == seat], run.started, length, scale, y)
-        )
-        for seat, y in tops.items()
-    ]
+    busy = {seat: np.zeros((len(SHOWN), _BINS)) for seat in tops}
+    for span in spans:
+        if span.worker in busy:
+            _add(busy[span.worker], span, run.started, length / _BINS)
+    rows = [TimelineRow(seat=seat, y=y, bars=_bars(busy[seat], length / _BINS, scale, y)) for seat, y in tops.items()]
     return Timeline(
         run=run,
         height=_TOP + len(rows) * (_ROW + _GAP) + 20,
@@ -109,19 +119,20 @@ def _lay_out(run: RunFigures, spans: list[TimeSpan], faults: list[Fault]) -> Tim
     )
 
 
-def _bars(spans: list[TimeSpan], begin: float, length: float, scale: float, y: int) -> dict[str, str]:
-    """Return one path per stage: in each of many time slices, the stage with the most work."""
-    busy = np.zeros((len(SHOWN), _BINS))
-    width = length / _BINS
-    for span in spans:
-        stage = SHOWN.index(span.stage) if span.stage in SHOWN else 0
-        first, last = (span.begin - begin) / width, (span.end - begin) / width
-        low, high = max(0, int(first)), min(_BINS - 1, int(last))
-        if high < low:
-            continue
-        busy[stage, low : high + 1] += 1.0
-        busy[stage, low] -= first - low
-        busy[stage, high] -= high + 1 - last
+def _add(busy: FloatArray, span: TimeSpan, begin: float, width: float) -> None:
+    """Add a span to the time that each stage took in slices of time, (stages, slices) [slices]."""
+    stage = SHOWN.index(span.stage) if span.stage in SHOWN else 0
+    first, last = (span.begin - begin) / width, (span.end - begin) / width
+    low, high = max(0, int(first)), min(_BINS - 1, int(last))
+    if high < low:
+        return
+    busy[stage, low : high + 1] += 1.0
+    busy[stage, low] -= first - low
+    busy[stage, high] -= high + 1 - last
+
+
+def _bars(busy: FloatArray, width: float, scale: float, y: int) -> dict[str, str]:
+    """Draw one path a stage: in each of many slices of time the stage that took the most of it."""
     chosen = np.where(busy.sum(axis=0) > 0.25, busy.argmax(axis=0), -1)
     edges = np.flatnonzero(np.diff(chosen, prepend=-2, append=-2))
     paths: dict[int, list[str]] = {}

@@ -24,6 +24,7 @@ from nimbus.runner.commands.report import command
 from nimbus.runner.media.preview import write_previews
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.report import print_summary, write_report
+from nimbus.runner.report.failures import build_failure_tree
 from nimbus.runner.report.figures import RunFigures
 from nimbus.runner.report.page import render_page
 from nimbus.runner.report.summary import summarize
@@ -144,7 +145,13 @@ def test_text_from_outside_cannot_break_the_page(tmp_path: Path) -> None:
     told(tmp_path / "data", run, fault, span)
     summary = replace(summarize(tmp_path / "data"), task=ATTACK, robot=ATTACK, reasons={ATTACK: 1}, phases={ATTACK: 1})
     plans = [replace(plan, phase=ATTACK, reason=ATTACK, detail=ATTACK) for plan in attempts_of(tmp_path / "data")]
-    page = render_page(tmp_path / "data", summary, plans=plans, spans=[span])
+    page = render_page(
+        tmp_path / "data",
+        summary,
+        plans=plans,
+        failures=build_failure_tree(tmp_path / "data", plans, total_seconds=1.0),
+        timelines=lay_out_timelines(summary.runs, lambda _: [span], summary.fault_rows),
+    )
     assert "<script" not in page and page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
     reader = Reader()
     reader.feed(page)
@@ -276,7 +283,7 @@ def test_slices_of_the_timeline_show_the_stage_that_took_the_most_of_them() -> N
         TimeSpan(run=1, worker="0", stage="render", idx=-1, begin=(i + 0.7) / 100, end=(i + 1) / 100)
         for i in range(5000)
     ]
-    (timeline,) = lay_out_timelines([run], busy, [])
+    (timeline,) = lay_out_timelines([run], lambda _: busy, [])
     (row,) = timeline.rows
     assert list(row.bars) == ["plan"] and len(row.bars["plan"]) < 100
 

@@ -44,6 +44,8 @@ SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND d
 ), drawn)"""
 """Drawn values of an attempt, which earlier versions kept in its row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
+_SPREAD = 2654435761
+"""Factor that scatters indices (Knuth, 1973): episodes of one part of a run are every n-th."""
 _PAGE = 500
 """Rows that are read at once."""
 _NO_INDEX = 1 << 62
@@ -239,6 +241,18 @@ class Ledger:
         """True for a dataset of several tasks."""
         with self._lock, reading(self.path):
             return self._connection.execute("SELECT 1 FROM episodes WHERE task != '' LIMIT 1").fetchone() is not None
+
+    def sample_attempts(self, most: int) -> Iterator[Attempt]:
+        """Yield all attempts, with what was drawn, at so many episodes at most, which are spread over the ledger.
+
+        Args:
+            most: Episodes.
+        """
+        with self._lock, reading(self.path):
+            (last,) = self._connection.execute("SELECT COALESCE(MAX(idx), 0) FROM attempts").fetchone()
+        share = -(-(last + 1) // most)
+        which = f"WHERE ((idx * {_SPREAD}) & 4294967295) % {share} = 0" if share > 1 else ""
+        return self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}")
 
     def walk_episodes(self) -> Iterator[EpisodeState]:
         """Yield the state of every episode that has a row, by task, index and variant, likewise."""

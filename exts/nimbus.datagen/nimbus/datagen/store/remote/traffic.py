@@ -39,7 +39,7 @@ class Traffic:
         return self.hits / max(1, self.hits + self.misses)
 
     def egress_cost(self, scheme: str) -> float:
-        """Cost of what was fetched at list price [USD]."""
+        """Return the cost of the fetched bytes at list price [USD]."""
         return self.bytes_fetched / 1e9 * EGRESS_PRICES.get(scheme, 0.0)
 
     def add(self, other: Traffic) -> None:
