@@ -6,6 +6,7 @@ import sys
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.tasks.task import Task
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.cluster.job import CountDraw
@@ -19,7 +20,7 @@ def describe(spec: CellSpec) -> TaskDescription:
     except InputError as error:
         return TaskDescription(error=error.diagnostic)
     task = job.context.task
-    groups = task.objects.items() if task else ()
+    groups = task.objects.items() if isinstance(task, Task) else ()
     draws = (
         CountDraw(address=("physical", "objects", name, "count"), low=group.count[0], high=group.count[1])
         for name, group in groups

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -114,7 +114,7 @@ class HeadStatus:
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
         shown = tuple(node for node in nodes if node.state not in ("gone", "failed") or node in gone)
-        hours = Counter[str]()
+        hours: dict[str, float] = defaultdict(float)
         for node in self._nodes.values():
             hours[node.status.price_class] += ((node.left or now) - node.joined) / 3600
         cost = sum(self._prices.get(name, self._prices.get("", 0.0)) * spent for name, spent in hours.items())
@@ -122,7 +122,7 @@ class HeadStatus:
             leases=self._leases,
             waiting=balance.waiting,
             held=balance.held,
-            node_hours=round(hours.total(), 4),
+            node_hours=round(sum(hours.values()), 4),
             cost=round(cost, 4),
             nodes=shown,
         )

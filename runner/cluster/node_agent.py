@@ -39,8 +39,8 @@ from nimbus.runner.cluster.messages import (
     Unknown,
     Vote,
 )
-from nimbus.runner.cluster.node_cell import CellResult, NodeCell
-from nimbus.runner.cluster.outbox import Outbox
+from nimbus.runner.cluster.node_cell import NodeCell
+from nimbus.runner.cluster.outbox import CellResult, Outbox
 from nimbus.runner.system.processes import die_with_parent, resident_bytes
 
 _TICK = 0.05

@@ -8,7 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -23,6 +23,7 @@ from nimbus.runner.cell.feed import write_feed
 from nimbus.runner.cell.queue.scheduler import default_split
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.cluster.messages import CellTask
+from nimbus.runner.cluster.outbox import CellResult
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import Status, read_status
@@ -33,26 +34,6 @@ _TYPICAL = (1.0, 4.0)
 """[s] Planning and rendering of an episode, before anything is measured."""
 _MOST_ENDS = 5
 """A cell that ends so often without a result in between is not started again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellResult:
-    """End of one episode in a cell."""
-
-    index: int
-    attempts: tuple[Attempt, ...]
-    evidence: str = ""
-    """Reason for which the cell gave the episode up; empty where it is settled."""
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time without one-time loading [s]."""
-        return sum(
-            seconds
-            for attempt in self.attempts
-            for name, seconds in attempt.times.items()
-            if name != "load" and not name.endswith("_wait")
-        )
 
 
 class NodeCell:

@@ -9,11 +9,30 @@ import msgspec
 
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
-from nimbus.runner.cluster.node_cell import CellResult
 
 _ROOM = MOST_BYTES - 16_000
 """[bytes] of rows in a report, beside the node's ``dataset.json``."""
 _MOST_EPISODES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """End of one episode in a cell."""
+
+    index: int
+    attempts: tuple[Attempt, ...]
+    evidence: str = ""
+    """Reason for which the cell gave the episode up; empty where it is settled."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time without one-time loading [s]."""
+        return sum(
+            seconds
+            for attempt in self.attempts
+            for name, seconds in attempt.times.items()
+            if name != "load" and not name.endswith("_wait")
+        )
 
 
 @dataclass(eq=False)

@@ -134,7 +134,7 @@ def command(
     tasks = Path(task) if Path(task).is_dir() else None
     if tasks is None:
         check_form(_text(task, "--task"))
-    from nimbus.runner.cell.run import run_spec
+    from nimbus.runner.cell.run import SHORT, run_spec
 
     devices = _select_devices(gpus, device=device, simulator=sim)
     instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled, gpus=gpus)
@@ -172,7 +172,7 @@ def command(
         instances=instances,
     )
     if cluster is not None:
-        from nimbus.runner.cluster.run_cluster import refuse_flags, run_on_cluster
+        from nimbus.runner.cluster.run_cluster import refuse_flags
 
         refuse_flags(
             {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks, "--out URL": address}
@@ -185,6 +185,8 @@ def command(
             resources = replace(spec.resources, spool_bytes=spool or spool_limit(folder))
             mine = replace(mine, resources=resources)
         if cluster is not None:
+            from nimbus.runner.cluster.run_cluster import run_on_cluster
+
             code = run_on_cluster(mine, cluster, price_per_hour=price_per_hour)
         elif tasks is None:
             code = run_spec(mine, **how)
