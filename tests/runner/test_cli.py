@@ -163,7 +163,7 @@ BAD = [
     ("--task t --sim newtn", "--sim: unknown 'newtn'; did you mean 'newton'? known: isaacsim, newton"),
     ("--task t --planner omp", "--planner: unknown 'omp'; did you mean 'ompl'? known: curobo, ompl"),
     ("--task t --device gpu", "--device: unknown 'gpu'; did you mean 'cpu'? known: cpu, cuda"),
-    ("--task t --episods 3", "--episods: unknown flag; did you mean '--episodes'? known: --certify, --coupled, "),
+    ("--task t --episods 3", "--episods: unknown flag; did you mean '--episodes'? known: --certify, --cluster, "),
     ("--task t --ep 3", "--ep: unknown flag; "),
     ("--task sort_trash --sim isaacsim", "--sim isaacsim: Isaac Sim was not found; install Isaac Sim 6.0"),
     ("--task t more", "unexpected 'more'"),
@@ -192,7 +192,8 @@ def test_a_wrong_flag_is_one_line_and_exit_code_two(line: str, expected: str, ca
 def test_bad_input_is_one_line_without_a_traceback_in_a_real_process(tmp_path):
     done = run("schema", "--skills", str(tmp_path / "none"), cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == f"--skills {tmp_path}/none: no such folder\n"
+    fix = "give the folder of your skills: --skills FOLDER"
+    assert done.stderr == f"--skills {tmp_path}/none: no such folder; {fix}\n"
 
 
 @pytest.mark.parametrize(
@@ -318,10 +319,13 @@ def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):
 
 def test_what_a_message_quotes_cannot_command_the_terminal(tmp_path: Path, capsys):
     assert main(["schema", "--skills", f"{tmp_path}/\x1b[31m\ud800\r\nred"]) == 2
-    assert capsys.readouterr().err.endswith("/\\x1b[31m\\ud800\\r red: no such folder\n")
+    assert capsys.readouterr().err.startswith(f"--skills {tmp_path}/\\x1b[31m\\ud800\\r red: no such folder; ")
 
 
 def test_a_skill_that_ends_the_program_is_named(tmp_path: Path, capsys):
     (tmp_path / "mine.py").write_text("raise SystemExit(3)\n")
     assert main(["skills", "--skills", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"{tmp_path}/mine.py:1: cannot be imported: SystemExit: 3\n"
+    assert (
+        capsys.readouterr().err
+        == f"{tmp_path}/mine.py:1: cannot be imported: SystemExit: 3; fix the error that the import raises\n"
+    )
