@@ -21,6 +21,8 @@ KERNELS = (
     "render.raytracer.raster",
     "render.raytracer.raytrace",
     "render.raytracer.still",
+    "splats.kernels",
+    "splats.nearest",
 )
 """Modules of the library that have kernels."""
 
