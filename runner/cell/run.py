@@ -70,9 +70,9 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                 job.chain(dataset, coupled=coupled) as chain,
             ):
                 progress.end_phase("load")
-                if not kernels_are_compiled(spec.device):
+                if not kernels_are_compiled(spec.device, job.pipeline):
                     dashboard.note("compiling the renderer's kernels (about half a minute, once)")
-                    load_kernels(spec.device)
+                    load_kernels(spec.device, job.pipeline)
                     progress.end_phase("compile")
                 progress.ready()
                 for stored in chain.run(_requests(dataset, spec, load_time=job.load_time)):

@@ -6,8 +6,13 @@ import importlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from nimbus.datagen import registry
 from nimbus.datagen.machine import silent_stderr
+
+if TYPE_CHECKING:
+    from nimbus.datagen.pipeline import Pipeline
 
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
@@ -25,6 +30,8 @@ KERNELS = (
     "splats.nearest",
 )
 """Modules of the library that have kernels."""
+_USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}
+"""Components of pipelines that alone use the kernels of a room: other runs need not compile them."""
 
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
@@ -60,12 +67,16 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
     discover(skill_folders)
 
 
-def kernels_are_compiled(device: str) -> bool:
+def kernels_are_compiled(device: str, pipeline: Pipeline | None = None) -> bool:
     """Return True if the renderer's kernels for a device are in Warp's cache; compiling takes about half a minute.
 
     Call :func:`prepare_libraries` before; without it, there is nothing to compile.
+
+    Args:
+        device: Device of the kernels.
+        pipeline: Pipeline that uses them; None for all kernels.
     """
-    if not (modules := _kernel_modules()):
+    if not (modules := _kernel_modules(pipeline)):
         return True
     import warp
 
@@ -74,13 +85,17 @@ def kernels_are_compiled(device: str) -> bool:
     return all(Path(str(warp.config.kernel_cache_dir), name).is_dir() for name in names)
 
 
-def load_kernels(device: str) -> None:
+def load_kernels(device: str, pipeline: Pipeline | None = None) -> None:
     """Load the renderer's kernels, and compile them when they are not in Warp's cache.
 
     Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
     them.
+
+    Args:
+        device: Device of the kernels.
+        pipeline: Pipeline that uses them; None for all kernels.
     """
-    if not (modules := _kernel_modules()):
+    if not (modules := _kernel_modules(pipeline)):
         return
     import warp
 
@@ -88,14 +103,26 @@ def load_kernels(device: str) -> None:
         warp.load_module(sys.modules[name], device=device)
 
 
-def _kernel_modules() -> list[str]:
+def _kernel_modules(pipeline: Pipeline | None) -> list[str]:
     """Modules with kernels that are imported: those of the library, and those of plug-ins beside it.
 
     A component that imports one of them alone needs no other, and what it compiles at its first use would look like a
     worker that hangs.
     """
-    found = [f"{_LIBRARY}.{name}" for name in KERNELS if f"{_LIBRARY}.{name}" in sys.modules]
+    unused = _unused_rooms(pipeline)
+    used = [name for name in KERNELS if not name.startswith(unused)]
+    found = [f"{_LIBRARY}.{name}" for name in used if f"{_LIBRARY}.{name}" in sys.modules]
     return found + [name for name in _plug_ins() if name not in found]
+
+
+def _unused_rooms(pipeline: Pipeline | None) -> tuple[str, ...]:
+    """Return the rooms whose kernels no component of a pipeline uses; a component of the user may use any."""
+    if pipeline is None:
+        return ()
+    used = {item.name for item in pipeline.components}
+    if any(not registry.lookup(item.kind, item.name).__module__.startswith(_LIBRARY) for item in pipeline.components):
+        return ()
+    return tuple(room for room, users in _USERS.items() if not users & used)
 
 
 def _plug_ins() -> list[str]:

@@ -268,7 +268,7 @@ def main(load: Callable[[], Job], folder: Path, *, row: int, descriptors: Sequen
 
 def _load(spec: CellSpec) -> Job:
     job = load_job(spec)
-    load_kernels(spec.device)
+    load_kernels(spec.device, job.pipeline)
     return job
 
 

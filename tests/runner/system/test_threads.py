@@ -9,7 +9,9 @@ from pathlib import Path
 import mujoco
 import pytest
 
+from nimbus.datagen.pipeline import load_pipeline
 from nimbus.runner.monitor.dashboard import LOADING
+from nimbus.runner.system import threads
 from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
 from tests.support import ROOT
 from tests.support.runs import RUNNER, TINY, start
@@ -62,6 +64,16 @@ def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
     sources = [path.relative_to(folder) for path in sorted(folder.rglob("*.py")) if "@wp.kernel" in path.read_text()]
     found = [".".join(path.with_suffix("").parts) for path in sources]
     assert list(KERNELS) == found  # others would be compiled in a worker, which looks like a hang
+
+
+@pytest.mark.parametrize(
+    ("name", "rooms"),
+    [("manipulation", set()), ("nav_mesh", {"navigate"}), ("nav_splat", {"navigate", "splats"})],
+)
+def test_runs_compile_only_kernels_they_use(name: str, rooms: set[str]):
+    prepare_libraries()
+    modules = threads._kernel_modules(load_pipeline(name))
+    assert {module.split(".")[2] for module in modules} == {"meshes", "render", *rooms}
 
 
 def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
