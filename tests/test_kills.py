@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.datasets.export.export import FORMATS
 from tests.support.dying import Dying, spread
+from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.foreign import write_v21
 from tests.support.kill_checks import Publication, SerialRun
 from tests.support.synthetic import make_rendered, write_dataset
@@ -26,7 +26,7 @@ def dying() -> Iterator[Dying]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to", sorted(FORMATS))
+@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
     write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(LENGTHS)])
     tally = Publication(dying, ("export", str(tmp_path / "data"), "--to", to), tmp_path).kill(6)

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.files.own_files import open_shared
 from nimbus.datagen.store.remote.address import StoreAddress, parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.spool import open_spool
@@ -71,7 +72,7 @@ def spool_limit(folder: Path) -> int:
 @contextmanager
 def _alone(spool: Path) -> Iterator[None]:
     """Refuse a second run into the same spool."""
-    descriptor = os.open(spool / "upload.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_shared(spool / "upload.lock")
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
 from nimbus.runner.cell.launcher import run_cell
 from nimbus.runner.cell.transport.messages import Ended
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.monitor.status import read_status
+from nimbus.runner.system.output import write_json
 from nimbus.runner.system.processes import die_with_parent
 
 
@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
         return status.settled if status else -1
 
     ended = run_cell(spec, watch=watch)
-    sys.stdout.write(to_json(structure(ended)) + "\n")
+    write_json(structure(ended), indent=None)
     return ended.code
 
 

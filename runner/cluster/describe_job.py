@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.tasks.task import Task
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.cluster.job import CountDraw
 from nimbus.runner.cluster.job_description import TaskDescription
+from nimbus.runner.system.output import write_json
 
 
 def describe(spec: CellSpec) -> TaskDescription:
@@ -31,8 +31,7 @@ def describe(spec: CellSpec) -> TaskDescription:
 
 def main() -> int:
     """Describe the spec on standard input, as the last line of standard output."""
-    found = describe(CellSpec.from_text(sys.stdin.read()))
-    sys.stdout.write(to_json(found) + "\n")
+    write_json(describe(CellSpec.from_text(sys.stdin.read())), indent=None)
     return 0
 
 

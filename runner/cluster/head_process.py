@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.files.codec import to_json
 from nimbus.runner.cell.start_run import completed_before
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
@@ -22,6 +21,7 @@ from nimbus.runner.cluster.line_socket import LineConnection, LineServer
 from nimbus.runner.cluster.messages import request_of, to_line
 from nimbus.runner.cluster.pending_work import WorkGroup
 from nimbus.runner.monitor.progress import Progress
+from nimbus.runner.system.output import write_json
 from nimbus.runner.system.processes import die_with_parent
 
 _TICK = 0.5
@@ -177,7 +177,7 @@ def main(words: list[str]) -> int:
         end, code = server.run(), 0
     except InputError as error:
         end, code = HeadEnd(state="failed", line=single_line(str(error))), error.exit_code
-    sys.stdout.write(to_json(end) + "\n")
+    write_json(end, indent=None)
     return code
 
 

@@ -41,6 +41,7 @@ from nimbus.runner.cluster.messages import (
 )
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult, Outbox
+from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent, resident_bytes
 
 _TICK = 0.05
@@ -161,7 +162,7 @@ class NodeAgent:
             )
         )
         if isinstance(answer, JoinRefused):
-            sys.stderr.write(f"node {options.node}: {answer.line}\n")
+            write_error(f"node {options.node}: {answer.line}\n")
             return False
         if isinstance(answer, Joined):
             self._has_joined = True

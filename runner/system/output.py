@@ -23,10 +23,15 @@ def write_progress(text: str) -> None:
     sys.stderr.write(f"\r{visible(text)}\x1b[K")
 
 
-def write_json(value: object) -> None:
-    """Write a value as indented JSON to standard output, with unprintable characters escaped."""
+def write_json(value: object, *, indent: int | None = 2) -> None:
+    """Write a value as JSON to standard output, with unprintable characters escaped.
+
+    Args:
+        value: Plain values, NumPy values and dataclasses.
+        indent: Spaces of each level; None for one line, as programs read it.
+    """
     from nimbus.datagen.files.codec import to_json  # with NumPy, which wants its threads to be limited first
 
-    text = to_json(value, indent=2) + "\n"
+    text = to_json(value, indent=indent) + "\n"
     harmless = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
     sys.stdout.write("".join(harmless))

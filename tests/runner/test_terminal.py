@@ -57,6 +57,9 @@ def test_json_is_harmless_and_means_the_same(capsys: pytest.CaptureFixture[str])
     write_json(value)
     text = capsys.readouterr().out
     assert is_harmless(text) and json.loads(text) == value
+    write_json(value, indent=None)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert is_harmless(line) and json.loads(line) == value
 
 
 @given(st.text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,9 @@ from nimbus.datagen.files.own_files import (
     create_file,
     has_links,
     link_file,
+    make_place,
     make_subfolder,
+    open_shared,
     own_path,
     remove_file,
     remove_tree,
@@ -75,6 +78,36 @@ def test_replaced_links_lose_their_place(tmp_path: Path, mine: Path, shared: boo
         (page.parent / name).symlink_to(mine)
     write_atomic(page, "page", durable=False, shared=shared)
     assert page.read_text() == "page" and not page.is_symlink() and mine.read_text() == "mine"
+
+
+def test_a_place_has_its_folders_and_none_is_a_link_or_file(tmp_path: Path, mine: Path):
+    data = tmp_path / "data"
+    for _ in range(2):
+        make_place(data, "a/b/c").write_text("c")
+    assert (data / "a" / "b" / "c").read_text() == "c" and make_place(data, "top") == data / "top"
+    (data / "link").symlink_to(mine.parent)
+    with pytest.raises(InputError, match="this is a link"):
+        make_place(data, "link/new/file")
+    with pytest.raises(InputError, match="this is a file"):
+        make_place(data, "a/b/c/file")
+    with pytest.raises(InputError, match="no path in it"):
+        make_place(data, "../home/new")
+    assert [*mine.parent.iterdir()] == [mine]
+
+
+def test_a_shared_file_keeps_its_content_and_is_no_link(tmp_path: Path, mine: Path):
+    for letter in (b"a", b"b"):
+        descriptor = open_shared(tmp_path / "data" / "lock")
+        os.lseek(descriptor, 0, os.SEEK_END)
+        os.write(descriptor, letter)
+        os.close(descriptor)
+    assert (tmp_path / "data" / "lock").read_bytes() == b"ab"
+    for target in (mine, mine.with_name("none")):
+        link = tmp_path / "data" / target.name
+        link.symlink_to(target)
+        with pytest.raises(InputError, match="this is a link"):
+            open_shared(link)
+    assert [*mine.parent.iterdir()] == [mine]
 
 
 def test_removal_ends_at_links(tmp_path: Path, mine: Path):

@@ -95,10 +95,15 @@ def test_the_hash_follows_the_urdf():
             {"package": "no-such-robots"},
             "robot: the package 'no-such-robots' is not installed; pip install no-such-robots",
         ),
-        ({"package": "numpy"}, "robot: the package 'numpy' carries no share/numpy folder"),
+        (
+            {"package": "numpy"},
+            "robot: the package 'numpy' carries no share/numpy folder; build and source the package's workspace, "
+            "or give the path of the file",
+        ),
         (
             {"urdf": "robots/none.urdf"},
-            "robot panda: urdf: 'robots/none.urdf' is not in the package 'example-robot-data'",
+            "robot panda: urdf: 'robots/none.urdf' is not in the package 'example-robot-data'; "
+            "correct the path of the URDF",
         ),
     ],
 )

@@ -14,16 +14,14 @@ import h5py
 import numpy as np
 import pytest
 
-from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
+from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.reading import tree
 from tests.support.runs import RUNNER, run
 from tests.support.synthetic import failure, make_rendered, write_dataset
-
-TO = sorted(FORMATS.keys() - {"r2r-ce", "vln-n1"})
-"""Formats of manipulation datasets; those of navigation have tests of their own."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("to", TO)
+@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_again_makes_nothing_and_elsewhere_the_same_bytes(data: Path, tmp_path: Path, to: str):
     assert export(data, tmp_path / "a", to=to).is_new
     before = tree(tmp_path / "a")
@@ -44,7 +42,7 @@ def test_again_makes_nothing_and_elsewhere_the_same_bytes(data: Path, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-@pytest.mark.parametrize("to", TO)
+@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_a_damaged_export_is_made_again(data: Path, tmp_path: Path, to: str):
     export(data, tmp_path / "out", to=to)
     before = tree(tmp_path / "out")
@@ -161,7 +159,7 @@ def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="mounting a small disk needs root")
-@pytest.mark.parametrize("to", TO)
+@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_a_full_disk_is_one_line_and_publishes_nothing(tmp_path: Path, to: str):
     write_dataset(tmp_path / "data", [make_rendered(0, steps=60, width=320, height=240)])
     small = tmp_path / "small"

@@ -20,7 +20,7 @@ from nimbus.datagen.datasets.certificates.record import (
     subject_of,
     write_certificates,
 )
-from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.datasets.training.reader import Reader
@@ -28,6 +28,7 @@ from nimbus.datagen.datasets.training.sharded import ShardFrames, ShardManifest,
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, Severity
 from nimbus.runner.cli import main
+from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.reading import decode, psnr, tree
 from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
@@ -66,7 +67,7 @@ def named(ids: list[str]) -> list[str]:
     return [re.sub(r"^.*?(-0.*-v0)-[0-9a-f]{8}", r"\1", one) for one in ids]
 
 
-@pytest.mark.parametrize("to", sorted(FORMATS))
+@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_without_the_flag_nothing_of_them_is_exported(data: Path, tmp_path: Path, to: str):
     made = export(data, tmp_path / "out", to=to)
     assert (made.episode_count, made.failure_count) == (STORED, 0)

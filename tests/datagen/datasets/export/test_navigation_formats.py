@@ -18,6 +18,7 @@ from nimbus.datagen.datasets.export.discrete_actions import FORWARD, LEFT, RIGHT
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.errors import InputError
 from tests.support.driven_set import RISE, WALL, driven_rows, write_driven
+from tests.support.export_formats import NAVIGATION_FORMATS
 from tests.support.synthetic import write_dataset
 
 
@@ -166,7 +167,7 @@ def test_vln_n1_depth_saturates(data: Path, tmp_path: Path):
     assert max(int(np.array(Image.open(file)).max()) for file in files) == 65535
 
 
-@pytest.mark.parametrize("to", ["r2r-ce", "vln-n1"])
+@pytest.mark.parametrize("to", NAVIGATION_FORMATS)
 def test_export_gives_equal_bytes(data: Path, tmp_path: Path, to: str):
     for name in ("one", "other"):
         export(data, tmp_path / name, to=to)
@@ -174,7 +175,7 @@ def test_export_gives_equal_bytes(data: Path, tmp_path: Path, to: str):
         assert file.read_bytes() == (tmp_path / "other" / file.relative_to(tmp_path / "one")).read_bytes()
 
 
-@pytest.mark.parametrize("to", ["r2r-ce", "vln-n1"])
+@pytest.mark.parametrize("to", NAVIGATION_FORMATS)
 def test_manipulation_sets_are_refused(tmp_path: Path, to: str):
     write_dataset(tmp_path / "data")
     with pytest.raises(InputError, match="is a manipulation set") as caught:

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from nimbus.datagen.datasets.export.export import FORMATS, export
+from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.datasets.filter.expression import Condition
 from nimbus.datagen.datasets.filter.native import filter_native
 from nimbus.datagen.datasets.quality.checks import check
@@ -19,6 +19,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
+from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -83,7 +84,7 @@ def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
 
 def assert_nothing_is_published(folder: Path, *, because: str) -> None:
     """No export and no filter takes the dataset of a folder, and none leaves anything behind."""
-    for to in FORMATS:
+    for to in MANIPULATION_FORMATS:
         with pytest.raises(InputError, match=because):
             export(folder / "data", folder / "out", to=to)
     with pytest.raises(InputError, match=because):

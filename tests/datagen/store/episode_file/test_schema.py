@@ -29,7 +29,9 @@ def test_the_document_lists_every_dataset_as_it_is_written() -> None:
 
 
 def test_every_dataset_of_a_file_has_a_row_and_every_row_occurs(tmp_path: Path) -> None:
-    (stored,) = write_dataset(tmp_path / "data", [make_rendered()], images="both")
+    item = make_rendered()
+    trajectory = replace(item.trajectory, signals={"clearance": np.full(item.trajectory.time.shape, 0.4)})
+    (stored,) = write_dataset(tmp_path / "data", [replace(item, trajectory=trajectory)], images="both")
     with EpisodeFile(tmp_path / "data" / stored.path) as episode:
         found = [field_of(path) for path in episode.paths()]
     assert None not in found

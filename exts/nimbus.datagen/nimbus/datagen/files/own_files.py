@@ -69,6 +69,22 @@ def make_subfolder(folder: Path) -> None:
         raise InputError("this is a file, where a dataset has a folder", where=str(folder), instead=_MOVE) from None
 
 
+def make_place(folder: Path, name: str) -> Path:
+    """Resolve a name as :func:`own_path` does, and make the folders that it lies in.
+
+    Args:
+        folder: A folder that is there.
+        name: Path below it, with slashes.
+
+    Raises:
+        InputError: It is absolute, leads out, or passes through a link or a file.
+    """
+    path = own_path(folder, name)
+    for above in reversed(path.relative_to(folder).parents[:-1]):
+        make_subfolder(folder / above)
+    return path
+
+
 def create_file(path: Path, *, append: bool = False) -> int:
     """Create a file that is not there; a link with its name counts as a file.
 
@@ -84,6 +100,19 @@ def create_file(path: Path, *, append: bool = False) -> int:
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     return os.open(path, flags | (os.O_APPEND if append else 0), 0o666)
+
+
+def open_shared(path: Path) -> int:
+    """Open a file that several processes change in place, such as a lock; it is created when there is none.
+
+    Returns:
+        Its descriptor, open to read and write.
+
+    Raises:
+        InputError: It is a link.
+    """
+    check_own(path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def write_new(path: Path, content: bytes) -> None:

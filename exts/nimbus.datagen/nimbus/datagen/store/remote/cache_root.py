@@ -14,6 +14,7 @@ from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_subfolder
 
 ROOT = "remote"
 COPIES = "copies"
@@ -40,7 +41,7 @@ def own_folder(name: str) -> Path:
     place = tempfile.TemporaryDirectory(prefix="nimbus-", ignore_cleanup_errors=True)
     atexit.register(place.cleanup)
     folder = Path(place.name) / name
-    folder.mkdir()
+    make_subfolder(folder)
     return folder
 
 
@@ -52,9 +53,18 @@ def _root(_: str) -> Path:
         return own_folder(ROOT)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder of a dataset, ``copies/KEY`` or ``spools/KEY``, unless it is there."""
+    if not folder.parent.parent.is_dir():  # removed by its user since this process looked
+        _root.cache_clear()
+        remote_root()
+    make_subfolder(folder.parent)
+    make_subfolder(folder)
+
+
 def note_origin(folder: Path, address: str) -> None:
     """Let a folder stand for a dataset in a store."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     if not (folder / ORIGIN).exists():
         write_atomic(folder / ORIGIN, to_json(OriginNote(address=address)) + "\n", durable=True, shared=True)
 

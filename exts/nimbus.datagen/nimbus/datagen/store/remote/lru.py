@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.files.own_files import open_shared, remove_file
 from nimbus.datagen.store.remote.cache_root import COPIES, remote_root
 
 BUDGET = "NIMBUS_CACHE_BYTES"
@@ -58,7 +58,7 @@ def cache_budget() -> int:
 
 def remove_oldest(budget: int) -> int:
     """Remove entries until they fit; return the bytes that stay. One process at a time does it."""
-    lock = os.open(remote_root() / "evict.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = open_shared(remote_root() / "evict.lock")
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -92,7 +92,7 @@ def _entries() -> list[tuple[float, int, str]]:
     return found
 
 
-def touch(path: Path) -> None:
+def note_use(path: Path) -> None:
     """Note that an entry was used."""
     with suppress(OSError):
         os.utime(path)

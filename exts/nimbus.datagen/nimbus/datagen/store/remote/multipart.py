@@ -12,7 +12,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
-from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.object_store import ENDPOINTS, ObjectStore, StoreAwayError
 
@@ -37,7 +37,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         store: The store; one of S3, others take the file in one request.
         name: Path of the object.
         path: The file, which nothing changes.
-        notes: Folder for the record of the upload.
+        notes: Folder for the record of the upload, made where it is not there.
 
     Returns:
         False where the name is taken; nothing is changed then.
@@ -50,7 +50,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         return store.create(name, path)
     if store.stat(name):
         return False
-    notes.mkdir(parents=True, exist_ok=True)
+    make_subfolder(notes)
     note_path = notes / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
     key = {"Bucket": store.address.bucket, "Key": f"{store.address.prefix}/{name}".lstrip("/")}
     size = path.stat().st_size

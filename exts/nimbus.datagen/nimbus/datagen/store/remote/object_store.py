@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
 
@@ -123,7 +124,10 @@ class ObjectStore:
         return found
 
     def download(self, name: str, path: Path) -> ObjectStat:
-        """Write an object to a file; raises what :meth:`read` does, and ``StorageError`` for a full disk."""
+        """Write an object to a new file, in the place of one that is there; a link is replaced, never followed.
+
+        Raises what :meth:`read` does, and ``StorageError`` for a full disk.
+        """
         import obstore
 
         written = 0
@@ -131,13 +135,15 @@ class ObjectStore:
             found = obstore.get(self._store, name)
             stat = _stat(found.meta)
             blocks = iter(found.stream(min_chunk_size=_BLOCK))
-        with disk(path), path.open("wb") as file:
-            while True:
-                with self._calling(name):
-                    block = next(blocks, None)
-                if block is None:
-                    break
-                written += file.write(block)
+        with disk(path):
+            remove_file(path)
+            with os.fdopen(create_file(path), "wb") as file:
+                while True:
+                    with self._calling(name):
+                        block = next(blocks, None)
+                    if block is None:
+                        break
+                    written += file.write(block)
         if written != stat.byte_count:
             raise StoreAwayError(f"gave {written} bytes of {stat.byte_count}", where=self.place(name))
         return stat

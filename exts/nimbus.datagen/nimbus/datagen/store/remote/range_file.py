@@ -14,17 +14,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.files.own_files import move, remove_file
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.own_files import make_place
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.cache_root import stands_for
-from nimbus.datagen.store.remote.lru import touch
+from nimbus.datagen.store.remote.lru import note_use
 from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, is_remote, open_store
 
 BLOCK = 1 << 20
 """[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
 _CHECK_BYTES = 4
 """Behind each block that is kept, its CRC-32."""
+_BLOCKS = "blocks"
+"""Folder of the copy, with one of each file."""
 _IN_MEMORY = 8
 """Blocks of an open file that stay in memory."""
 _THREADS = 8
@@ -127,11 +130,11 @@ class BlockFile(io.RawIOBase):
     def _block(self, number: int) -> bytes:
         if (found := self._recent.get(number)) is not None:
             return found
-        path = self._copy / "blocks" / self._name / str(number)
+        path = self._copy / _BLOCKS / self._name / str(number)
         block = self._kept(path)
         if block is None:
             with entry_lock(self._copy, f"{self._name}/{number}"):
-                block = self._kept(path) or self._fetched(path, number)
+                block = self._kept(path) or self._fetched(number)
         self._recent[number] = block
         while len(self._recent) > _IN_MEMORY:
             with suppress(KeyError):
@@ -147,26 +150,22 @@ class BlockFile(io.RawIOBase):
         block, check = content[:-_CHECK_BYTES], content[-_CHECK_BYTES:]
         if zlib.crc32(block).to_bytes(_CHECK_BYTES, "big") != check:
             return None
-        touch(path)
+        note_use(path)
         TRAFFIC.note(self._copy, hits=1, bytes_here=len(block))
         return block
 
-    def _fetched(self, path: Path, number: int) -> bytes:
+    def _fetched(self, number: int) -> bytes:
         start = number * BLOCK
         end = min(start + BLOCK, self._offset + self._size) if self._is_last(number) else start + BLOCK
         block = self._store.read_range(self._name, start, end - start)
         TRAFFIC.note(self._copy, misses=1, bytes_fetched=len(block))
         if self._is_last(number) and self._offset:
             return block  # of a shard: the next episode needs the rest of it
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big"))
-            move(part, path)
+        content = block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big")
+        with suppress(OSError):  # full or read-only: the block comes from the store then
+            path = make_place(self._copy, f"{_BLOCKS}/{self._name}/{number}")
+            write_atomic(path, content, durable=False, shared=True)
             BUDGET.add(len(block))
-        except OSError:  # full or read-only: the block comes from the store then
-            with suppress(OSError):
-                remove_file(part)
         return block
 
     def _is_last(self, number: int) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.own_files import open_shared
 
 FILE_NAME = "traffic.json"
 _EACH = 64
@@ -87,7 +88,7 @@ def read_traffic(copy: Path) -> Traffic:
 
 
 def _add(path: Path, counts: Traffic) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_shared(path)
     with os.fdopen(descriptor, "r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:

@@ -14,11 +14,19 @@ from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.files.own_files import move, remove_file, remove_tree
-from nimbus.datagen.store.publish import replace_text
+from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
+from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
-from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS, note_origin, own_folder, remote_root, stands_for
-from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, remove_oldest, touch
+from nimbus.datagen.store.remote.cache_root import (
+    COPIES,
+    SPOOLS,
+    make_folder,
+    note_origin,
+    own_folder,
+    remote_root,
+    stands_for,
+)
+from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
 from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import TrafficLog
@@ -90,7 +98,7 @@ def local(path: Path) -> Path:
     for place in (path, copy / name):
         with suppress(OSError):
             size = os.stat(place).st_size
-            touch(place)
+            note_use(place)
             TRAFFIC.note(copy, hits=1, bytes_here=size)
             return place
     return _fetch(copy, name, open_store(address))
@@ -152,8 +160,8 @@ def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path
 
 def keep_entry(copy: Path, name: str, path: Path) -> None:
     """Make a file that is in the store now an entry of its dataset's copy, in the place of where it was."""
-    target = copy / name
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(copy)
+    target = make_place(copy, name)
     size = path.stat().st_size
     move(path, target)
     BUDGET.add(size)
@@ -173,21 +181,23 @@ def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
             TRAFFIC.note(copy, hits=1, bytes_here=size)
             return target
         try:
-            return _download(store, name, target, copy)
+            return _download(store, name, copy)
         except StoreAwayError:
             raise
         except StorageError:  # the disk is full
             remove_oldest(0)
             try:
-                return _download(store, name, target, copy)
+                return _download(store, name, copy)
             except StoreAwayError:
                 raise
             except StorageError:
-                return _download(store, name, _aside() / f"{copy.name}-{name.replace('/', '-')}", copy)
+                return _download(store, name, copy, aside=f"{copy.name}-{name.replace('/', '-')}")
 
 
-def _download(store: ObjectStore, name: str, target: Path, copy: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> Path:
+    """Fetch a file into a copy, or under another name into the folder of this process alone."""
+    with disk(copy):
+        target = make_place(_aside(), aside) if aside else make_place(copy, name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         stat = store.download(name, part)
@@ -207,9 +217,9 @@ def _aside() -> Path:
 @contextmanager
 def entry_lock(copy: Path, name: str) -> Iterator[None]:
     """Hold a lock of a name: one process, and one thread of it, works on it at a time."""
-    (copy / "locks").mkdir(exist_ok=True)
+    make_subfolder(copy / "locks")
     path = copy / "locks" / hashlib.sha256(name.encode()).hexdigest()[:3]
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = open_shared(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -259,7 +269,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
             raise InputError(what, where=str(store.address), instead=instead)
         target = copy / name
         if not target.exists() or target.stat().st_size != size:
-            _download(store, name, target, copy)
+            _download(store, name, copy)
 
 
 def _identity(copy: Path) -> str:
