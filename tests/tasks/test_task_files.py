@@ -9,9 +9,12 @@ from statistics import median
 import pytest
 
 from nimbus.datagen.files.scene_files import scene_names
-from nimbus.datagen.tasks.task import Task, load_task, task_names
+from nimbus.datagen.tasks.task import BaseTask, Task, load_any_task, load_task
+from tests.support.shipped_tasks import MANIPULATION, NAVIGATION
 
-TASKS = {name: load_task(name) for name in task_names()}
+TASKS = {name: load_task(name) for name in MANIPULATION}
+EVERY_TASK = TASKS | {name: load_any_task(name) for name in NAVIGATION}
+"""Tasks without steps among them."""
 FAMILIES = {
     "pick and place",
     "sorting",
@@ -27,8 +30,8 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_a_task_file_is_at_most_thirty_lines_of_a_hundred_columns(task: Task):
+@pytest.mark.parametrize("task", EVERY_TASK.values(), ids=EVERY_TASK)
+def test_a_task_file_is_at_most_thirty_lines_of_a_hundred_columns(task: BaseTask):
     lines = task.text.splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 100
@@ -41,6 +44,12 @@ def test_a_task_file_says_what_it_is_and_has_a_step_a_line(task: Task):
     start = lines.index("steps:") + 1
     for line in lines[start : lines.index("success:")]:
         assert sum(f"{skill}: " in line for skill in ("pick", "place", "open", "close", "pour", "handover")) <= 1
+
+
+@pytest.mark.parametrize("name", NAVIGATION)
+def test_a_navigation_task_says_what_it_is(name: str):
+    task = EVERY_TASK[name]
+    assert task.text.startswith("# ") and task.family == "navigation"
 
 
 def test_there_are_many_tasks_of_every_family_and_half_of_them_fit_into_twenty_lines():

@@ -8,7 +8,8 @@ import trimesh
 
 from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.navigate.free_space import BodyShape, find_free_space
+from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.free_space import find_free_space
 from nimbus.datagen.navigate.search import PathSearch
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.drive import DriveLimits
-from nimbus.datagen.navigate.free_space import BodyShape
 from nimbus.datagen.navigate.goals import GoalRequest, GoalSampler, check_kinds
 from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.navigate.keep import check_clearance, frechet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nimbus.datagen.navigate.free_space import BodyShape
+from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.navigate.scene_map import map_scene
 from nimbus.datagen.rooms.home import HOME_KINDS, make_home

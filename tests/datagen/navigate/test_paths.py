@@ -8,8 +8,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from nimbus.datagen.arrays import BoolArray
+from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.drive import DriveLimits, drive_path, integrate
-from nimbus.datagen.navigate.free_space import BodyShape, FreeSpace, free_space_of_grid
+from nimbus.datagen.navigate.free_space import FreeSpace, free_space_of_grid
 from nimbus.datagen.navigate.search import PathSearch
 from nimbus.datagen.navigate.sight import LineOfSight
 from nimbus.datagen.navigate.smooth import smooth_path

@@ -10,7 +10,8 @@ import pytest
 
 from nimbus.datagen.arrays import AnyArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.navigate.free_space import BodyShape, FreeSpace, find_free_space
+from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.free_space import FreeSpace, find_free_space
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 from nimbus.datagen.splats.alignment import check_alignment, measure_alignment
 from nimbus.datagen.splats.cloud import SplatCloud

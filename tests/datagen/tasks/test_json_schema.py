@@ -4,13 +4,24 @@ from typing import Any
 import pytest
 
 from nimbus.datagen import registry
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.tasks.json_schema import task_schema
+from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from tests.support.json_schema import valid
 from tests.support.task_text import TEXT, changed
 
 SCHEMA = task_schema()
+TASK, NAVIGATION = (SCHEMA["$defs"][name] for name in ("TaskFile", "NavigationFile"))
+NAVIGATES = """\
+scene: {homes: 4, rooms: [4, 9]}
+body: {radius: 25 cm, turn: 70 deg/s}
+navigate: {to: object, kinds: [chair, bed], length: [2 m, 25 m]}
+keep: {duplicates: 40 cm}
+cameras: {front: {tilt: 10 deg, modalities: [rgb, depth]}}
+randomize: {rig: {height: [0.6, 1.4]}, lamps: {}}
+"""
 
 
 def holds(text: str) -> bool:
@@ -89,11 +100,49 @@ def test_what_the_schema_can_say_it_refuses(old: str, new: str):
     assert not holds(changed(old, new))
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{homes: 4, rooms: [4, 9]}", "{splat_homes: 4, per_home: 3000}"),
+        ("kinds: [chair, bed]", "kinds: all"),
+        ("{front: {tilt: 10 deg, modalities: [rgb, depth]}}", "front"),
+        ("{rig: {height: [0.6, 1.4]}, lamps: {}}", "small"),
+    ],
+)
+def test_navigation_that_the_loader_accepts_the_schema_accepts(old: str, new: str):
+    assert old in NAVIGATES and holds(NAVIGATES)
+    text = NAVIGATES.replace(old, new)
+    assert isinstance(parse_any_task(text), NavigationTask)
+    assert holds(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("homes: 4", "homes: none"),
+        ("homes: 4", "house: 4"),
+        ("to: object", "to: objekt"),
+        ("25 cm", "25 kg"),
+        ("turn:", "trun:"),
+        ("depth]", "dept]"),
+        ("lamps: {}", "lamp: {}"),
+        ("keep:", "steps: [home]\nkeep:"),
+    ],
+)
+def test_what_the_schema_can_say_of_navigation_it_refuses(old: str, new: str):
+    assert old in NAVIGATES
+    with pytest.raises(InputError):
+        parse_any_task(NAVIGATES.replace(old, new))
+    assert not holds(NAVIGATES.replace(old, new))
+
+
 def test_every_skill_predicate_and_randomizer_is_offered():
     for kind, steps in (("skill", "steps"), ("predicate", "success")):
-        assert SCHEMA["properties"][steps]["items"] == {"$ref": f"#/$defs/{kind}"}
+        assert TASK["properties"][steps]["items"] == {"$ref": f"#/$defs/{kind}"}
         assert sorted(SCHEMA["$defs"][kind]["anyOf"][1]["properties"]) == registry.names(kind)
-    assert sorted(SCHEMA["properties"]["randomize"]["anyOf"][0]["properties"]) == registry.names("randomizer")
+    for file in (TASK, NAVIGATION):
+        assert sorted(file["properties"]["randomize"]["anyOf"][0]["properties"]) == registry.names("randomizer")
+    assert SCHEMA["$defs"]["NavigateSettings"]["properties"]["to"]["enum"] == registry.names("goal")
 
 
 def test_every_reference_leads_to_a_definition():
@@ -103,7 +152,9 @@ def test_every_reference_leads_to_a_definition():
 
 
 def test_every_field_of_a_task_says_what_it_means():
-    described = [SCHEMA, *(SCHEMA["$defs"][name] for name in ("Region", "ObjectGroup", "CameraSettings"))]
+    described = [TASK, NAVIGATION, *(SCHEMA["$defs"][name] for name in ("Region", "ObjectGroup", "CameraSettings"))]
+    described += [SCHEMA["$defs"][name] for name in ("BodySettings", "NavigateSettings", "RigCameraSettings")]
+    described += [SCHEMA["$defs"][f"scene.{name}"] for name in registry.names("scene")]
     described += [SCHEMA["$defs"][f"{kind}.{name}"] for kind in ("skill", "predicate") for name in registry.names(kind)]
     silent = [
         field for model in described for field, rule in model.get("properties", {}).items() if "description" not in rule

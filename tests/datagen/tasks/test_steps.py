@@ -173,7 +173,7 @@ def test_the_plain_form_is_read_as_itself_and_holds_against_the_schema(data: Any
     once = plain(parse_steps(document, (), data, kind="skill"))
     assert plain(parse_steps(document, (), tuples(once), kind="skill")) == once
     for form in (data, once):
-        assert valid(form, SCHEMA["properties"]["steps"], SCHEMA)
+        assert valid(form, SCHEMA["$defs"]["TaskFile"]["properties"]["steps"], SCHEMA)
 
 
 @settings(max_examples=60)

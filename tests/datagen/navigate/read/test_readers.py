@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.navigate.free_space import BodyShape, find_free_space
+from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.free_space import find_free_space
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.open_scene import open_scene
 from nimbus.datagen.navigate.read.splats import read_splat_scene

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.ui.document import step_edits
 from nimbus.datagen.ui.document.declarations import StepRow, step_rows
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.document.fields import named
+from tests.support.shipped_tasks import MANIPULATION
 
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 
@@ -86,7 +87,7 @@ def within(rows: list[StepRow], keys: Keys) -> list[StepRow]:
 
 
 @settings(max_examples=30)
-@given(name=st.sampled_from(scene_names("tasks")), data=st.data())
+@given(name=st.sampled_from(MANIPULATION), data=st.data())
 def test_a_loop_is_one_more_row_and_those_inside_are_one_deeper(name: str, data: st.DataObject):
     draft = TaskDraft(name)
     text, before = draft.text, rows(draft)

@@ -13,6 +13,7 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 CELL = 0.05
@@ -33,18 +34,6 @@ _MOST_CELLS = 4_000_000
 """Cells of a scene, 100 by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
 """Steps (i, j) to the neighbors of a cell, counter-clockwise."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BodyShape:
-    """An upright cylinder that goes over small steps."""
-
-    radius: float
-    """[m]"""
-    height: float
-    """[m]"""
-    step: float
-    """Highest step that it goes over [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

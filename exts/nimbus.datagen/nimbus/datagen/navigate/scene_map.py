@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from nimbus.datagen.navigate.free_space import BodyShape, FreeSpace, find_free_space
+from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.free_space import FreeSpace, find_free_space
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.search import PathSearch
 from nimbus.datagen.navigate.sight import LineOfSight

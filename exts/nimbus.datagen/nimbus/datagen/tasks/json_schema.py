@@ -7,25 +7,56 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen import registry
+from nimbus.datagen.tasks.navigation_file import NavigationFile
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Statement
-from nimbus.datagen.tasks.task_file import TaskFile, presets
+from nimbus.datagen.tasks.task_file import CommonFile, TaskFile, presets
 
 
 def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a task file, with every registered skill, condition and randomizer."""
+    """Return the JSON Schema (draft 2020-12) of task files, with every registered skill, condition and randomizer.
+
+    A file has steps, or it navigates; its kinds of goals and its sources of scenes are the registered ones.
+    """
     discover(skill_folders)
-    schema = TaskFile.model_json_schema()
-    definitions: dict[str, Any] = schema.setdefault("$defs", {})
-    properties = schema["properties"]
+    definitions: dict[str, Any] = {}
+    kinds = [_manipulation(definitions), _navigation(definitions)]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Nimbus task"}
+    return head | {"oneOf": kinds, "$defs": definitions}
+
+
+def _manipulation(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Define task files with steps."""
+    reference, properties = _define_file(TaskFile, definitions)
     for kind in ("skill", "predicate"):
         _define_entry(kind, definitions)
     properties["steps"] |= _list("skill")
     properties["success"] |= _list("predicate")
-    properties["randomize"] = _randomizers(properties["randomize"], definitions)
     properties["cameras"] = _cameras(properties["cameras"], definitions)
-    schema["title"] = "Nimbus task"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema
+    return reference
+
+
+def _navigation(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Define task files of bodies that move through scenes."""
+    reference, properties = _define_file(NavigationFile, definitions)
+    sources = [
+        _define(f"scene.{name}", registry.lookup("scene", name), definitions) for name in registry.names("scene")
+    ]
+    properties["scene"] = {"description": properties["scene"]["description"], "anyOf": sources}
+    definitions["NavigateSettings"]["properties"]["to"]["enum"] = registry.names("goal")
+    cameras = properties["cameras"]
+    properties["cameras"] = _with_presets(cameras, {"type": "string"} | cameras.get("propertyNames", {}))
+    return reference
+
+
+def _define_file(model: type[CommonFile], definitions: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Define the files of a model, and return the reference to them and their properties."""
+    schema = model.model_json_schema()
+    definitions |= schema.pop("$defs", {})
+    definitions[model.__name__] = schema
+    properties = schema["properties"]
+    properties["randomize"] = _randomizers(properties["randomize"], definitions)
+    return {"$ref": f"#/$defs/{model.__name__}"}, properties
 
 
 def _list(kind: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality
 from nimbus.datagen.files.quantities import Metres, Radians, Range, Speed, TurnRate
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.geometry.transforms import look_at
+from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.drive import DriveLimits
-from nimbus.datagen.navigate.free_space import BodyShape
 from nimbus.datagen.tasks.task_file import CommonFile, Growing, Named, Point, unique
 
 BASE = "base"

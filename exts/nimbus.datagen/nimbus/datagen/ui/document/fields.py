@@ -39,6 +39,8 @@ CAMERA_FIELDS = (
     ("vertical_fov", "Field of view: 45 deg."),
     ("size", "Width and height [px]."),
     ("modalities", "Stored of each step: [rgb, depth]; empty: all."),
+    ("antialiasing", "Samples of color along each side of a pixel, 1 to 4: 2 smooths edges; empty: 1."),
+    ("tone", "Curve from light to colors: plain or filmic; empty: plain."),
 )
 """Fields of each camera with its own settings."""
 RATE_HINT = "Recorded steps per second; empty: 15."
