@@ -44,6 +44,8 @@ FIELDS: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "cameras.front.wxyz": ("[1, 0, 0, 0]", ("cameras", "front", "wxyz"), (1, 0, 0, 0)),
     "cameras.front.vertical_fov": ("50 deg", ("cameras", "front", "vertical_fov"), "50 deg"),
     "cameras.front.modalities": ("[rgb, depth]", ("cameras", "front", "modalities"), ("rgb", "depth")),
+    "cameras.front.antialiasing": ("2", ("cameras", "front", "antialiasing"), 2),
+    "cameras.front.tone": ("filmic", ("cameras", "front", "tone"), "filmic"),
     "cameras.front.size": ("[160, 120]", ("cameras", "front", "size"), (160, 120)),
     "instructions": ("One.\n\nTwo.", ("instructions",), ("One.", "Two.")),
     "text": (TASK.replace("panda", "ur5"), ("robot",), "ur5"),
