@@ -55,11 +55,11 @@ def test_replay_gives_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "fruit and a fork" in server.requests[0]["messages"][1]["content"]
     assert propose(tmp_path / "again", "--replay", str(tmp_path / "live")) == 0
     again = sorted(path for path in (tmp_path / "again").rglob("*") if path.is_file())
-    assert [path.name for path in again] == ["proposals.jsonl", "task_0000.yaml", "task_0001.yaml"]
+    assert [path.name for path in again] == ["curriculum.json", "proposals.jsonl", "task_0000.yaml", "task_0001.yaml"]
     assert all(path.read_bytes() == (tmp_path / "live" / path.name).read_bytes() for path in again)
-    text = again[1].read_text()
+    text = again[2].read_text()
     assert "Please put the lemon in the bowl." in text and "Ignore" not in text
-    stages = [json.loads(line)["stage"] for line in again[0].read_text().splitlines()]
+    stages = [json.loads(line)["stage"] for line in again[1].read_text().splitlines()]
     assert stages == ["reply", "plan", "accepted", "reply", "reply", "accepted"]
     assert "tokens     800" in capsys.readouterr().out
 

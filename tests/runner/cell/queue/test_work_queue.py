@@ -66,10 +66,10 @@ def test_a_plan_under_an_old_lease_is_refused():
 
 
 def test_requests_that_follow_later_keep_the_queue_open():
-    waiting: list[int | None] = [4]
+    closed, waiting = -1, [4]
 
     def requests() -> Iterator[Missing | None]:
-        while waiting != [None]:
+        while waiting != [closed]:
             yield Missing(index=waiting.pop(), variants=(0,)) if waiting else None
 
     work = WorkQueue(requests(), total=1)
@@ -84,7 +84,7 @@ def test_requests_that_follow_later_keep_the_queue_open():
         work.settled(index, 0, Settled.STORED)
         assert work.is_complete(index)
     assert not work.finished
-    waiting.append(None)
+    waiting.append(closed)
     assert work.finished
 
 
