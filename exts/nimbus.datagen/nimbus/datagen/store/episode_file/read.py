@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,6 +81,13 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
     if isinstance(place, h5py.Dataset) and (place.external or place.is_virtual):
         raise ValueError("its data lie in another file")
     return place
+
+
+def _open_range(span: ByteRange) -> io.RawIOBase:
+    try:
+        return span.open()
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", where=str(span), instead=_MEND) from error
 
 
 class EpisodeFile:
@@ -364,10 +372,10 @@ class EpisodeFile:
     def _reader(self, camera: str) -> VideoReader:
         if camera not in self._readers:
             span, fps = self._spans.get(camera), self.videos[camera].fps
-            if span is None and self._span:
+            if span is None and self._span and not self._span.is_here:  # beside the episode's object in the store
                 path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
                 span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
-            place = (span.open(), str(span)) if span else (self.video_file(camera), "")
+            place = (_open_range(span), str(span)) if span else (self.video_file(camera), "")
             self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]
 
