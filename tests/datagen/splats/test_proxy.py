@@ -27,7 +27,7 @@ def free_space(corners: AnyArray) -> FreeSpace:
 
 @pytest.mark.parametrize(("count", "floaters"), [(10_000, 200), (60_000, 1200)])
 def test_paths_on_proxy_are_safe_in_truth(count: int, floaters: int):
-    """Where the body fits in a proxy of noisy splats, it fits in the true room; little of the room is lost."""
+    """Free space of a proxy of noisy splats lies in that of the true room; little of the room is lost."""
     cloud = room_cloud(count, noise=0.005, floaters=floaters)
     proxy = make_proxy(cloud, where="room.ply")
     assert abs(proxy.floor_height) < 0.01 and not proxy.is_sparse
