@@ -125,7 +125,8 @@ def reworded_episodes(
                 nouns = {noun_of(one) for one in record.classes} | {room_noun(room) for room in record.rooms}
                 stored, why = _asked(record.stored, model, nouns - {""})
                 text = " ".join(step.text for step in stored.steps)
-                if not why and not (found := find_false_claims(replace(record, stored=stored, instruction=text))):
+                found = () if why else find_false_claims(replace(record, stored=stored, instruction=text))
+                if not why and not found:
                     layout = with_instruction(before, stored, text)
                     counts.reworded += 1
                 else:

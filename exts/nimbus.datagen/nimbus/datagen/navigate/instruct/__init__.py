@@ -1,6 +1,6 @@
 """Instructions that lead along a path step by step, each claim of which can be proved.
 
-claims.py     what a step claims: a turn, a room, a thing that is passed, the end
+claims.py     the claim of a step: a turn, a room, a thing that is passed, the end
 grammar.py    sentences of claims, and the claims of sentences
 glimpse.py    things that a camera sees along a path, by rays, before anything is drawn
 events.py     claims that hold along a path through a scene

@@ -37,7 +37,7 @@ class Claim:
 
     kind: ClaimKind
     side: Side = ""
-    """Of a turn, or on which a thing is passed; empty for others"""
+    """Side of a turn, or on which a thing is passed; empty for others"""
     noun: str = ""
     """Name of the room or thing, such as ``dining table``; empty for a turn"""
     is_unique: bool = True

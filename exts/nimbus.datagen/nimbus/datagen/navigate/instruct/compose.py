@@ -34,7 +34,8 @@ def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
     on_body = [camera for camera in layout.visual.cameras if camera.mount]
     glimpses = look_along(place, on_body, way.feet, trajectory.body_wxyz[:, 0])
     steps = find_steps(way, place.scene, glimpses, str(goal["name"]))
-    most, text = len(steps), ""
+    most = len(steps)
+    text, words = "", ()
     while steps:
         rng = layout.key.generator("visual", layout.key.variant, "instruction")
         text, words = write_text([step.claim for step in steps], rng)

@@ -1,4 +1,4 @@
-"""Sentences of a language model for the steps of an instruction: each is taken only if it claims what its step does."""
+"""Sentences of a language model for the steps of an instruction: each is taken only if it claims the same."""
 
 from __future__ import annotations
 
