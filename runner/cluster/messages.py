@@ -76,7 +76,9 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     lease: int
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
-    """Place of each stored attempt's files after the upload, by episode id."""
+    """Place of each stored attempt's files after the upload, by episode id, where names are not enough."""
+    objects: dict[str, int] = msgspec.field(default_factory=dict)
+    """Sizes of the objects that are in the store now, by name [bytes]."""
     is_partial: bool = False
     """Further rows follow, in another message."""
     seconds: float = 0.0
