@@ -12,6 +12,9 @@ from nimbus.datagen.store.ledger.records import Fault
 MOST_BYTES = 64_000
 """[bytes] Largest message: larger content is sent in parts, so that no answer waits for long."""
 
+FAILED = 3
+"""Exit code of an agent whose node can do nothing: it is not started again."""
+
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
     """Base of all messages; ``kind`` names one."""

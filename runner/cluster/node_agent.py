@@ -15,6 +15,7 @@ from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.machine import free_disk, platform_name, read_capabilities
 from nimbus.runner.cluster.messages import (
+    FAILED,
     Answer,
     Beat,
     Beaten,
@@ -49,8 +50,6 @@ _GRACE = 30.0
 """[s] Time for current episodes after a request to stop."""
 _OUTBOX_BYTES = 8 << 30
 """[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
-FAILED = 3
-"""Exit code of an agent whose node can do nothing: it is not started again."""
 
 
 @dataclass(frozen=True, kw_only=True)
