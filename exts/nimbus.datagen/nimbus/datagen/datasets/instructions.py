@@ -125,13 +125,15 @@ def reworded_episodes(
                 nouns = {noun_of(one) for one in record.classes} | {room_noun(room) for room in record.rooms}
                 stored, why = _asked(record.stored, model, nouns - {""})
                 text = " ".join(step.text for step in stored.steps)
-                found = () if why else find_false_claims(replace(record, stored=stored, instruction=text))
-                if not why and not found:
+                if not why:
+                    proved = replace(record, stored=stored, instruction=text)
+                    why = next(iter(find_false_claims(proved)), "")
+                if why:
+                    counts.kept += 1
+                    counts.reason = counts.reason or why
+                else:
                     layout = with_instruction(before, stored, text)
                     counts.reworded += 1
-                else:
-                    counts.kept += 1
-                    counts.reason = counts.reason or why or found[0]
             else:
                 counts.kept += 1
                 counts.reason = counts.reason or "the instruction has no steps"
