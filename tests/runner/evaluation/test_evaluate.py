@@ -182,7 +182,7 @@ def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
 
 
 @pytest.mark.slow
-def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
+def test_levels_are_evaluated_beside_a_control(tmp_path: Path, capsys):
     words = ("--serial", "--randomize", "large", "--only", "camera,mass", "--videos", "1", "--layouts", "1")
     assert evaluate(idle(tmp_path), tmp_path / "out", *words) == 0
     level = tmp_path / "out" / "large-camera-mass"
@@ -190,6 +190,19 @@ def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
     assert found.randomize == "large camera,mass" and control.randomize == "none"
     assert [path.name for path in (level / "videos").iterdir()] == ["000000_time_limit_reach.mp4"]
     assert "videos/000000_time_limit_reach.mp4" in (level / "evaluation.html").read_text()
+    assert evaluate(idle(tmp_path), level, "--serial", "--layouts", "1") == 2  # the task's own level, another result
+    error = capsys.readouterr().err
+    assert str(level) in error and "choose another --out" in error and error.count("\n") == 1
+
+
+def test_task_without_success_is_one_line(tmp_path: Path, capsys):
+    path = tmp_path / "endless.yaml"
+    path.write_text(TINY.read_text().partition("success:")[0] + 'instructions: ["Sort the trash."]\n')
+    for command in (["evaluate", "--policy", "demonstrator"], ["close-the-loop"]):
+        assert main([command[0], str(path), *command[1:], "--out", str(tmp_path / "out")]) == 2
+        out, error = capsys.readouterr()
+        assert "'success' is missing" in error and error.count("\n") == 1 and not out
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
