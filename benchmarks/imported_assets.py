@@ -249,7 +249,7 @@ def compare_rests(out: Path) -> dict[str, Any]:
     for kind in kinds[:: max(1, len(kinds) // _RESTS)][:_RESTS]:
         model = library.model(kind, 0)
         physics, center = _on_a_plane(model), model.center_of_mass
-        downs = [_lies(physics, model, turn) for turn in Rotation.random(_DROPS, rng=1)]
+        downs = [_lies(physics, model, turn) for turn in Rotation.random(_DROPS, rng=generator(1, "drops"))]
         corners = piece_triangles(model.convex_pieces)[0] - center
         heights = np.array([(corners @ down).max() for down in downs])
         counts = [int((np.abs(heights - height) < _SAME_HEIGHT).sum()) for height in heights]
