@@ -57,9 +57,9 @@ class Circuit:
 
     Args:
         start_limit: Exits in a row before any work, without a result of any worker in between.
-        work_limit: Likewise, workers that exited at work and never gave a result.
+        work_limit: Number of workers that exited at work, without any result, after which the run stops.
         same_limit: Number of these with an identical end, which suggests an error that every episode meets.
-        given_up_limit: Likewise, episodes that were quarantined for the identical exception.
+        given_up_limit: Number of episodes quarantined for the identical exception after which the run stops.
     """
 
     def __init__(
