@@ -79,7 +79,7 @@ def _memory() -> Iterator[tuple[int, int]]:
 
 
 def _given_back(file: Path) -> int:
-    """Return the size of cached file contents, which the kernel counts as used but drops when asked for memory [bytes]."""
+    """Return the size of cached file contents [bytes], counted as used but dropped when memory is asked for."""
     counts = dict(line.split() for line in file.with_name("memory.stat").read_text().splitlines())
     return int(counts.get("total_inactive_file") or counts.get("inactive_file") or 0)
 
