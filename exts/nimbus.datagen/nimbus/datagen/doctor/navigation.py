@@ -13,8 +13,10 @@ from nimbus.datagen.doctor.diagnosis import Diagnosis, finding_from_error
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.errors import Diagnostic, InputError, Severity
 from nimbus.datagen.execute.path_planner import plan_drive
-from nimbus.datagen.load.navigation_loader import open_navigation
+from nimbus.datagen.navigate.free_space import CELL, CELL_SLACK
 from nimbus.datagen.navigate.goals import check_kinds
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.scene_map import map_scene
 from nimbus.datagen.randomize.goals import sampler_of
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
@@ -67,14 +69,16 @@ def examine_navigation(task: NavigationTask, *, probe: bool = True) -> Diagnosis
     for number in _spread(task.source.count):
         begin = time.process_time()
         try:
-            assets = open_navigation(task, number)
+            scene = task.source.open(number)
+            findings += _check_doors(task, scene)
+            assets = NavigationAssets(task=task, number=number, place=map_scene(scene, task.body.shape))
             check_kinds(assets.place, task.navigate.to, () if task.navigate.kinds == "all" else task.navigate.kinds)
         except InputError as error:
             findings.append(_certain(finding_from_error("scenes", error)))
             continue
         finally:
             seconds["scenes"] = seconds.get("scenes", 0.0) + time.process_time() - begin
-        findings += [*_check_body(task, assets), *_check_cameras(task, assets)]
+        findings += [*_check_floor(task, assets), *_check_cameras(task, assets)]
         begin = time.process_time()
         exam = _exam(task, assets, count=_PATHS if probe else 0)
         seconds["paths"] = seconds.get("paths", 0.0) + time.process_time() - begin
@@ -103,10 +107,9 @@ def _finding(check: str, task: NavigationTask, keys: tuple[str, ...], what: str,
     return Diagnostic(check=check, severity=Severity.WARN, where=task.where(*keys), what=what, instead=instead)
 
 
-def _check_body(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
-    """Compare the body with doors, and with the floor that it reaches."""
-    space, scene = assets.place.space, assets.scene
-    across = 2 * space.limit
+def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagnostic]:
+    """Compare the body with doors."""
+    across = 2 * (task.body.radius + CELL_SLACK * CELL)
     widths = [passage.width for passage in scene.passages]
     if widths and max(widths) < across:
         widest = f"no door of {scene.name} is wider than {max(widths) * 100:.0f} cm"
@@ -117,6 +120,11 @@ def _check_body(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diag
             f"{narrow} of {len(widths)} doors of {scene.name} are narrower than the {across * 100:.0f} cm that it needs"
         )
         yield _finding("body", task, ("body",), what, "write a smaller radius, or leave those rooms out")
+
+
+def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
+    """Compare the floor that the body reaches with that on which it fits."""
+    space, scene = assets.place.space, assets.scene
     fits = np.count_nonzero(space.component >= 0)
     joined = np.count_nonzero(space.component == 0) / max(fits, 1)
     if joined < _LEAST_JOINED:
