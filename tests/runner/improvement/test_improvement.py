@@ -18,6 +18,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.folder_lock import lock_folder
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
+from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 from nimbus.runner.improvement.learner import read_record
 from nimbus.runner.improvement.loop import EvaluationPart, Improvement, LoopSettings
 from nimbus.runner.improvement.roles import evaluate_one
@@ -26,7 +27,7 @@ from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
 from tests.support.runs import TINY, sound, start
 
 SETTINGS = LoopSettings(task="tiny", task_hash="1", rounds=3, episodes=4, rollouts=5)
-SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "0", "--steps", "20", "--round-steps", "5")
+SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "1", "--steps", "20", "--round-steps", "5")
 SMALL += ("--objective", "dagger+awr")
 
 
@@ -217,6 +218,8 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
         assert read_record(first, number) == read_record(second, number)
         rows = [WeightedRows.read(loop.rows(number)) for loop in (first, second)]
         np.testing.assert_array_equal(rows[0].data.targets, rows[1].data.targets)
+        evaluated = [(loop.evaluation(number) / EVALUATION_NAME).read_bytes() for loop in (first, second)]
+        assert evaluated[0] == evaluated[1]
     assert sound(first.corrections(1)) == sound(second.corrections(1))
     shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
     taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
