@@ -98,7 +98,7 @@ class EpisodeMaker:
         self.make(spec, stop=stop)
 
     def finish_evaluation(self, version: int) -> None:
-        """Write the results of a version whose parts are done; the same whoever does it, and however often."""
+        """Write the results of a version whose parts are done; a second call writes the same."""
         parts = self.loop.evaluation_parts(version)
         found = [self._results(version, part) for part in parts]
         whole = replace(
