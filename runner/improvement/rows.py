@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +68,7 @@ class WeightedRows:
                 )
                 sources = from_json(dict[str, int], str(held["sources"]))
                 return cls(data=data, weights=held["weights"], sources=sources)
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, EOFError, KeyError, ValueError, MemoryError, BadZipFile, zlib.error) as error:
             what = f"cannot be read: {error}"
             raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
 
