@@ -13,6 +13,9 @@ from nimbus.datagen.store.ledger.records import Fault
 MOST_BYTES = 64_000
 """[bytes] Largest message: larger content is sent in parts, so that no answer waits for long."""
 
+FAILED = 3
+"""Exit code of an agent whose node can do nothing: it is not started again."""
+
 
 NodeName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")]
 """Name of a node: a part of names of files, too."""
@@ -84,7 +87,9 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     lease: Count
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
-    """Place of each stored attempt's files after the upload, by episode id."""
+    """Place of each stored attempt's files after the upload, by episode id, where names are not enough."""
+    objects: dict[str, int] = msgspec.field(default_factory=dict)
+    """Sizes of the objects that are in the store now, by name [bytes]."""
     is_partial: bool = False
     """Further rows follow, in another message."""
     seconds: Seconds = 0.0

@@ -45,7 +45,8 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None =
     """
     folder = Path(spec.folder)
     check_writable(folder)
-    spec = replace(spec, instances=Instances())  # each node finds its own
+    share = spec.resources.spool_bytes // nodes
+    spec = replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
     with loading():
         task = describe_task(Path(spec.task).stem or "task", spec)
     prices = {"": price_per_hour} if price_per_hour else {}

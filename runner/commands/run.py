@@ -174,9 +174,7 @@ def command(
     if cluster is not None:
         from nimbus.runner.cluster.run_cluster import refuse_flags
 
-        refuse_flags(
-            {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks, "--out URL": address}
-        )
+        refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:
