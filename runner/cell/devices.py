@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.plan.curobo.process import check_curobo
 from nimbus.runner.cell.transport.spec import CudaDevices, Instances
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.system.gpus import list_gpus, select_gpus
@@ -48,8 +49,6 @@ def select_instances(gpus: str | None, *, simulator: str, planner: str = "ompl",
         InputError: This machine lacks the planner, Isaac Sim or a GPU that is named.
     """
     if planner == "curobo":
-        from nimbus.datagen.plan.curobo.process import check_curobo
-
         check_curobo()
     if simulator != "isaacsim":
         return Instances()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.folder import check_writable
 from nimbus.runner.cell.run import SHORT, show
-from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import needs_of
-from nimbus.runner.cluster.local_cluster import LocalCluster
-from nimbus.runner.monitor.dashboard import StatusDashboard, loading
+from nimbus.runner.cluster.start_cluster import node_spec, run_cluster_job
+from nimbus.runner.monitor.dashboard import loading
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error
 
@@ -56,25 +53,6 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, gpus: str | None = None, price
     job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices, gpus=gpus)
     end = run_cluster_job(job, nodes, spec.resources)
     return conclude(end, folder, price=price_per_hour)
-
-
-def node_spec(spec: CellSpec, nodes: int) -> CellSpec:
-    """Return the spec of a run as its nodes have it: each finds its own Isaac Sim, and has its share of the spool."""
-    share = spec.resources.spool_bytes // nodes
-    return replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
-
-
-def run_cluster_job(job: ClusterJob, nodes: int, resources: Resources) -> HeadEnd:
-    """Run a job, with its dashboard.
-
-    Args:
-        job: The job.
-        nodes: Nodes on this machine.
-        resources: Of each node.
-    """
-    with StatusDashboard(Path(job.folder)) as dashboard:
-        slots = sum(resources.workers) if resources.workers else max(1, usable_cores() // nodes)
-        return LocalCluster(job, nodes=nodes, slots=slots, watch=dashboard.look).run()
 
 
 def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:

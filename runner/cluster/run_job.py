@@ -12,11 +12,10 @@ from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.store_run import run_into_store, spool_limit
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import JobItem, load_job
-from nimbus.runner.cluster.run_cluster import node_spec, run_cluster_job
+from nimbus.runner.cluster.start_cluster import node_spec, run_cluster_job
 from nimbus.runner.monitor.dashboard import loading
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error, write_out
