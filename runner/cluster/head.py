@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from nimbus.datagen.errors import StorageError
@@ -91,7 +91,14 @@ class Head:
             request: The request.
             reply: Sends the answer.
             now: [s] of the monotonic clock.
+
+        Raises:
+            ValueError: It names a task that is none of this job, or has rows of another episode.
         """
+        if strangers := [name for name in _groups(request) if name not in self._tasks]:
+            raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
+        if _has_other_rows(request):
+            raise ValueError(f"node {request.node}: rows of another episode")
         if isinstance(request, Join):
             reply(self._join(request, now))
         elif request.node not in self.balance.nodes:
@@ -250,3 +257,22 @@ class Head:
         evidence = self.balance.given_up[group, index]
         self._entries[group].quarantine(index, {"evidence": to_json(evidence)})
         self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)
+
+
+def _groups(request: Request) -> Iterator[str]:
+    """Yield the tasks that a request names."""
+    match request:
+        case Report(episodes=episodes):
+            yield from (episode.group for episode in episodes)
+        case Beat(held=held):
+            yield from held
+        case GiveBack(group=group) | Vote(group=group) | Faults(group=group):
+            yield group
+        case _:
+            return
+
+
+def _has_other_rows(request: Request) -> bool:
+    """Check whether a report holds rows of an episode under the number of another."""
+    reports = request.episodes if isinstance(request, Report) else ()
+    return any(row.idx != episode.index for episode in reports for row in episode.attempts)
