@@ -134,7 +134,7 @@ def measure_paths(name: str, scenes: int, paths: int) -> dict[str, Any]:
         assets = open_navigation(task, number)
         sampler, place = sampler_of(task, assets, seed=0), assets.place
         seconds.append(time.process_time() - begin)
-        swept = SweptBody(assets.scene.corners, task.body.shape)
+        swept = SweptBody(assets.scene.corners.astype(float), task.body.shape)
         nodes, points, visited = place.space.main_nodes, [], set()
         for rank in range(paths):
             goal = sampler.goal(rank)

@@ -97,7 +97,8 @@ def write_maps() -> None:
         (FOLDER / f"{name}.map").write_text(text + "\n")
         cells, lines = np.argwhere(free), ["version 1"]
         while len(lines) <= PROBLEMS:
-            start, goal = (tuple(map(int, cells[int(rng.integers(len(cells)))])) for _ in range(2))
+            (sx, sy), (gx, gy) = (map(int, cells[int(rng.integers(len(cells)))]) for _ in range(2))
+            start, goal = (sx, sy), (gx, gy)
             if np.isfinite(length := exact_length(free, start, goal)):
                 place = "\t".join(map(str, (*start, *goal)))
                 lines.append(f"{int(length // 4)}\t{name}.map\t{width}\t{height}\t{place}\t{length:.8f}")

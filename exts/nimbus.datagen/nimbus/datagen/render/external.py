@@ -131,17 +131,18 @@ class ExternalRenderer(Renderer[Any]):
         Raises:
             RuntimeError: None of them draws it.
         """
+        last = ""
         for attempt in range(self._settings.tries):
             try:
                 return self._ask(inputs, trajectory, poses, steps)
             except ProgramLostError as error:
                 _log.warning("external renderer %s, try %d of %d", error, attempt + 1, self._settings.tries)
-                lost = error
+                last = str(error)
                 self._drop()
             except InputError:
                 self._drop()
                 raise
-        raise RuntimeError(f"'{self._settings.command[0]}' {lost}")
+        raise RuntimeError(f"'{self._settings.command[0]}' {last}")
 
     def _ask(
         self, inputs: RenderInputs, trajectory: Trajectory, poses: tuple[FloatArray, FloatArray], steps: slice

@@ -257,7 +257,7 @@ def _furnished(
 ) -> HomeRoom:
     """Give a room windows, furniture, lamps and what hangs on its walls; all its doors stay joined."""
     rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
-    outside = [side for side in _outside(cut, room) if side not in closed]
+    outside: list[Side] = [side for side in _outside(cut, room) if side not in closed]
     if entrance and outside:
         _open_at(plan, outside[0], "door", low=0.0)
     for side in outside:
