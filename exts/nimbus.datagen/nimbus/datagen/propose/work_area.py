@@ -38,10 +38,12 @@ _STEP = 0.02
 """[m] Between two postures of the way up."""
 _YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
 """Turns of the hand about the vertical; half a turn more is the same grasp [rad]."""
-_MOST, _LEAST = 3, 1
-"""Of the turns, those with a way up that a point needs; the smaller number where few points have the larger one."""
+_EASY = 3
+"""Of the turns, those with a way up that a point needs."""
 _FEW = 0.4
-"""Share of the reached points below which they are few: of a robot that works with its hand in few turns."""
+"""Share of the reached points below which too few have that, as for small arms; then all reached points count."""
+_LARGEST_STEP = 0.4
+"""[rad] Between two postures of the way up: a larger one means that the arm cannot follow."""
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
 
@@ -107,10 +109,10 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
 
 def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
     """Points (n, 2) on a grid whose cell and all around it are within reach, with ease [m]."""
-    turns = _count_turns(stage, robot, stage.surfaces[surface].upper[2], low, high)
-    cells = turns >= _MOST
-    if cells.sum() < _FEW * (turns >= _LEAST).sum():
-        cells = turns >= _LEAST
+    reached, rising = _count_turns(stage, robot, stage.surfaces[surface].upper[2], low, high)
+    cells = rising >= _EASY
+    if cells.sum() < _FEW * (reached > 0).sum():
+        cells = reached > 0
     inside = np.pad(cells, 1)
     inside = np.all([np.roll(inside, shift, (0, 1)) for shift in np.ndindex(3, 3)], axis=0)[2:, 2:]
     axes = [np.arange(low[axis] + PITCH, high[axis], PITCH) for axis in (0, 1)]
@@ -119,13 +121,15 @@ def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high
     return points[inside[index[:, 0], index[:, 1]]]
 
 
-def _count_turns(stage: StageInfo, robot: Robot, top: float, low: FloatArray, high: FloatArray) -> IndexArray:
-    """Turns of a hand (X, Y) that points down and rises straight, by cells of a surface; of the better arm."""
+def _count_turns(
+    stage: StageInfo, robot: Robot, top: float, low: FloatArray, high: FloatArray
+) -> tuple[IndexArray, IndexArray]:
+    """Turns (X, Y) in which a hand points down, and in which it also rises straight, by cells; of the better arm."""
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))
     arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]
     shape = np.maximum(1, np.ceil((high - low) / REACH_CELL - 1e-9).astype(int))
-    counts = np.zeros((len(arms), *shape), dtype=np.int32)
+    counts = np.zeros((2, len(arms), *shape), dtype=np.int32)
     for number, (scene, home) in enumerate(arms):
         scene.set_world(simulation.data.qpos)
         for i, j in np.ndindex(*shape):
@@ -137,5 +141,7 @@ def _count_turns(stage: StageInfo, robot: Robot, top: float, low: FloatArray, hi
                 if not postures:
                     continue
                 goal[2, 3] += _RISE
-                counts[number, i, j] += trace_line(scene, postures[0], goal, step=_STEP, max_joint_step=0.4) is not None
-    return counts.max(axis=0)
+                way = trace_line(scene, postures[0], goal, step=_STEP, max_joint_step=_LARGEST_STEP)
+                counts[:, number, i, j] += (1, way is not None)
+    reached, rising = counts.max(axis=1)
+    return reached, rising
