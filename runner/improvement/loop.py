@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from nimbus.datagen.episode.trajectory import FAULTS
 from nimbus.datagen.errors import InputError
@@ -21,9 +24,14 @@ from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 NAME = "improvement.json"
 SPLIT = "improvement"
 """Split of the layouts of rollouts: no run draws them, and no evaluation."""
+PART = 20
+"""Layouts of a part of an evaluation, for roles that evaluate one version together: about ten seconds of work."""
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
 """Settings that may be raised when an improvement goes on."""
+
+Rounds: TypeAlias = Annotated[int, Meta(ge=1, le=1000)]
+Amount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,27 +42,46 @@ class LoopSettings:
     """Name or path of the task file."""
     task_hash: str
     seed: int = 0
-    rounds: int = 3
-    episodes: int = 50
+    rounds: Rounds = 3
+    episodes: Amount = 50
     """Demonstrations of round 0."""
-    rollouts: int = 50
+    rollouts: Amount = 50
     """Layouts that the policy tries in each round."""
-    layouts: int = 100
+    layouts: Amount = 100
     """Held-out layouts on which each version is evaluated; 0: none is."""
     objective: str = "dagger"
-    staleness: int = 0
+    staleness: Amount = 0
     """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
-    steps: int = 2000
+    steps: Amount = 2000
     """Training steps of version 0."""
-    round_steps: int = 1500
+    round_steps: Amount = 1500
     """Training steps of each further version, which goes on from the one before."""
-    execute: int = 8
+    execute: Amount = 8
     beta: float = 0.2
     """Advantage that makes a row e times as heavy (AWR)."""
     discount: float = 0.995
     """Factor of a success for each step that it took (AWR)."""
     proposal: str = ""
     """Id of the proposal of the task, for the lineage."""
+
+
+@dataclass(frozen=True)
+class EvaluationPart:
+    """Layouts of an evaluation that one role evaluates at a time."""
+
+    folder: Path
+    """Folder that the role locks; the dataset is in it."""
+    indices: tuple[int, ...]
+
+    @property
+    def rollouts(self) -> Path:
+        """Dataset of its rollouts."""
+        return self.folder / "rollouts"
+
+    @property
+    def is_done(self) -> bool:
+        """All of its layouts have an outcome."""
+        return len(settled_attempts(self.rollouts)) >= len(self.indices)
 
 
 @dataclass(frozen=True)
@@ -123,8 +150,15 @@ class Improvement:
         return self.folder / "policies" / f"v{version:03d}"
 
     def evaluation(self, version: int) -> Path:
-        """Dataset of the evaluation of a version."""
+        """Folder of the evaluation of a version."""
         return self.round(version) / "evaluation"
+
+    def evaluation_parts(self, version: int) -> list[EvaluationPart]:
+        """Parts of an evaluation, which several roles may work at."""
+        every = range(self.settings.layouts)
+        cuts = [tuple(every[start : start + PART]) for start in range(0, len(every), PART)]
+        folder = self.evaluation(version)
+        return [EvaluationPart(folder / f"part{number}", cut) for number, cut in enumerate(cuts)]
 
     @property
     def window(self) -> int:

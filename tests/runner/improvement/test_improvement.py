@@ -6,29 +6,35 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.folder_lock import lock_folder
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
-from nimbus.runner.improvement.learner import read_record
-from nimbus.runner.improvement.loop import Improvement, LoopSettings
+from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
+from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
+from nimbus.runner.improvement.lineage import _policy_lines
+from nimbus.runner.improvement.loop import EvaluationPart, Improvement, LoopSettings
+from nimbus.runner.improvement.roles import evaluate_one
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
 from tests.support.runs import TINY, sound, start
 
 SETTINGS = LoopSettings(task="tiny", task_hash="1", rounds=3, episodes=4, rollouts=5)
-SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "0", "--steps", "20", "--round-steps", "5")
+SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "1", "--steps", "20", "--round-steps", "5")
 SMALL += ("--objective", "dagger+awr")
 
 
 def improvement(folder: Path, **changes: object) -> Improvement:
-    loop = Improvement(folder, LoopSettings(**{**SETTINGS.__dict__, **changes}))  # pyright: ignore[reportArgumentType]
+    loop = Improvement(folder, LoopSettings(**{**SETTINGS.__dict__, **changes}))
     loop.begin()
     return loop
 
@@ -70,10 +76,68 @@ def test_learner_waits_for_rows_and_parent(tmp_path: Path):
     assert loop.may_learn(1) and not loop.may_learn(2)
 
 
+@pytest.mark.parametrize("changes", [{"rounds": 10**12}, {"rounds": -1}, {"episodes": -5}, {"rollouts": 2**62}])
+def test_endless_settings_of_others_are_refused(tmp_path: Path, changes: dict[str, int]):
+    """Each round is looked for: a trillion of them was a hang."""
+    loop = improvement(tmp_path)
+    (tmp_path / "improvement.json").write_text(to_json({**loop.settings.__dict__, **changes}))
+    with pytest.raises(InputError, match=next(iter(changes))):
+        Improvement.read(tmp_path)
+
+
+def test_policies_that_name_each_other_end(tmp_path: Path):
+    """A record that is its own parent is listed once."""
+    loop = improvement(tmp_path)
+    publish(loop, 0)
+    record = PolicyRecord(version=0, policy="p", parent="p", objective="o", demonstration="", rounds=(), steps=1)
+    (loop.policy(0) / RECORD).write_text(to_json(record))
+    assert len(list(_policy_lines(loop, "p"))) == 1
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -10])
+def test_damaged_rows_are_one_line(tmp_path: Path, cut: int):
+    path = tmp_path / "rows.npz"
+    np.savez(path, inputs=np.zeros((100, 3)))
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match="cannot be read"):
+        WeightedRows.read(path)
+
+
 def test_rounds_share_no_layout(tmp_path: Path):
     loop = improvement(tmp_path)
     drawn = [index for number in (1, 2, 3) for index in loop.indices(number)]
     assert len(drawn) == len(set(drawn)) == 15 and len(loop.indices(0)) == 4
+
+
+class Evaluator:
+    """Evaluates parts on paper, and notes which."""
+
+    def __init__(self, loop: Improvement) -> None:
+        self.loop, self.done, self.finished = loop, [], []
+
+    def evaluate_part(self, version: int, part: EvaluationPart, *, stop: object) -> None:
+        self.done.append((version, part.indices[0]))
+
+    def finish_evaluation(self, version: int) -> None:
+        self.finished.append(version)
+        self.loop.evaluation(version).joinpath("evaluation.json").touch()
+
+
+def test_roles_share_the_parts_of_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    loop = improvement(tmp_path, layouts=50)
+    publish(loop, 0)
+    first: Any = Evaluator(loop)
+    monkeypatch.setattr(EvaluationPart, "is_done", property(lambda part: (0, part.indices[0]) in first.done))
+    assert [len(part.indices) for part in loop.evaluation_parts(0)] == [20, 20, 10]
+    begun = loop.evaluation_parts(0)[0].folder
+    begun.mkdir(parents=True)
+    with_another_role = lock_folder(begun)
+    assert evaluate_one(loop, first) and evaluate_one(loop, first)
+    assert first.done == [(0, 20), (0, 40)] and not first.finished
+    assert not evaluate_one(loop, first)
+    with_another_role.release()
+    assert evaluate_one(loop, first) and first.finished == [0]
+    assert not evaluate_one(loop, first)
 
 
 def test_quick_success_weighs_more_than_failure():
@@ -183,6 +247,8 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
         assert read_record(first, number) == read_record(second, number)
         rows = [WeightedRows.read(loop.rows(number)) for loop in (first, second)]
         np.testing.assert_array_equal(rows[0].data.targets, rows[1].data.targets)
+        evaluated = [(loop.evaluation(number) / EVALUATION_NAME).read_bytes() for loop in (first, second)]
+        assert evaluated[0] == evaluated[1]
     assert sound(first.corrections(1)) == sound(second.corrections(1))
     shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
     taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
