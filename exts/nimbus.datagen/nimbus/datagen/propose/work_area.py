@@ -33,13 +33,13 @@ _NEAR, _FAR = 0.5, 0.88
 _AHEAD = 0.6
 """Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
 _LOW, _RISE = 0.04, 0.18
-"""[m] Height of the tool above the surface, and of the straight way up from there with what it holds."""
+"""[m] Height of the tool above the surface, and length of the straight way up from there."""
 _STEP = 0.02
 """[m] Between two postures of the way up."""
 _YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
 """Turns of the hand about the vertical; half a turn more is the same grasp [rad]."""
 _EASY = 3
-"""Of the turns, those with a way up that a point needs."""
+"""Number of turns with a way up that a point needs."""
 _FEW = 0.4
 """Share of the reached points below which too few have that, as for small arms; then all reached points count."""
 _LARGEST_STEP = 0.4
