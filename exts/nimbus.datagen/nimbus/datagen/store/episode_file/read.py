@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -24,8 +24,10 @@ from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import VideoRecord
+from nimbus.datagen.store.remote.range_file import BlockFile
 from nimbus.datagen.store.remote.working_copy import local
 
 T = TypeVar("T")
@@ -106,6 +108,8 @@ class EpisodeFile:
         self._spans = videos or {}
         self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
+        self._sources: dict[str, io.RawIOBase] = {}
+        """Files of the readers that read ranges."""
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
         self._sizes: dict[str, int] = {}
@@ -114,8 +118,9 @@ class EpisodeFile:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
             check_regular(self.path)
+        self._source = path.open() if isinstance(path, ByteRange) else None
         try:
-            self.file = h5py.File(path.open() if isinstance(path, ByteRange) else self.path, "r")
+            self.file = h5py.File(self._source or self.path, "r")
         except (OSError, RuntimeError) as error:
             raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
         try:
@@ -351,6 +356,27 @@ class EpisodeFile:
             self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
         return iter(sorted(found))
 
+    def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
+        """Fetch what images of steps ``[start, stop)`` need, where the episode lies in a store; else do nothing."""
+        if not isinstance(self._source, BlockFile):
+            return
+        for camera in cameras:
+            path = f"observations/images/{camera}"
+            if self._is_video(path):
+                self._reader(camera)
+                source, record = self._sources.get(camera), self.videos[camera]
+                if isinstance(source, BlockFile):  # frames of a video are of similar size
+                    per_frame = record.byte_count / max(1, record.frame_count)
+                    begin = int(per_frame * max(0, start - GROUP))
+                    source.fetch([(begin, int(per_frame * (stop + GROUP)))])
+                continue
+            with self._reading(path):
+                dataset = self[path]
+                place: Any = dataset.id
+                corner = (0,) * (len(dataset.shape) - 1)
+                chunks = [place.get_chunk_info_by_coord((row, *corner)) for row in range(start, stop)]
+            self._source.fetch([(chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in chunks])
+
     def video_file(self, camera: str) -> Path:
         """The MP4 that holds what a camera saw."""
         return local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
@@ -375,7 +401,9 @@ class EpisodeFile:
             if span is None and self._span and not self._span.is_here:  # beside the episode's object in the store
                 path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
                 span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
-            place = (_open_range(span), str(span)) if span else (self.video_file(camera), "")
+            if span:
+                self._sources[camera] = _open_range(span)
+            place = (self._sources[camera], str(span)) if span else (self.video_file(camera), "")
             self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]
 
