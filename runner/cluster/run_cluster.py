@@ -11,10 +11,12 @@ from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.folder import check_writable
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.head_process import HeadEnd
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.local_cluster import LocalCluster
+from nimbus.runner.cluster.on_ray.run import check_ray, run_on_ray
 from nimbus.runner.monitor.dashboard import StatusDashboard, loading
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error
@@ -31,12 +33,22 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
             raise InputError("has no meaning on a cluster", where=name, instead=f"leave {name} or --cluster out")
 
 
-def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None = None) -> int:
+def check_cluster(address: ClusterAddress) -> None:
+    """Check that a cluster can be reached, before a task is loaded.
+
+    Raises:
+        InputError: It cannot, it needs a token, or an extra is missing.
+    """
+    if not address.is_local:
+        check_ray(address)
+
+
+def run_on_cluster(spec: CellSpec, address: ClusterAddress, *, price_per_hour: float | None = None) -> int:
     """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.
-        nodes: Nodes on this machine.
+        address: Of the cluster.
         price_per_hour: Price of a node hour.
 
     Raises:
@@ -50,11 +62,13 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None =
         task = describe_task(Path(spec.task).stem or "task", spec)
     prices = {"": price_per_hour} if price_per_hour else {}
     job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices)
-    with StatusDashboard(folder) as dashboard:
-        slots = max(1, usable_cores() // nodes)
-        split = spec.resources.workers
-        slots = sum(split) if split else slots
-        end = LocalCluster(job, nodes=nodes, slots=slots, watch=dashboard.look).run()
+    split = spec.resources.workers
+    if address.is_local:
+        with StatusDashboard(folder) as dashboard:
+            slots = sum(split) if split else max(1, usable_cores() // address.nodes)
+            end = LocalCluster(job, nodes=address.nodes, slots=slots, watch=dashboard.look).run()
+    else:
+        end = run_on_ray(job, address, slots=sum(split or ()))
     return conclude(end, folder, price=price_per_hour)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +18,10 @@ from nimbus.runner.commands.options import (
     PLANNERS,
     ROLES,
     SIMULATORS,
+    Cluster,
     Device,
     Gpus,
     Images,
-    LocalNodes,
     Price,
     RunPart,
     Seed,
@@ -116,7 +117,7 @@ def command(
             "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
         ),
     ] = None,
-    cluster: LocalNodes = None,
+    cluster: Cluster = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
@@ -172,11 +173,16 @@ def command(
         instances=instances,
     )
     if cluster is not None:
-        from nimbus.runner.cluster.run_cluster import refuse_flags
+        from nimbus.runner.cluster.run_cluster import check_cluster, refuse_flags
 
         refuse_flags(
             {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks, "--out URL": address}
         )
+        check_cluster(cluster)
+        if cluster.kind == "http":
+            from nimbus.runner.cluster.on_ray.submit import submit_to_ray
+
+            return submit_to_ray(cluster, sys.argv[1:])
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:

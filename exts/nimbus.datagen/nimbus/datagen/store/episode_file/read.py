@@ -357,7 +357,7 @@ class EpisodeFile:
         return iter(sorted(found))
 
     def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
-        """Fetch what images of steps ``[start, stop)`` need, where the episode lies in a store; else do nothing."""
+        """Fetch the bytes of images in steps ``[start, stop)``, where the episode lies in a store; else do nothing."""
         if not isinstance(self._source, BlockFile):
             return
         for camera in cameras:

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 _MEMORY = 192 << 20
-"""[bytes] All blocks together: what two pools of samples read of lossless images."""
+"""[bytes] All blocks together: the need of two pools of samples with lossless images."""
 
 
 class BlockMemory:

@@ -20,7 +20,7 @@ TOKEN = "NIMBUS_CACHE_TOKEN"
 """Environment variable with the word that servers of caches ask for."""
 CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
-"""Nodes that are asked for a block before the store is: the second takes over what a lost node had."""
+"""Nodes that are asked for a block before the store is: the second takes over the blocks of a lost one."""
 _TIMEOUT = 5.0
 """[s] without a byte, after which a node counts as lost. It may be fetching the block."""
 _LOST_FOR = 30.0

@@ -22,7 +22,7 @@ _MOST_NUMBER = 1 << 40
 
 
 class BlockServer(ThreadingHTTPServer):
-    """Gives blocks to whoever has the token; what is not here is fetched from the store, once, and kept.
+    """Gives blocks to requests with the token; one that is not here is fetched from the store, once, and kept.
 
     Args:
         host: Address that it listens on.

@@ -114,7 +114,7 @@ class ObjectStore:
             return bytes(obstore.get(self._store, name).bytes())
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
-        """Read bytes ``[start, start + byte_count)`` of an object; raises what :meth:`read` does.
+        """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
 
         Args:
             name: Path below the address.

@@ -104,7 +104,7 @@ class BlockFile(io.RawIOBase):
         return done
 
     def fetch(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Bring what byte spans ``[start, stop)`` need into memory, several blocks at a time."""
+        """Bring the blocks of byte spans ``[start, stop)`` into memory, several blocks at a time."""
         ends = ((self._offset + start, self._offset + min(stop, self._size)) for start, stop in spans)
         numbers = {number for start, stop in ends for number in range(start // BLOCK, -(-stop // BLOCK))}
         self._blocks.fetch(sorted(numbers), self._offset + self._size)

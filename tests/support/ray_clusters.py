@@ -1,0 +1,144 @@
+"""Real Ray clusters of this machine: a head without CPUs and raylets, in folders of a test and ended by process id."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.cluster.head_process import HeadEnd
+from nimbus.runner.cluster.on_ray.run import run_on_ray
+from nimbus.runner.monitor.status import read_status
+from tests.support import ROOT
+from tests.support.clusters import job_of
+
+MEMORY = 80_000_000
+"""[bytes] Object store of each raylet: no object is in it."""
+
+
+class RayNodes:
+    """A head and raylets.
+
+    Args:
+        folder: For files of Ray.
+        nodes: Raylets with one CPU.
+    """
+
+    def __init__(self, folder: Path, *, nodes: int = 2) -> None:
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+
+        os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "exts" / "nimbus.datagen")))
+        os.environ["NIMBUS_SPOOL"] = str(folder / "spool")
+        head = {
+            "num_cpus": 0,
+            "include_dashboard": False,
+            "object_store_memory": MEMORY,
+            "node_ip_address": "127.0.0.1",
+            "temp_dir": str(folder / "r"),
+        }
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+        self._nodes: list[Any] = []
+        for _ in range(nodes):
+            self.add()
+        os.environ["RAY_ADDRESS"] = self._cluster.address
+
+    def add(self) -> None:
+        """Start a raylet more."""
+        node = self._cluster.add_node(num_cpus=1, object_store_memory=MEMORY, node_ip_address="127.0.0.1")
+        self._nodes.append(node)
+
+    def kill_raylet(self) -> None:
+        """Kill a raylet, and start another."""
+        self._kill(self._nodes.pop(0), "raylet")
+        self.add()
+
+    def kill_gcs(self) -> None:
+        """Kill the head's control store, and start it again."""
+        head = self._cluster.head_node
+        head.kill_gcs_server()
+        time.sleep(3)
+        head.start_gcs_server()
+
+    def stop(self) -> None:
+        """End all processes."""
+        os.environ.pop("RAY_ADDRESS", None)
+        self._cluster.shutdown()
+
+    @staticmethod
+    def _kill(node: Any, kind: str) -> None:
+        process = node.all_processes[kind][0].process
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def actor_pids(kind: str) -> list[int]:
+    """Processes of Ray's actors of a class, as they name themselves."""
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_bytes()
+            if words.startswith(f"ray::{kind}".encode()) and os.stat(place).st_uid == os.getuid():
+                found.append(int(place.name))
+    return sorted(found)
+
+
+class RayRun:
+    """A run on a cluster, and actions at numbers of settled episodes.
+
+    Args:
+        spec: The run.
+    """
+
+    def __init__(self, spec: CellSpec) -> None:
+        self.spec, self.folder = spec, Path(spec.folder)
+        self._actions: list[tuple[int, Callable[[], None]]] = []
+        self.failures: list[BaseException] = []
+
+    def at(self, settled: int, action: Callable[[], None]) -> RayRun:
+        """Do something once so many episodes are settled."""
+        self._actions.append((settled, action))
+        return self
+
+    def run(self) -> HeadEnd:
+        """Run to the end."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(over,), daemon=True)
+        watcher.start()
+        try:
+            return run_on_ray(job_of(self.spec), ClusterAddress(kind="auto"), slots=1)
+        finally:
+            over.set()
+            watcher.join(30)
+            assert not self.failures, self.failures
+
+    def hashes(self) -> dict[str, str]:
+        """Hashes of the dataset, which passes verification."""
+        assert verify(self.folder).problems == ()
+        return dataset_hashes(self.folder)
+
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(0.1):
+            with suppress(InputError):
+                status = read_status(self.folder)
+                settled = status.settled if status else -1
+                for due in [due for due in self._actions if settled >= due[0]]:
+                    self._actions.remove(due)
+                    try:
+                        due[1]()
+                    except BaseException as error:
+                        self.failures.append(error)
+
+
+def kill_actors(kind: str) -> None:
+    """Kill the first process of an actor class."""
+    os.kill(actor_pids(kind)[0], signal.SIGKILL)
