@@ -8,9 +8,12 @@ from typing import Any
 Figures = dict[str, Any]
 _HEAD = """# Performance
 
-Measured on {date} with {machine}, by `python benchmarks/performance.py --write`. The baseline is the commit in
-`benchmarks/baseline`; both checkouts take turns on the same machine. CPU time counts all threads. Lower is better,
-except for what is counted an hour.
+This page is for users who compare the cost of Nimbus with an earlier version or with other renderers. CPU time counts
+all threads. Lower is better, except for rates per hour. The baseline is the commit in `benchmarks/baseline`; both
+checkouts take turns on the same machine. `python benchmarks/performance.py --write` measures everything and writes this
+page.
+
+Measured on {date} with {machine}.
 
 """
 
@@ -40,35 +43,38 @@ def _table(*rows: tuple[object, ...]) -> Iterator[str]:
 
 def _episodes(found: Figures) -> Iterator[str]:
     yield (
-        f"CPU seconds, {found['turns']} turn(s), at a load of {found['load']} on this machine (other programs ran); "
-        "an hour is one of all cores at work.\n"
+        f"CPU seconds, {found['turns']} turn(s), at a load of {found['load']} on this machine (other programs ran). "
+        "Rates per hour assume that all cores work.\n"
     )
     rows: list[tuple[object, ...]] = [("", "baseline", "now", "ratio")]
     for task in dict.fromkeys(name.partition(" ")[0] for name in found if " " in name):
         old, new = found[f"{task} baseline"], found[f"{task} now"]
         cpu, hour = new["cpu_s"] / old["cpu_s"], new["per_hour"] / old["per_hour"]
         rows.append(
-            (f"CPU of one more stored `{task}` [s]", f"{old['cpu_s']:.1f}", f"{new['cpu_s']:.1f}", f"{cpu:.2f}")
+            (f"CPU per stored episode of `{task}` [s]", f"{old['cpu_s']:.1f}", f"{new['cpu_s']:.1f}", f"{cpu:.2f}")
         )
         counts = f"{old['per_hour']:,.0f}", f"{new['per_hour']:,.0f}"
-        rows.append((f"stored `{task}` an hour", *counts, f"{hour:.2f}"))
+        rows.append((f"stored episodes of `{task}` per hour", *counts, f"{hour:.2f}"))
     yield from _table(*rows)
 
 
 def _views(found: Figures) -> Iterator[str]:
-    yield "CPU ms a view of 320 x 240, all modalities, 64 consecutive rows of an episode of `sort_trash`.\n"
+    yield "CPU ms per view of 320 x 240, all modalities, 64 consecutive rows of an episode of `sort_trash`.\n"
     rows: list[tuple[object, ...]] = [("", "baseline", "now", "ratio")]
     for case in dict.fromkeys(name.rpartition(" ")[0] for name in found):
         old, new = found[f"{case} baseline"], found[f"{case} now"]
-        label = case.replace(",none", ", no shadows").replace("both", "both cameras in a call")
+        label = case.replace(",none", ", no shadows").replace("both", "both cameras in one call")
         rows.append((label, f"{old:.1f}", f"{new:.1f}", f"{new / old:.2f}"))
     yield from _table(*rows)
 
 
 def _opengl(found: Figures) -> Iterator[str]:
-    yield "Software OpenGL (EGL); it makes rgb, depth and segmentation in three passes. Both cameras, CPU ms a view.\n"
+    yield (
+        "Software OpenGL (EGL), which renders rgb, depth and segmentation in three passes. "
+        "Both cameras, CPU ms per view.\n"
+    )
     rows: list[tuple[object, ...]] = [
-        ("", "OpenGL", "rgb", "rgb, depth, masks", "everything", "OpenGL over everything")
+        ("", "OpenGL", "rgb", "rgb, depth, masks", "all modalities", "OpenGL ÷ all modalities")
     ]
     for light, row in found.items():
         times = (f"{row[name]:.1f}" for name in ("opengl", "rgb", "nimbus", "everything"))
@@ -77,7 +83,7 @@ def _opengl(found: Figures) -> Iterator[str]:
 
 
 def _robosuite(found: Figures) -> Iterator[str]:
-    yield "rgb of 320 x 240 with shadows, CPU ms a view; robosuite's PickPlace with a Panda in a process of its own.\n"
+    yield "rgb of 320 x 240 with shadows, CPU ms per view; robosuite's PickPlace with a Panda in a separate process.\n"
     rows: list[tuple[object, ...]] = [("camera", "robosuite", "Nimbus", "ratio")]
     for camera in ("front", "wrist"):
         theirs, ours = found[f"robosuite {camera}"], found[f"nimbus {camera}"]
@@ -86,18 +92,18 @@ def _robosuite(found: Figures) -> Iterator[str]:
 
 
 def _growth(found: Figures) -> Iterator[str]:
-    yield "CPU ms a view, best of the turns, one camera in a call.\n"
-    for title, key in (("objects of 1,300 faces more", "objects"), ("image", "pixels")):
+    yield "CPU ms per view, best of the turns, one camera in one call.\n"
+    for title, key in (("further objects of 1,300 faces", "objects"), ("image", "pixels")):
         lines = ((name, f"{row['front']:.1f}", f"{row['wrist']:.1f}") for name, row in found[key].items())
         yield from _table((title, "front", "wrist"), *lines)
-    yield from _table(("cameras in a call", "ms a view"), *((n, f"{ms:.1f}") for n, ms in found["cameras"].items()))
+    yield from _table(("cameras in one call", "ms per view"), *((n, f"{ms:.1f}") for n, ms in found["cameras"].items()))
 
 
 _SECTIONS: dict[str, tuple[str, Callable[[Figures], Iterator[str]]]] = {
     "episodes": ("Episodes", _episodes),
-    "views": ("A view", _views),
-    "opengl": ("Against MuJoCo's OpenGL renderer", _opengl),
-    "robosuite": ("Against robosuite", _robosuite),
-    "growth": ("Growth", _growth),
+    "views": ("Rendering", _views),
+    "opengl": ("Compared with MuJoCo's OpenGL renderer", _opengl),
+    "robosuite": ("Compared with robosuite", _robosuite),
+    "growth": ("Scaling", _growth),
 }
 """Title and text of each part of the figures, in the order of the page."""

@@ -59,14 +59,23 @@ ARM_ALONE = ("move", "go_to_pose", "go_to_joints", "home", "gripper", "wait", "s
 _EVERYWHERE = ("at_rest", "gripper_clear", "nothing_on_floor", "fixtures_unmoved")
 """Conditions that say little about a skill."""
 _SKILLS_BEGIN, _SKILLS_END = "<!-- table of skills -->\n", "<!-- end of table -->\n"
-_HEAD = """# The tasks that come with Nimbus
+_HEAD = """# Shipped tasks and their yields
 
-Each row is one file of [scenes/tasks](../scenes/tasks). Measured, not promised: the first layouts of seed 0, their
-number said with each figure, one attempt at each, planned and executed in physics and judged by the task's own
-conditions and by believable contact. A run tries a layout up to three times, so that more is stored than succeeds at
-first. Steps are the lines under `steps`. CPU is of one core, for planning and physics of an attempt. Deepest is how far
-surfaces sank into each other where something was held, creep how fast it moved in the hand: the largest of all attempts
-that succeeded. Made by `benchmarks/task_table.py` from [its records](../benchmarks/task_table.json).
+This page lists the tasks that ship with Nimbus and their measured success rates. Use it to select a task to run or to
+copy. Each row is one file of [scenes/tasks](../scenes/tasks); `nimbus run --task NAME` runs it.
+
+Each rate counts one attempt at each of the first layouts of seed 0. Attempts are planned and executed in physics and
+judged by the task's own conditions and by plausible contact. A run tries a layout up to three times and therefore
+stores a larger fraction. The columns:
+
+- **steps**: lines under `steps` in the task file;
+- **CPU**: CPU time of one core for planning and physics of an attempt;
+- **length**: duration of the episode;
+- **deepest**: largest penetration between a held object and the surfaces that hold it;
+- **creep**: largest speed of a held object relative to the hand.
+
+The last two are the maximum over all successful attempts. `benchmarks/task_table.py` writes this page from
+[its records](../benchmarks/task_table.json).
 
 """
 
@@ -167,7 +176,7 @@ def page(records: Records) -> str:
         text += f"\n## {family.capitalize()}\n\n| | task | robot | steps | succeed | CPU | length | deepest | creep |\n"
         text += "|---|---|---|---|---|---|---|---|---|\n"
         text += "".join(row(tasks[name], list(records[name].values())) + "\n" for name in names)
-    text += "\n## Why attempts failed\n\n| task | attempts | in which step, and why |\n|---|---|---|\n"
+    text += "\n## Reasons of failures\n\n| task | attempts | step and reason |\n|---|---|---|\n"
     for name in tasks:
         reasons = Counter(
             " ".join(a["failure"].split(": ")[:1] + a["failure"].split(": ")[1].split()[:1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cluster.balance import Balance
-from nimbus.runner.cluster.delivery import EpisodeEntry, FolderEntry, UploadedEpisode, info_of
+from nimbus.runner.cluster.delivery import UploadedEpisode, info_of
 from nimbus.runner.cluster.job import JobTask
 from nimbus.runner.cluster.messages import EpisodeReport
 from nimbus.runner.cluster.pending_work import ItemState
+from nimbus.runner.cluster.store_delivery import open_entry, upload_place
 from nimbus.runner.monitor.progress import Progress, line, stored_of
 
 
@@ -46,13 +48,14 @@ class DatasetEntry:
             mode="cluster", cores=slots, settings={"seed": task.spec.seed, "reach": task.origin.reach}
         )
         self._started = time.monotonic()
-        self._entry: EpisodeEntry = FolderEntry(self.dataset)
+        self._closing = ExitStack()
+        self._entry = open_entry(self.dataset, self._closing)
         self._hashes: dict[int, str] = {}
 
     @property
     def upload_place(self) -> str:
         """Place of the nodes' uploads."""
-        return str(self.dataset.folder)
+        return upload_place(self.dataset.folder)
 
     def states(self) -> bytearray:
         """State of each episode after earlier runs, by index."""
@@ -126,6 +129,7 @@ class DatasetEntry:
         try:
             self.dataset.ledger.end_run(self.run, state=state, wall_seconds=wall, startup_seconds=startup_seconds)
         finally:
+            self._closing.close()
             self.dataset.close()
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
@@ -170,8 +174,16 @@ class DatasetEntry:
 def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[UploadedEpisode]:
     return [
         UploadedEpisode(
-            attempt=attempt, staged=report.staged.get(attempt.episode_id, ""), lease=report.lease, learned=learned
+            attempt=attempt,
+            staged=report.staged.get(attempt.episode_id, ""),
+            objects={name: report.objects[name] for name in _names(attempt) if name in report.objects},
+            lease=report.lease,
+            learned=learned,
         )
         for attempt in report.attempts
-        if attempt.path
+        if attempt.path or attempt.failure
     ]
+
+
+def _names(attempt: Attempt) -> tuple[str, ...]:
+    return (attempt.failure.path,) if attempt.failure else tuple(attempt.files)

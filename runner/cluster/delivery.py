@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -28,21 +28,29 @@ from nimbus.datagen.store.publish import disk
 _STAGE = "stage"
 
 
-class EpisodeUploader(Protocol):
-    """Node's side of the delivery."""
+@dataclass(frozen=True, kw_only=True)
+class UploadedFiles:
+    """Files of an attempt after their upload."""
 
-    def upload(self, attempt: Attempt, folder: Path) -> str:
-        """Upload the files of a stored attempt.
+    staged: str = ""
+    """Place of the files; empty where their names are enough."""
+    objects: dict[str, int] = field(default_factory=dict)
+    """Sizes of the objects that are in a store now, by name [bytes]."""
+
+
+class EpisodeUploader(Protocol):
+    """Node's side of the delivery. Threads share it."""
+
+    def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
+        """Upload the files of an attempt, those of an episode or of a kept failure.
 
         Args:
             attempt: Its row.
             folder: Dataset of the node's cell.
 
-        Returns:
-            The place of the files, for the report; empty where their names are enough.
-
         Raises:
             StorageError: The place cannot be written now; the same call may be tried again.
+            InputError: It never can be.
         """
         ...
 
@@ -61,11 +69,13 @@ class EpisodeUploader(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class UploadedEpisode:
-    """A stored attempt whose files were uploaded."""
+    """An attempt whose files were uploaded: an episode, or a failure that is kept."""
 
     attempt: Attempt
-    staged: str
+    staged: str = ""
     """Place that the uploader named."""
+    objects: dict[str, int] = field(default_factory=dict)
+    """Sizes of the objects that it named [bytes]."""
     lease: int = 0
     learned: DatasetInfo | None = None
 
@@ -74,7 +84,7 @@ class EpisodeEntry(Protocol):
     """Head's side of the delivery."""
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Enter episodes, durable when this returns; the ids of those whose files are in their places.
+        """Enter episodes and kept failures, durable when this returns; the ids of episodes whose files are in place.
 
         Raises:
             StorageError: The disk is full; nothing of the group is entered.
@@ -93,17 +103,18 @@ class FolderUploader:
     def __init__(self, dataset: Path, node: str) -> None:
         self._dataset, self._node = dataset, node
 
-    def upload(self, attempt: Attempt, folder: Path) -> str:
+    def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
         """Put the files under names of this node into ``stage/``; see :class:`EpisodeUploader`."""
         staged = self._dataset / _STAGE / f"{attempt.episode_id}.{self._node}.tmp"
         with disk(staged):
+            if attempt.failure:
+                self._keep_failure(folder, attempt.failure.path)
+                return UploadedFiles()
             for path, byte_count in attempt.files.items():
                 target = staged_video_path(staged, attempt.episode_id, path)
                 if not has_size(target, byte_count):
                     _place(folder / path, target)
-            if attempt.failure:
-                self._keep_failure(folder, attempt.failure.path)
-        return staged.name
+        return UploadedFiles(staged=staged.name)
 
     def upload_incident(self, folder: Path, name: str) -> str:
         """Copy the folder into ``incidents/``; see :class:`EpisodeUploader`."""
@@ -154,16 +165,28 @@ class FolderEntry:
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Commit the staged files; see :class:`EpisodeEntry`."""
-        taken = self._dataset.commit([self._staged(episode) for episode in episodes])
+        stage = self._dataset.stage
+        taken = self._dataset.commit(
+            [
+                staged_episode(self._dataset, episode, stage / Path(episode.staged).name)
+                for episode in episodes
+                if episode.attempt.path
+            ]
+        )
         return {attempt.episode_id for attempt in taken}
 
-    def _staged(self, episode: UploadedEpisode) -> StagedEpisode:
-        info, learned = self._dataset.info, episode.learned
-        named = learned and replace(
-            learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs
-        )
-        path = self._dataset.stage / Path(episode.staged).name
-        return StagedEpisode(attempt=episode.attempt, path=path, lease=episode.lease, learned=named)
+
+def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> StagedEpisode:
+    """Return an uploaded episode as the dataset takes it.
+
+    Args:
+        dataset: Of the head.
+        episode: The episode.
+        path: Of its HDF5 file.
+    """
+    info, learned = dataset.info, episode.learned
+    named = learned and replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)
+    return StagedEpisode(attempt=episode.attempt, path=path, lease=episode.lease, learned=named)
 
 
 def info_of(text: str) -> DatasetInfo | None:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.store.remote.cache_root import remote_root
+from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.head_process import HeadEnd
 from nimbus.runner.cluster.job import ClusterJob
-from nimbus.runner.cluster.node_agent import FAILED
+from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
@@ -25,8 +27,15 @@ _MOST_ENDS = 6
 """A process that ends so often without anything settled in between is not started again."""
 _GRACE = 45.0
 """[s] Processes may take to end after a request to stop."""
-SPOOL = "nodes"
-"""Folder of the nodes in that of the dataset: one disk, so that files need not be copied."""
+_NODES = "nodes"
+
+
+def nodes_folder(dataset: Path) -> Path:
+    """Return the folder of the nodes: in that of the dataset, on one disk, so that files need not be copied.
+
+    For a dataset in a store it lies beside the spools: what is in these is taken for the dataset's.
+    """
+    return remote_root() / _NODES / dataset.name if is_remote(dataset) else dataset / _NODES
 
 
 @dataclass
@@ -89,7 +98,7 @@ class LocalCluster:
     ) -> None:
         self._job, self._watch = job, watch
         self._private = Path(tempfile.mkdtemp(prefix="nimbus-"))
-        self._spool = Path(job.folder) / SPOOL
+        self._spool = nodes_folder(Path(job.folder))
         socket, parent = self._private / "head", str(os.getpid())
         self._head = _Child(
             module_command("nimbus.runner.cluster.head_process", str(socket), str(nodes * slots), parent),
@@ -172,7 +181,6 @@ class LocalCluster:
                     last = agent.log.read_text().strip().splitlines()[-1:]
                     self._failure = f"a node's agent ended {_MOST_ENDS} times: {''.join(last)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
-                agent.log.parent.mkdir(exist_ok=True)
                 agent.start()
 
     def _all_are_over(self) -> bool:

@@ -12,6 +12,9 @@ from nimbus.datagen.store.ledger.records import Fault
 MOST_BYTES = 64_000
 """[bytes] Largest message: larger content is sent in parts, so that no answer waits for long."""
 
+FAILED = 3
+"""Exit code of an agent whose node can do nothing: it is not started again."""
+
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
     """Base of all messages; ``kind`` names one."""
@@ -76,7 +79,9 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     lease: int
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
-    """Place of each stored attempt's files after the upload, by episode id."""
+    """Place of each stored attempt's files after the upload, by episode id, where names are not enough."""
+    objects: dict[str, int] = msgspec.field(default_factory=dict)
+    """Sizes of the objects that are in the store now, by name [bytes]."""
     is_partial: bool = False
     """Further rows follow, in another message."""
     seconds: float = 0.0

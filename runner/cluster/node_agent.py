@@ -11,18 +11,15 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nimbus.datagen.errors import StorageError
-from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.version import nimbus_version
-from nimbus.runner.cluster.delivery import EpisodeUploader, FolderUploader
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.machine import free_disk, platform_name, read_capabilities
 from nimbus.runner.cluster.messages import (
+    FAILED,
     Answer,
     Beat,
     Beaten,
     CellTask,
-    Faults,
     Finished,
     GiveBack,
     Join,
@@ -33,14 +30,11 @@ from nimbus.runner.cluster.messages import (
     Leave,
     NodeReading,
     NoLease,
-    Report,
-    Reported,
     Request,
     Unknown,
-    Vote,
 )
 from nimbus.runner.cluster.node_cell import NodeCell
-from nimbus.runner.cluster.outbox import CellResult, Outbox
+from nimbus.runner.cluster.node_delivery import NodeDelivery
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent, resident_bytes
 
@@ -56,8 +50,6 @@ _GRACE = 30.0
 """[s] Time for current episodes after a request to stop."""
 _OUTBOX_BYTES = 8 << 30
 """[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
-FAILED = 3
-"""Exit code of an agent whose node can do nothing: it is not started again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +89,14 @@ class NodeAgent:
         self._tasks: dict[str, CellTask] = {}
         self._cells: dict[str, NodeCell] = {}
         self._held: dict[str, _HeldWork] = {}
-        self._outbox = Outbox()
+        self._delivery = NodeDelivery(
+            options.node, options.slots, self._ask, self._cells, lambda group: self._tasks[group].upload
+        )
         self._has_joined = False
         self._leaving, self._has_failed = "", False
         self._stop_at = 0.0
         self._next: dict[str, float] = {}
         self._last_lease = time.monotonic()
-        self._last_result = 0.0
-        self._pressure = 1.0
-        """Wall-clock seconds of a slot for a CPU second of an episode."""
 
     def ask_to_stop(self) -> None:
         """Drain: begin no more episodes, end the current ones, and leave."""
@@ -121,7 +112,9 @@ class NodeAgent:
                         return FAILED
                 self._look_at_cells(now)
                 if self._has_joined:
-                    self._deliver(now)
+                    self._delivery.go_on(now)
+                    if self._delivery.failure:
+                        self._fail(self._delivery.failure)
                     if self._is_due("beat", now, _BEAT):
                         self._beat()
                     self._pull(now)
@@ -129,6 +122,7 @@ class NodeAgent:
                     return FAILED if self._has_failed else 0
                 time.sleep(_TICK)
         finally:
+            self._delivery.close()
             for cell in self._cells.values():
                 cell.kill()
 
@@ -200,7 +194,7 @@ class NodeAgent:
 
     def _holdings(self) -> dict[str, tuple[int, ...]]:
         held = {
-            group: {*work.fed, *(index for index, _ in work.queued)} | self._outbox.indices(group)
+            group: {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(group)
             for group, work in self._held.items()
         }
         return {group: tuple(sorted(indices)) for group, indices in held.items() if indices}
@@ -215,14 +209,19 @@ class NodeAgent:
             state=state,
             resident_bytes=sum(worker.resident for worker in workers) + resident_bytes(os.getpid()),
             disk_free_bytes=free_disk(self._options.folder),
-            outbox_bytes=self._outbox.byte_count,
+            outbox_bytes=self._delivery.byte_count,
             workers=len(workers),
             group=running[0].task.group if running else "",
         )
 
+    @property
+    def _outbox_limit(self) -> int:
+        """Bytes of results that may wait [bytes]."""
+        return max((cell.spool_bytes for cell in self._cells.values()), default=0) or _OUTBOX_BYTES
+
     def _pull(self, now: float) -> None:
         """Ask for a lease before slots run dry."""
-        if self._leaving or now < self._next.get("pull", 0.0) or self._outbox.byte_count > _OUTBOX_BYTES:
+        if self._leaving or now < self._next.get("pull", 0.0) or self._delivery.byte_count > self._outbox_limit:
             return
         slots = self._options.slots
         fed = sum(len(work.fed) for work in self._held.values())
@@ -258,7 +257,7 @@ class NodeAgent:
             if is_busy and not self._leaving:
                 cell.keep_running(now)
             if cell.failure:
-                self._fail(cell)
+                self._fail(cell.failure)
                 continue
             if polls:
                 self._collect(cell, work, now)
@@ -275,79 +274,14 @@ class NodeAgent:
         group = cell.task.group
         for result in cell.results(list(work.fed)):
             lease = work.fed.pop(result.index)
-            self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
+            self._delivery.add(group, lease, result, now)
         if rows := cell.faults():
-            folders = [self._upload_incident(cell, row.incident) for row in rows]
-            kept = [type(row)(**{**vars(row), "incident": path}) for row, path in zip(rows, folders, strict=True)]
-            for begin in range(0, len(kept), 8):
-                self._ask(Faults(node=self._options.node, group=group, rows=tuple(kept[begin : begin + 8])))
+            self._delivery.add_faults(cell, rows)
 
-    def _slot_seconds(self, result: CellResult, now: float) -> float:
-        """Time of a slot that an episode took, from its CPU time and how much slower the clock ran of late [s]."""
-        cpu = result.cpu_seconds
-        if self._last_result and cpu > 0:
-            wall = (now - self._last_result) * self._options.slots
-            self._pressure += 0.2 * (min(20.0, max(0.5, wall / cpu)) - self._pressure)
-        self._last_result = now
-        return cpu * self._pressure
-
-    def _fail(self, cell: NodeCell) -> None:
-        """Leave, because the cell cannot work here; its episodes are not charged."""
+    def _fail(self, why: str) -> None:
+        """Leave, because a cell or the uploads cannot work here; no episode is charged."""
         if not self._has_failed:
-            self._leaving, self._has_failed = cell.failure, True
-
-    # Delivery
-
-    def _deliver(self, now: float) -> None:
-        """Upload, report, and remove acknowledged files."""
-        for entry in self._outbox.waiting_for_upload():
-            cell = self._cells[entry.group]
-            if entry.result.evidence:
-                index, evidence = entry.result.index, entry.result.evidence[:2000]
-                if self._ask(Vote(node=self._options.node, group=entry.group, index=index, evidence=evidence)):
-                    self._outbox.drop(entry)
-                continue
-            if now < self._next.get("upload", 0.0):
-                break
-            try:
-                uploader = self._uploader(entry.group)
-                entry.staged = {
-                    row.episode_id: uploader.upload(row, cell.folder) for row in entry.result.attempts if row.path
-                }
-                entry.is_uploaded = True
-                failpoint("after_upload")
-            except StorageError:
-                self._next["upload"] = now + 5 * _RETRY
-        if now < self._next.get("report", 0.0):
-            return
-        for entries, episodes in self._outbox.reports():
-            cell = self._cells[entries[0].group]
-            if any(row.path for entry in entries for row in entry.result.attempts) and not cell.has_features():
-                self._next["report"] = now + 0.5
-                return
-            info = cell.info_text()
-            answer = self._ask(Report(node=self._options.node, episodes=episodes, info=info))
-            if not isinstance(answer, Reported) or answer.is_full:
-                cell.forget_info()
-                self._next["report"] = now + _RETRY
-                return
-            missing = set(answer.missing)
-            for entry in entries:
-                if (entry.group, entry.result.index) in missing:
-                    entry.is_uploaded = False
-                elif entry.is_complete:
-                    self._outbox.drop(entry)
-                    cell.remove_files(entry.result.attempts)
-
-    def _uploader(self, group: str) -> EpisodeUploader:
-        return FolderUploader(Path(self._tasks[group].upload), self._options.node)
-
-    def _upload_incident(self, cell: NodeCell, path: str) -> str:
-        name = f"{self._options.node}-{Path(path).name}"
-        try:
-            return self._uploader(cell.task.group).upload_incident(cell.folder / path, name) if path else ""
-        except (StorageError, OSError):
-            return ""
+            self._leaving, self._has_failed = why, True
 
     # End
 
@@ -366,7 +300,8 @@ class NodeAgent:
             return False
         for group, cell in self._cells.items():
             self._collect(cell, self._held[group], now)
-        if not self._outbox.is_empty and self._has_joined and now < self._stop_at:
+        waits = not self._delivery.is_empty and not self._delivery.failure
+        if waits and self._has_joined and now < self._stop_at:
             return False
         for group, work in self._held.items():
             if work.fed and self._has_joined:

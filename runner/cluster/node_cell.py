@@ -54,11 +54,13 @@ class NodeCell:
         spec = CellSpec.from_text(task.spec)
         workers = spec.resources.workers or default_split(slots, *_TYPICAL)
         self.slots = sum(workers)
+        self.spool_bytes = spec.resources.spool_bytes
+        """[bytes] of results that may wait for the place of uploads; 0: any number."""
         self._spec = replace(
             spec,
             folder=str(self.folder),
             feed=str(self._feed),
-            resources=replace(spec.resources, workers=workers),
+            resources=replace(spec.resources, workers=workers, spool_bytes=0),
             instances=_instances(spec),
         )
         self._process: subprocess.Popen[str] | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import msgspec
 
 from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.runner.cluster.delivery import UploadedFiles
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
 _ROOM = MOST_BYTES - 16_000
@@ -46,7 +48,10 @@ class OutboxEntry:
     is_uploaded: bool = False
     is_complete: bool = False
     """All of its rows are in the report that was sent last."""
-    staged: dict[str, str] = field(default_factory=dict)
+    upload: Future[dict[str, UploadedFiles]] | None = None
+    """Upload that is under way."""
+    files: dict[str, UploadedFiles] = field(default_factory=dict)
+    """Uploaded files by attempt; see :func:`attempt_key`."""
 
 
 class Outbox:
@@ -74,7 +79,9 @@ class Outbox:
     @property
     def byte_count(self) -> int:
         """Bytes of all files that wait [bytes]."""
-        return sum(row.stored_bytes for entry in self._entries for row in entry.result.attempts if row.path)
+        rows = [row for entry in self._entries for row in entry.result.attempts]
+        kept = sum(row.failure.byte_count for row in rows if row.failure)
+        return kept + sum(row.stored_bytes for row in rows if row.path)
 
     @property
     def is_empty(self) -> bool:
@@ -118,14 +125,21 @@ class Outbox:
         yield [entry], (_report(entry, tuple(rows)),)
 
 
+def attempt_key(attempt: Attempt) -> str:
+    """Return a name of an attempt, different for each of an episode."""
+    return f"{attempt.episode_id}.a{attempt.attempt}"
+
+
 def _report(entry: OutboxEntry, rows: tuple[Attempt, ...], *, is_partial: bool = False) -> EpisodeReport:
-    ids = {row.episode_id for row in rows}
+    files = {row.episode_id: entry.files[key] for row in rows if (key := attempt_key(row)) in entry.files}
+    sizes = (entry.files[key].objects for row in rows if (key := attempt_key(row)) in entry.files)
     return EpisodeReport(
         group=entry.group,
         index=entry.result.index,
         lease=entry.lease,
         attempts=rows,
-        staged={name: place for name, place in entry.staged.items() if name in ids},
+        staged={name: found.staged for name, found in files.items() if found.staged},
+        objects={name: size for objects in sizes for name, size in objects.items()},
         is_partial=is_partial,
         seconds=0.0 if is_partial else entry.seconds,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.folder import check_writable
+from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.cluster.cluster_address import ClusterAddress
@@ -56,8 +57,13 @@ def run_on_cluster(spec: CellSpec, address: ClusterAddress, *, price_per_hour: f
         KeyboardInterrupt: The run was stopped.
     """
     folder = Path(spec.folder)
+    if address.kind == "ray" and is_remote(folder):
+        what = "a dataset in a store is entered on the head of the cluster"
+        instead = "give --cluster http://HOST:8265, or run this on the head with --cluster auto"
+        raise InputError(what, where=f"--cluster {address}", instead=instead)
     check_writable(folder)
-    spec = replace(spec, instances=Instances())  # each node finds its own
+    share = spec.resources.spool_bytes // max(1, address.nodes)
+    spec = replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
     with loading():
         task = describe_task(Path(spec.task).stem or "task", spec)
     prices = {"": price_per_hour} if price_per_hour else {}

@@ -175,9 +175,7 @@ def command(
     if cluster is not None:
         from nimbus.runner.cluster.run_cluster import check_cluster, refuse_flags
 
-        refuse_flags(
-            {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks, "--out URL": address}
-        )
+        refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
         check_cluster(cluster)
         if cluster.kind == "http":
             from nimbus.runner.cluster.on_ray.submit import submit_to_ray

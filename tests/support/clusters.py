@@ -13,7 +13,7 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.describe_job import describe
 from nimbus.runner.cluster.head_process import HeadEnd
 from nimbus.runner.cluster.job import ClusterJob, JobTask
-from nimbus.runner.cluster.local_cluster import SPOOL, LocalCluster
+from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.monitor.status import Status, read_status
 from tests.support.cells import tagged, until
 
@@ -55,8 +55,8 @@ class ClusterRun:
     def run(self) -> HeadEnd:
         """Run to the end, at which no process and no folder of a node may be left."""
         end = self.cluster.run()
-        assert not (self.folder / SPOOL).exists()
-        nodes = [f"{self.folder}/{SPOOL}/n{number}/drive" for number in range(1, 9)]
+        assert not nodes_folder(self.folder).exists()
+        nodes = [f"{nodes_folder(self.folder)}/n{number}/drive" for number in range(1, 9)]
         assert not [pid for folder in nodes for pid in tagged(CellSpec(folder=folder))]
         assert not until(lambda: not self.cluster.processes, patience=2.0) or not self.cluster.processes
         return end
@@ -84,7 +84,7 @@ class ClusterRun:
 
     def kill_cell(self, node: str) -> None:
         """Kill every process of a node's cell."""
-        for pid in tagged(CellSpec(folder=f"{self.folder}/{SPOOL}/{node}/drive")):
+        for pid in tagged(CellSpec(folder=f"{nodes_folder(self.folder)}/{node}/drive")):
             os.kill(pid, signal.SIGKILL)
 
     def _watch(self) -> int:

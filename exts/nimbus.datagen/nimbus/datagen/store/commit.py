@@ -95,6 +95,21 @@ class Committer:
         self.clear([*taken, *(staged for staged in group if staged.path not in kept)])
         return taken
 
+    def enter(self, group: Sequence[StagedEpisode]) -> list[StagedEpisode]:
+        """Record episodes whose files are in their places already, all of them or none; return the stored ones.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        taken: dict[tuple[int, int], StagedEpisode] = {}
+        for staged in group:
+            key = (staged.attempt.idx, staged.attempt.variant)
+            if key not in taken and _may_commit(self._ledger.episode(*key), staged.lease):
+                taken[key] = staged
+        attempts = [staged.attempt for staged in taken.values()]
+        self._ledger.record(*attempts, *(self._state(staged, EpisodeStatus.DONE) for staged in taken.values()))
+        return list(taken.values())
+
     def place(self, group: Sequence[StagedEpisode]) -> None:
         """Carry out the steps from intent to done: link, sync the directory, update the ledger."""
         with disk(self._folder / "episodes"):

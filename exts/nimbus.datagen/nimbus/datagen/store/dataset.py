@@ -185,18 +185,21 @@ class Dataset:
         with self._turn:
             taken = self._publisher.commit(staged)
             self.stale += len(staged) - len(taken)
-            info = self.info
-            for item in taken:
-                info = merge(info, item.learned) if item.learned else info
-            self.info = replace(
-                info,
-                episode_count=info.episode_count + len(taken),
-                step_count=info.step_count + sum(item.attempt.step_count for item in taken),
-                byte_count=info.byte_count + sum(item.attempt.stored_bytes for item in taken),
-            )
-            with suppress(StorageError):  # they are stored all the same: later is soon enough
-                self._write_info(when_due=True)
-            return [item.attempt for item in taken]
+            return self._count(taken)
+
+    def enter(self, placed: Sequence[StagedEpisode]) -> list[Attempt]:
+        """Store episodes whose files have their final names, here or in the store that this folder stands for.
+
+        Returns:
+            The stored attempts; see :meth:`commit`.
+
+        Raises:
+            StorageError: The disk is full; none of them is stored, and the call may be repeated.
+        """
+        with self._turn:
+            taken = self._publisher.enter([item for item in placed if has_files(self.folder, item.attempt)])
+            self.stale += len(placed) - len(taken)
+            return self._count(taken)
 
     def record(self, attempts: Sequence[Attempt]) -> None:
         """Record failed attempts; an episode whose last attempt failed is rejected.
@@ -262,6 +265,20 @@ class Dataset:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _count(self, taken: Sequence[StagedEpisode]) -> list[Attempt]:
+        info = self.info
+        for item in taken:
+            info = merge(info, item.learned) if item.learned else info
+        self.info = replace(
+            info,
+            episode_count=info.episode_count + len(taken),
+            step_count=info.step_count + sum(item.attempt.step_count for item in taken),
+            byte_count=info.byte_count + sum(item.attempt.stored_bytes for item in taken),
+        )
+        with suppress(StorageError):  # they are stored all the same: later is soon enough
+            self._write_info(when_due=True)
+        return [item.attempt for item in taken]
 
     def _settle(self, settled: EpisodeState) -> None:
         known = self.ledger.episode(settled.idx, settled.variant)

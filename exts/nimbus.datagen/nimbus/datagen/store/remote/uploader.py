@@ -85,6 +85,8 @@ class Uploader:
             with ThreadPoolExecutor(_THREADS) as pool:
                 for done in [pool.submit(self._send, attempt) for attempt in attempts]:
                     done.result()
+            if self._uploads.has_changed():  # nodes of a cluster send by themselves
+                self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
                 self.publish()
             self._waits = 0

@@ -25,6 +25,7 @@ class Uploads:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
+        self._version = 0
         if read_only:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -59,6 +60,13 @@ class Uploads:
         """Check whether an object is there."""
         with _using(self.path):
             return self._connection.execute("SELECT 1 FROM objects WHERE name = ?", (name,)).fetchone() is not None
+
+    def has_changed(self) -> bool:
+        """Check whether another connection has changed the names since the last call."""
+        with _using(self.path):
+            version = int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        before, self._version = self._version, version
+        return before not in (0, version)
 
     def close(self) -> None:
         """Close the file."""

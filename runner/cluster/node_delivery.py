@@ -1,0 +1,188 @@
+"""Delivery of a node: uploads results beside its work, reports them, and removes what the head has acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.failpoints import failpoint
+from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles
+from nimbus.runner.cluster.messages import Answer, Faults, Report, Reported, Request, Vote
+from nimbus.runner.cluster.node_cell import NodeCell
+from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attempt_key
+from nimbus.runner.cluster.store_delivery import open_uploader
+
+_THREADS = 2
+"""Uploads at once: one waits for the place while the other is read and hashed."""
+_RETRY = 1.0
+"""[s] Before a report is sent again that got no answer."""
+_AWAY = 5.0
+"""[s] Before an upload into a place that does not answer is tried again."""
+_FAULTS = 8
+"""Rows of faults in a message."""
+
+
+@dataclass
+class _WaitingFaults:
+    """Faults whose incidents are being uploaded."""
+
+    group: str
+    rows: Sequence[Fault]
+    places: Future[list[str]]
+
+
+class NodeDelivery:
+    """Results of a node on their way to the head.
+
+    Args:
+        node: Name of the node.
+        slots: Of the node.
+        ask: Sends a request; None where no answer comes.
+        cells: Cells of the node, by group.
+        places: Place of uploads by group.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        slots: int,
+        ask: Callable[[Request], Answer | None],
+        cells: Mapping[str, NodeCell],
+        places: Callable[[str], str],
+    ) -> None:
+        self.failure = ""
+        """Reason for which nothing can be uploaded, in one line."""
+        self._node, self._slots, self._ask, self._cells, self._places = node, slots, ask, cells, places
+        self._outbox = Outbox()
+        self._pool = ThreadPoolExecutor(_THREADS)
+        self._uploaders: dict[str, EpisodeUploader] = {}
+        self._faults: list[_WaitingFaults] = []
+        self._upload_at = self._report_at = 0.0
+        self._last_result = 0.0
+        self._pressure = 1.0
+        """Wall-clock seconds of a slot for a CPU second of an episode."""
+
+    def add(self, group: str, lease: int, result: CellResult, now: float) -> None:
+        """Take in the end of an episode."""
+        self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
+
+    def add_faults(self, cell: NodeCell, rows: Sequence[Fault]) -> None:
+        """Take in faults of a cell, with the folders of their incidents."""
+        places = self._pool.submit(self._upload_incidents, cell, rows)
+        self._faults.append(_WaitingFaults(cell.task.group, rows, places))
+
+    def indices(self, group: str) -> set[int]:
+        """Indices of a group that are not acknowledged."""
+        return self._outbox.indices(group)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all files that wait [bytes]."""
+        return self._outbox.byte_count
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing waits."""
+        return self._outbox.is_empty and not self._faults
+
+    def go_on(self, now: float) -> None:
+        """Begin and end uploads, and report what is uploaded."""
+        self._send_faults()
+        for entry in self._outbox.waiting_for_upload():
+            if entry.result.evidence:
+                self._vote(entry)
+            else:
+                self._upload(entry, now)
+        if now >= self._report_at:
+            self._report(now)
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _vote(self, entry: OutboxEntry) -> None:
+        index, evidence = entry.result.index, entry.result.evidence[:2000]
+        if self._ask(Vote(node=self._node, group=entry.group, index=index, evidence=evidence)):
+            self._outbox.drop(entry)
+
+    def _upload(self, entry: OutboxEntry, now: float) -> None:
+        """Begin the upload of an episode, or note how it ended."""
+        if entry.upload is None:
+            if now >= self._upload_at and not self.failure:
+                entry.upload = self._pool.submit(self._send, entry)
+            return
+        if not entry.upload.done():
+            return
+        done, entry.upload = entry.upload, None
+        try:
+            entry.files = done.result()
+        except StorageError:
+            self._upload_at = now + _AWAY
+        except InputError as error:
+            self.failure = str(error)
+        else:
+            entry.is_uploaded = True
+            failpoint("after_upload")
+
+    def _send(self, entry: OutboxEntry) -> dict[str, UploadedFiles]:
+        uploader, folder = self._uploader(entry.group), self._cells[entry.group].folder
+        rows = [row for row in entry.result.attempts if row.path or row.failure]
+        return {attempt_key(row): uploader.upload(row, folder) for row in rows}
+
+    def _report(self, now: float) -> None:
+        for entries, episodes in self._outbox.reports():
+            cell = self._cells[entries[0].group]
+            if any(row.path for entry in entries for row in entry.result.attempts) and not cell.has_features():
+                self._report_at = now + 0.5
+                return
+            answer = self._ask(Report(node=self._node, episodes=episodes, info=cell.info_text()))
+            if not isinstance(answer, Reported) or answer.is_full:
+                cell.forget_info()
+                self._report_at = now + _RETRY
+                return
+            missing = set(answer.missing)
+            for entry in entries:
+                if (entry.group, entry.result.index) in missing:
+                    entry.is_uploaded = False
+                elif entry.is_complete:
+                    self._outbox.drop(entry)
+                    cell.remove_files(entry.result.attempts)
+
+    def _send_faults(self) -> None:
+        for waiting in [waiting for waiting in self._faults if waiting.places.done()]:
+            self._faults.remove(waiting)
+            rows = [
+                replace(row, incident=place) for row, place in zip(waiting.rows, waiting.places.result(), strict=True)
+            ]
+            for begin in range(0, len(rows), _FAULTS):
+                self._ask(Faults(node=self._node, group=waiting.group, rows=tuple(rows[begin : begin + _FAULTS])))
+
+    def _upload_incidents(self, cell: NodeCell, rows: Sequence[Fault]) -> list[str]:
+        return [self._upload_incident(cell, row.incident) if row.incident else "" for row in rows]
+
+    def _upload_incident(self, cell: NodeCell, path: str) -> str:
+        """Upload the folder of an incident; its place, empty where that cannot be."""
+        try:
+            uploader = self._uploader(cell.task.group)
+            return uploader.upload_incident(cell.folder / path, f"{self._node}-{Path(path).name}")
+        except (InputError, OSError):
+            return ""
+
+    def _uploader(self, group: str) -> EpisodeUploader:
+        place = self._places(group)
+        if place not in self._uploaders:
+            self._uploaders[place] = open_uploader(place, self._node)
+        return self._uploaders[place]
+
+    def _slot_seconds(self, result: CellResult, now: float) -> float:
+        """Time of a slot that an episode took, from its CPU time and how much slower the clock ran of late [s]."""
+        cpu = result.cpu_seconds
+        if self._last_result and cpu > 0:
+            wall = (now - self._last_result) * self._slots
+            self._pressure += 0.2 * (min(20.0, max(0.5, wall / cpu)) - self._pressure)
+        self._last_result = now
+        return cpu * self._pressure

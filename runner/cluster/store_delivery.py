@@ -1,0 +1,107 @@
+"""Delivery into an object store: nodes create the objects, the head enters their names; no episode passes the head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.remote.address import is_address, parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.send import send_attempt
+from nimbus.datagen.store.remote.uploads import Uploads
+from nimbus.datagen.store.remote.working_copy import address_of, is_remote
+from nimbus.runner.cluster.delivery import (
+    EpisodeEntry,
+    EpisodeUploader,
+    FolderEntry,
+    FolderUploader,
+    UploadedEpisode,
+    UploadedFiles,
+    staged_episode,
+)
+
+
+class StoreUploader:
+    """Creates objects of a dataset in a store, videos first; nothing is overwritten.
+
+    Args:
+        store: Of the dataset.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
+        """Create the objects, or adopt those of equal content; see :class:`EpisodeUploader`."""
+        return UploadedFiles(objects=dict(send_attempt(self._store, folder, attempt)))
+
+    def upload_incident(self, folder: Path, name: str) -> str:
+        """Create an object for each file of the folder; see :class:`EpisodeUploader`."""
+        place = f"incidents/{name}"
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                self._store.create(f"{place}/{path.relative_to(folder).as_posix()}", path)
+        return place
+
+
+class StoreEntry:
+    """Enters objects that nodes created.
+
+    Args:
+        dataset: Opened by this process in the spool of the run, which holds the ledger and no episodes.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._uploads = dataset, Uploads(dataset.folder)
+
+    def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Note the objects, then enter the rows; see :class:`EpisodeEntry`."""
+        self._uploads.add(item for episode in episodes for item in episode.objects.items())
+        folder = self._dataset.folder
+        placed = [
+            staged_episode(self._dataset, episode, folder / episode.attempt.path)
+            for episode in episodes
+            if episode.attempt.path
+        ]
+        return {attempt.episode_id for attempt in self._dataset.enter(placed)}
+
+    def close(self) -> None:
+        """Close its files."""
+        self._uploads.close()
+
+
+def upload_place(folder: Path) -> str:
+    """Return the place of the nodes' uploads for a dataset: its folder, or the address that this stands for."""
+    return address_of(folder)
+
+
+def open_uploader(place: str, node: str) -> EpisodeUploader:
+    """Open the node's side of the delivery.
+
+    Args:
+        place: See :func:`upload_place`.
+        node: Name of the node.
+
+    Raises:
+        InputError: The store needs an extra or credentials that this node lacks.
+    """
+    if is_address(place):
+        return StoreUploader(ObjectStore(parse_address(place)))
+    return FolderUploader(Path(place), node)
+
+
+def open_entry(dataset: Dataset, closing: ExitStack) -> EpisodeEntry:
+    """Open the head's side of the delivery.
+
+    Args:
+        dataset: Opened by this process.
+        closing: Closes what is opened here.
+    """
+    if not is_remote(dataset.folder):
+        return FolderEntry(dataset)
+    entry = StoreEntry(dataset)
+    closing.callback(entry.close)
+    return entry

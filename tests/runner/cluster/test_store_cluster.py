@@ -1,0 +1,57 @@
+"""Nodes that upload into an object store make the dataset of one process, whatever fails between node and store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.working_copy import open_dataset
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cell.store_run import run_into_store
+from nimbus.runner.cluster.local_cluster import nodes_folder
+from tests.support.cells import finish, make_spec
+from tests.support.clusters import ClusterRun
+from tests.support.s3 import bucket
+
+EPISODES = 6
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty place in a bucket, and a cache of its own."""
+    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
+        yield f"{found}/x"
+
+
+def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
+    """Run nodes into a store; nothing of them is left."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+
+    def share(folder: Path) -> int:
+        cluster = ClusterRun(replace(spec, folder=str(folder)), environment=lambda number: values.get(f"n{number}", {}))
+        assert cluster.run().state == "done"
+        assert not nodes_folder(folder).exists() and not list(folder.glob("episodes/*"))
+        return 0
+
+    assert run_into_store(parse_address(address), share) == 0
+
+
+@pytest.mark.slow
+def test_nodes_store_what_one_process_makes(address: str, tmp_path: Path):
+    """An agent dies between an upload and its report; the same command again finds nothing to do."""
+    run(address, tmp_path, n1={"NIMBUS_FAILPOINT": "after_upload:2"})
+    alone = finish(make_spec(tmp_path / "alone", episodes=EPISODES), serial=True)
+    copy = open_dataset(address)
+    assert dataset_hashes(copy) == alone and verify(copy).problems == ()
+    names = {name for name, _ in ObjectStore(parse_address(address)).names("episodes")}
+    assert len(names) == EPISODES
+    run(address, tmp_path)
+    assert {name for name, _ in ObjectStore(parse_address(address)).names("episodes")} == names
