@@ -1,10 +1,12 @@
 """Kills of an evaluation, its workers and the server of its policy: ``evaluation.json`` has to stay equal to the byte.
 
-    python benchmarks/evaluation_kills.py POLICY [--task TASK] [--layouts 20] [--kills 20] --out DIR
+    python benchmarks/evaluation_kills.py POLICY [--task TASK] [--layouts 20] [--kills 20] [--pause S] --out DIR
 
 POLICY is a trained folder. The evaluation is made in one process, with one and with two planners, and then over
 ``nimbus serve-policy`` while processes are killed in turn: the evaluation as a whole, one of its workers, the server.
-The same command continues after each kill. The exit code is 1 where a file differs.
+The same command continues after each kill. Between kills lies a time around ``--pause``; without it, that in which the
+undisturbed evaluation began and stored four layouts, so that each life gets somewhere. The exit code is 1 where a file
+differs.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -16,19 +18,22 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
 
+from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
 from nimbus.runner.evaluation.results import NAME  # noqa: E402
 from tests.support.policy_servers import free_port  # noqa: E402
 
 RUNNER = [sys.executable, str(ROOT / "runner" / "runner.py")]
-_PAUSES = (4.0, 10.0)
-"""[s] Between kills, drawn evenly: a start takes about five on two cores."""
+_SPREAD = (0.5, 1.5)
+"""Time between two kills, drawn evenly, as a share of the pause."""
+_LAYOUTS_BETWEEN = 4
+"""Layouts that an undisturbed evaluation stores between two kills, where no pause is given."""
 
 
 class Victim:
@@ -86,6 +91,13 @@ class Victim:
         return sorted(found)
 
 
+def _measured_pause(folder: Path, *, begin: float) -> float:
+    """Time in which an evaluation was started and stored some layouts [s of the wall]."""
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        ended = sorted(attempt.ended for attempt in ledger.attempts())
+    return ended[min(_LAYOUTS_BETWEEN, len(ended)) - 1] - begin
+
+
 def main() -> int:
     """Evaluate in five ways and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -93,22 +105,25 @@ def main() -> int:
     parser.add_argument("--task", default=str(ROOT / "docs/examples/cube_to_goal.yaml"))
     parser.add_argument("--layouts", type=int, default=20)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--pause", type=float, metavar="S", help="mean time between kills [s]")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     words, rng = ["evaluate", args.task, "--layouts", str(args.layouts)], random.Random(0)
     for name, more in (("serial", ["--serial"]), ("one", ["--workers", "1x1"]), ("two", ["--workers", "2x1"])):
         line = [*RUNNER, *words, "--policy", args.policy, "--out", str(args.out / name), *more]
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
-    served = Victim(words, args.policy, args.out / "served")
+    begin, served = time.time(), Victim(words, args.policy, args.out / "served")
     while served.revive():
         time.sleep(0.5)
     served.close()
+    pause = args.pause or _measured_pause(args.out / "served", begin=begin)
+    sys.stdout.write(f"{pause:.1f} s between kills, on average\n")
     kills, number, folders = 0, 0, []
     while kills < args.kills:
         folders.append(args.out / f"killed{number}")
         victim, number = Victim(words, args.policy, folders[-1]), number + 1
         while victim.revive():
-            time.sleep(rng.uniform(*_PAUSES) if kills < args.kills else 0.5)
+            time.sleep(pause * rng.uniform(*_SPREAD) if kills < args.kills else 0.5)
             if kills < args.kills:
                 victim.strike(("worker", "server", "evaluation")[kills % 3], rng)
                 kills += 1

@@ -27,6 +27,15 @@ def command(
             help="FILE.py:FUNCTION, a trained folder, replay:DIR, demonstrator, ws://HOST:PORT and other wires",
         ),
     ] = None,
+    servers: Annotated[
+        str | None,
+        typer.Option(
+            "--servers",
+            metavar="URL,URL",
+            parser=str,
+            help="several servers of one policy in place of --policy; workers take them in turn",
+        ),
+    ] = None,
     name_map: Annotated[
         str | None,
         typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order on the wire of a server"),
@@ -99,6 +108,10 @@ def command(
     """Evaluate a policy, or compare two evaluations; 1 when the policy failed to answer too often."""
     if compare is not None:
         return _compare(*map(Path, compare), as_json=as_json)
+    if servers is not None:
+        if policy is not None:
+            raise InputError("the policy is that of --servers", where="--policy", instead="leave one of them out")
+        policy = servers
     if task is None or policy is None:
         what, where = ("no task", "TASK") if task is None else ("no policy", "--policy")
         raise InputError(what, where=where, instead="write nimbus evaluate TASK --policy FILE.py:make_policy")
@@ -107,6 +120,7 @@ def command(
     check_form(task)
     from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
+    from nimbus.runner.evaluation.measures import read_answer_times
     from nimbus.runner.evaluation.show import lines_of, lines_of_control
 
     chosen = parse_layouts(layouts, seed=seed)
@@ -136,7 +150,8 @@ def command(
         if as_json:
             write_out(found.to_text())
         else:
-            lines = [*lines_of(found), *(lines_of_control(found, control) if control else ())]
+            times = read_answer_times(asked.folder, execute=found.execute)
+            lines = [*lines_of(found, times), *(lines_of_control(found, control) if control else ())]
             write_out("".join(f"{line}\n" for line in lines) + f"\nevaluation: {asked.folder}\n")
     return code
 

@@ -73,6 +73,7 @@ def command(
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.results import lines_of, summarize, write_results
     from nimbus.runner.improvement.roles import run_in_lockstep
+    from nimbus.runner.improvement.rows import check_rows
     from nimbus.runner.improvement.supervisor import supervise
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -100,6 +101,7 @@ def command(
     folder = Path("out") / f"improve_{Path(task).stem}" if out is None else out
     loop = Improvement(folder.absolute(), settings)
     loop.begin()
+    check_rows(loop)
     lock = lock_folder(loop.folder)
     try:
         code = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.evaluation.results import Evaluation, read_evaluation
@@ -25,6 +26,10 @@ class Comparison:
     only_second: tuple[int, ...]
     p_value: float
     """Probability of so large a difference by chance: McNemar's exact test, two-sided."""
+    both: int = 0
+    """Layouts at which both succeeded."""
+    median_steps: tuple[float, float] = (0.0, 0.0)
+    """Median length of each on these layouts."""
 
 
 def compare(one: Path, other: Path) -> Comparison:
@@ -48,9 +53,12 @@ def pair(first: Evaluation, second: Evaluation) -> Comparison:
     from scipy.stats import binomtest
 
     mine, theirs = _outcomes(first), _outcomes(second)
+    steps = [{one.index: one.steps for one in evaluation.judged} for evaluation in (first, second)]
     shared = sorted(mine.keys() & theirs.keys())
     only_first = tuple(index for index in shared if mine[index] and not theirs[index])
     only_second = tuple(index for index in shared if theirs[index] and not mine[index])
+    both = [index for index in shared if mine[index] and theirs[index]]
+    first_median, second_median = (float(median([held[index] for index in both] or [0])) for held in steps)
     changed = len(only_first) + len(only_second)
     return Comparison(
         layouts=len(shared),
@@ -59,6 +67,8 @@ def pair(first: Evaluation, second: Evaluation) -> Comparison:
         only_first=only_first,
         only_second=only_second,
         p_value=float(binomtest(len(only_first), changed).pvalue) if changed else 1.0,
+        both=len(both),
+        median_steps=(first_median, second_median),
     )
 
 

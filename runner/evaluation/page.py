@@ -12,7 +12,9 @@ from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.evaluation.compare import Comparison
+from nimbus.runner.evaluation.measures import read_answer_times
 from nimbus.runner.evaluation.results import Evaluation, LayoutResult, rate_text
+from nimbus.runner.evaluation.show import measure_facts
 from nimbus.runner.evaluation.videos import FOLDER, video_name
 from nimbus.runner.report.coverage import Coverage, map_starts
 
@@ -89,6 +91,7 @@ def write_page(
         curve: Of the training.
         name: Of the file.
     """
+    times = read_answer_times(folder, execute=evaluation.execute)
     kinds = [bar_of(kind.replace("_", " "), kept, tried) for kind, (kept, tried) in evaluation.by_kind().items()]
     failures = [one for one in evaluation.judged if not one.success]
     page = render_html(
@@ -99,7 +102,7 @@ def write_page(
         evaluation=evaluation,
         rates=[rate_bar("this policy", evaluation), *beside],
         comparison=comparison,
-        facts=facts,
+        facts=[*facts, *measure_facts(evaluation, times)],
         curve=curve,
         starts=_starts(folder),
         kinds=sorted(kinds, key=lambda bar: (bar.rate, bar.name)) if len(kinds) > 1 else [],

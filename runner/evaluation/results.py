@@ -6,10 +6,11 @@ Faults that were repeated differ from run to run: a server was killed, or not. T
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.episode.trajectory import FAULTS, Reason
@@ -21,6 +22,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
+from nimbus.runner.evaluation.measures import EpisodeMeasures
 
 NAME, FAULTS_NAME = "evaluation.json", "faults.json"
 _SAME_ANSWER = 1e-3
@@ -44,6 +46,7 @@ class LayoutResult:
     """Attempts that the policy spoiled before this one."""
     kinds: tuple[str, ...] = ()
     """Kinds of its objects."""
+    measures: EpisodeMeasures = EpisodeMeasures()
 
     @property
     def is_lost(self) -> bool:
@@ -121,6 +124,16 @@ class Evaluation:
             return "no action moved an arm; the policy must answer absolute positions, not the present ones"
         return f"more than {MOST_FAULTS:.0%} of the layouts have no outcome"
 
+    @property
+    def measures(self) -> EpisodeMeasures:
+        """Largest measures of all outcomes, and the sum of the clipped actions."""
+        return EpisodeMeasures.over(one.measures for one in self.judged)
+
+    @property
+    def median_steps(self) -> float:
+        """Median length of the successes; 0 without one."""
+        return float(median([one.steps for one in self.judged if one.success] or [0]))
+
     def reasons(self) -> dict[str, int]:
         """Failures by reason and by the robot's last activity, the most frequent first."""
         found = Counter(
@@ -147,6 +160,8 @@ class Evaluation:
             "interval_95": [round(low, 4), round(high, 4)],
             "is_valid": self.is_valid,
             "reasons": self.reasons(),
+            "median_steps": self.median_steps,
+            "measures": self.measures,
         }
         plain = replace(self, layouts=tuple(replace(one, faults=0) for one in self.layouts))
         return to_json({"figures": figures, "evaluation": plain}, indent=1) + "\n"
@@ -170,26 +185,28 @@ def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evalua
     with closing(Ledger(folder, read_only=True)) as ledger:
         for attempt in ledger.attempts():
             by_index.setdefault(attempt.idx, []).append(attempt)
-    results = tuple(_result(index, by_index[index]) for index in indices if index in by_index)
-    return replace(base, layouts=results, is_repeatable=_largest_spread(folder, by_index) <= _SAME_ANSWER)
+    results, spreads = [], [0.0]
+    for index in (one for one in indices if one in by_index):
+        attempts = by_index[index]
+        last = max(attempts, key=lambda attempt: (attempt.final, attempt.attempt))
+        measures = EpisodeMeasures()
+        for attempt in attempts if index % ASKED_AGAIN == 0 else [last]:
+            if (path := folder / (attempt.failure.path if attempt.failure else attempt.path)).is_file():
+                with EpisodeFile(path) as episode:
+                    measures = EpisodeMeasures.of(episode) if attempt is last else measures
+                    spreads.append(_answer_spread(episode))
+        results.append(_result(index, attempts, last, measures))
+    return replace(base, layouts=tuple(results), is_repeatable=max(spreads) <= _SAME_ANSWER)
 
 
-def _largest_spread(folder: Path, attempts: Mapping[int, list[Attempt]]) -> float:
-    """Largest difference between answers to one observation, of the kept files in which it was measured."""
-    spreads = [0.0]
-    for index, tries in attempts.items():
-        if index % ASKED_AGAIN:
-            continue
-        kept = [folder / (one.failure.path if one.failure else one.path) for one in tries]
-        for path in filter(Path.is_file, kept):
-            with EpisodeFile(path) as episode:
-                if ANSWER_SPREAD in episode.members("plan_statistics"):
-                    spreads.append(float(episode.array(f"plan_statistics/{ANSWER_SPREAD}").max()))
-    return max(spreads)
+def _answer_spread(episode: EpisodeFile) -> float:
+    """Return the difference between two answers to one observation; 0 where it was not measured."""
+    if ANSWER_SPREAD not in episode.members("plan_statistics"):
+        return 0.0
+    return float(episode.array(f"plan_statistics/{ANSWER_SPREAD}").max())
 
 
-def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
-    last = max(attempts, key=lambda attempt: (attempt.final, attempt.attempt))
+def _result(index: int, attempts: list[Attempt], last: Attempt, measures: EpisodeMeasures) -> LayoutResult:
     return LayoutResult(
         index=index,
         success=last.success,
@@ -199,6 +216,7 @@ def _result(index: int, attempts: list[Attempt]) -> LayoutResult:
         steps=last.step_count,
         faults=sum(one.reason in FAULTS for one in attempts if one is not last),
         kinds=tuple(sorted({placed["kind"] for placed in last.objects})),
+        measures=measures,
     )
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.runner.evaluation.compare import Comparison, pair
+from nimbus.runner.evaluation.measures import AnswerTimes
 from nimbus.runner.evaluation.results import Evaluation, rate_text
 
 _SHOWN = 12
 """Lines of a list at most."""
 
 
-def lines_of(evaluation: Evaluation) -> Iterator[str]:
-    """Lines of the results: rate with its interval, reasons, kinds, faults."""
+def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterator[str]:
+    """Lines of the results: rate with its interval, reasons, kinds, measures, faults.
+
+    Args:
+        evaluation: The results.
+        times: Time that it waited for answers.
+    """
     rate = rate_text(evaluation.success_count, len(evaluation.judged), evaluation.interval)
     where = f"{evaluation.split} layouts of seed {evaluation.seed}"
     yield f"{evaluation.task}: {rate} on {where}"
@@ -25,6 +31,7 @@ def lines_of(evaluation: Evaluation) -> Iterator[str]:
         worst = sorted(kinds.items(), key=lambda entry: (entry[1][0] / entry[1][1], entry[0]))[:_SHOWN]
         yield "kinds, the hardest first:"
         yield from (f"  {kept:4d} of {number}  {kind}" for kind, (kept, number) in worst)
+    yield from (f"{name}: {value}" for name, value in measure_facts(evaluation, times))
     if evaluation.fault_count:
         yield f"faults of the policy: {evaluation.fault_count} attempts, repeated and not counted"
         detail = next((one.detail for one in evaluation.layouts if one.is_lost), "")
@@ -40,6 +47,21 @@ def lines_of(evaluation: Evaluation) -> Iterator[str]:
             yield f"  {evaluation.judged[0].detail}"
 
 
+def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterator[tuple[str, str]]:
+    """Facts beside the rate, name and value: steps, lag, clipped actions, contacts, waiting."""
+    if not evaluation.judged:
+        return
+    if evaluation.success_count:
+        yield "steps to success", f"{evaluation.median_steps:.0f} in the median"
+    found, steps = evaluation.measures, sum(one.steps for one in evaluation.judged)
+    yield "largest lag behind a command", f"{found.lag:.2f} rad"
+    yield "clipped actions", f"{found.clipped} of {steps}"
+    depths = f"{1000 * found.held_depth:.2f} mm in the hand, {1000 * found.fixed_depth:.2f} mm with fixed things"
+    yield "deepest contacts", depths
+    if times and times.line:
+        yield "waited for answers", times.line
+
+
 def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:
     """Lines of an evaluation beside the one of the same layouts that nothing perturbs."""
     found = pair(control, evaluation)
@@ -52,6 +74,9 @@ def lines_of_comparison(found: Comparison, names: tuple[str, str]) -> Iterator[s
     for name, count in zip(names, (found.first, found.second), strict=True):
         yield f"{count:4d} of {found.layouts}  {name}"
     yield f"McNemar's exact test: p = {found.p_value:.3g}"
+    if found.both:
+        steps = " and ".join(f"{count:.0f}" for count in found.median_steps)
+        yield f"steps where both succeed ({found.both} layouts): {steps} in the median"
     for name, layouts in zip(names, (found.only_first, found.only_second), strict=True):
         if layouts:
             more = f" and {len(layouts) - _SHOWN} more" if len(layouts) > _SHOWN else ""

@@ -7,15 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from nimbus.datagen.files.atomic import sync_file, sync_folder
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.perceptron import TrainingSettings
 from nimbus.datagen.policies.state_policy import StatePolicy
 from nimbus.datagen.policies.state_training import train_state_policy, write_state_policy
-from nimbus.datagen.policies.trained_policy import WEIGHTS
+from nimbus.datagen.policies.trained_policy import WEIGHTS, read_weights
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
@@ -50,8 +48,7 @@ def train_version(loop: Improvement, version: int) -> PolicyRecord:
     steps = settings.round_steps if version else settings.steps
     before = None
     if version:
-        with np.load(loop.policy(version - 1) / WEIGHTS, allow_pickle=False) as held:
-            before = {name: held[name] for name in held.files}
+        before = read_weights(loop.policy(version - 1) / WEIGHTS)
     weights = train_state_policy(
         rows.data,
         settings=TrainingSettings(steps=steps, seed=settings.seed + version),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.policies.correction import POLICY
+from nimbus.datagen.policies.state_policy import input_width
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
+from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
@@ -54,7 +57,7 @@ class WeightedRows:
         """Read them.
 
         Raises:
-            InputError: The file is damaged.
+            InputError: The file is damaged, or another version of Nimbus wrote rows of another form.
         """
         try:
             with np.load(path, allow_pickle=False) as held:
@@ -65,10 +68,36 @@ class WeightedRows:
                     settings=from_json(TrainedSettings, str(held["settings"])),
                 )
                 sources = from_json(dict[str, int], str(held["sources"]))
-                return cls(data=data, weights=held["weights"], sources=sources)
-        except (OSError, KeyError, ValueError) as error:
+                found = cls(data=data, weights=held["weights"], sources=sources)
+        except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
             what = f"cannot be read: {error}"
             raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
+        found.check_form(path)
+        return found
+
+    def check_form(self, path: Path) -> None:
+        """Compare the form of the rows with the present one.
+
+        Raises:
+            InputError: Another version of Nimbus made them: their policies cannot be continued.
+        """
+        settings, inputs = self.data.settings, self.data.inputs
+        expected = input_width(len(settings.joint_names), settings.feature_names)
+        width = inputs.shape[1] if inputs.ndim == 2 else 0
+        if width != expected or not settings.is_relative:
+            what = f"rows of another version of Nimbus: of {width} numbers, this one makes rows of {expected}"
+            raise InputError(what, where=str(path), instead=f"{OTHER_OUT} and begin again")
+
+
+def check_rows(loop: Improvement) -> None:
+    """Read the rows that are there, before a role does.
+
+    Raises:
+        InputError: One file is damaged, or of another version of Nimbus.
+    """
+    for number in loop.rounds:
+        if loop.rows(number).is_file():
+            WeightedRows.read(loop.rows(number))
 
 
 def is_complete(loop: Improvement, number: int) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
 
 import nimbus.gym
 from nimbus.datagen.errors import InputError
@@ -97,3 +99,46 @@ def test_action_that_is_none_is_refused():
 def test_mistakes_are_one_line(values: dict[str, object], said: str):
     with pytest.raises(InputError, match=said):
         nimbus.gym.NimbusEnv(**({"task": TINY} | values))  # pyright: ignore[reportArgumentType]
+
+
+def vector(kind: str) -> Any:
+    """Two environments, which do not reset themselves."""
+    words: Any = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": AutoresetMode.DISABLED}}
+    return gymnasium.make_vec("nimbus/any-v0", num_envs=2, task=str(TINY), cameras=(), max_steps=5, **words)
+
+
+@pytest.mark.slow
+def test_vectorized_environments_are_single_ones():
+    """Of two environments in processes of their own, each is the layout of its seed, step by step to the bit."""
+    both = {kind: vector(kind) for kind in ("sync", "async")}
+    seen = {kind: env.reset(seed=[7, 3])[0]["agent_pos"] for kind, env in both.items()}
+    np.testing.assert_array_equal(seen["sync"], seen["async"])
+    single = environment()
+    for place, seed in enumerate((7, 3)):
+        start, _ = single.reset(seed=seed)
+        np.testing.assert_array_equal(seen["sync"][place], start["agent_pos"])
+        action = single._environment.present_action() + 0.01
+        actions = np.tile(action, (2, 1))
+        rows = [single.step(action)[0]["agent_pos"] for _ in range(5)]
+        for kind, env in both.items():
+            _, info = env.reset(seed=[7, 3])
+            assert info["layout"].tolist() == [7, 3]
+            steps = [env.step(actions) for _ in range(5)]
+            np.testing.assert_array_equal([step[0]["agent_pos"][place] for step in steps], rows)
+            assert steps[-1][3].all() and list(steps[-1][4]["reason"]) == ["time_limit"] * 2, kind
+    for env in both.values():
+        env.close()
+
+
+@pytest.mark.slow
+def test_vectorized_reset_of_one_keeps_the_other():
+    env = vector("sync")
+    env.reset(seed=[7, 3])
+    hold = np.stack([one.unwrapped._environment.present_action() for one in env.envs])
+    before = [env.step(hold)[0]["agent_pos"] for _ in range(5)][-1]
+    after, info = env.reset(seed=[9, None], options={"reset_mask": np.array([True, False])})
+    assert info["layout"][0] == 9
+    np.testing.assert_array_equal(after["agent_pos"][1], before[1])
+    fresh, _ = environment().reset(seed=9)
+    np.testing.assert_array_equal(after["agent_pos"][0], fresh["agent_pos"])
+    env.close()

@@ -12,6 +12,7 @@ import pytest
 
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
+from nimbus.runner.evaluation.measures import read_answer_times
 from nimbus.runner.evaluation.results import NAME, read_evaluation
 from tests.support.runs import TINY, start
 
@@ -96,6 +97,8 @@ def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
     assert evaluate(f"replay:{tmp_path / 'demonstrated'}", tmp_path / "replayed", "--serial") in (0, 1)
     replayed = {one.index: one for one in read_evaluation(tmp_path / "replayed").layouts}
     assert all(replayed[one.index].success for one in shown.layouts if one.success)
+    for one in (shown.measures, read_evaluation(tmp_path / "replayed").measures):
+        assert 0.02 < one.lag < 0.5 and 0 < one.held_depth < 0.003 and one.clipped == 0
     for path in (tmp_path / "demonstrated" / "episodes").glob("*.hdf5"):
         with EpisodeFile(path) as one, EpisodeFile(tmp_path / "replayed" / "episodes" / path.name) as other:
             count = min(one.step_count, other.step_count)
@@ -114,6 +117,8 @@ def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
 @pytest.mark.slow
 def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
     policy = idle(tmp_path)
+    path = Path(policy.partition(":")[0])
+    path.write_text(path.read_text().replace("0.04]", "0.05]"))  # beyond the gripper's limit: clipped
     assert evaluate(policy, tmp_path / "serial", "--serial") == 0
     words = ["evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(tmp_path / "cell")]
     killed = start(*words)
@@ -127,6 +132,9 @@ def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
     found = read_evaluation(tmp_path / "serial")
     assert (found.success_count, found.fault_count, found.is_valid) == (0, 0, True)
     assert {one.reason for one in found.layouts} == {"time_limit"}
+    assert {one.measures.clipped for one in found.layouts} == {12} and found.measures.lag > 0.01
+    times = read_answer_times(tmp_path / "serial", execute=8)
+    assert times.answers == 2 * LAYOUTS and 0 < times.seconds < 5
 
 
 @pytest.mark.slow
@@ -174,7 +182,7 @@ def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
 
 
 @pytest.mark.slow
-def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
+def test_levels_are_evaluated_beside_a_control(tmp_path: Path, capsys):
     words = ("--serial", "--randomize", "large", "--only", "camera,mass", "--videos", "1", "--layouts", "1")
     assert evaluate(idle(tmp_path), tmp_path / "out", *words) == 0
     level = tmp_path / "out" / "large-camera-mass"
@@ -182,6 +190,19 @@ def test_levels_are_evaluated_beside_a_control(tmp_path: Path):
     assert found.randomize == "large camera,mass" and control.randomize == "none"
     assert [path.name for path in (level / "videos").iterdir()] == ["000000_time_limit_reach.mp4"]
     assert "videos/000000_time_limit_reach.mp4" in (level / "evaluation.html").read_text()
+    assert evaluate(idle(tmp_path), level, "--serial", "--layouts", "1") == 2  # the task's own level, another result
+    error = capsys.readouterr().err
+    assert str(level) in error and "choose another --out" in error and error.count("\n") == 1
+
+
+def test_task_without_success_is_one_line(tmp_path: Path, capsys):
+    path = tmp_path / "endless.yaml"
+    path.write_text(TINY.read_text().partition("success:")[0] + 'instructions: ["Sort the trash."]\n')
+    for command in (["evaluate", "--policy", "demonstrator"], ["close-the-loop"]):
+        assert main([command[0], str(path), *command[1:], "--out", str(tmp_path / "out")]) == 2
+        out, error = capsys.readouterr()
+        assert "'success' is missing" in error and error.count("\n") == 1 and not out
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

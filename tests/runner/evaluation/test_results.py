@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.evaluation.compare import compare
+from nimbus.runner.evaluation.compare import compare, pair
 from nimbus.runner.evaluation.layouts import parse_layouts
+from nimbus.runner.evaluation.measures import AnswerTimes, EpisodeMeasures
 from nimbus.runner.evaluation.results import NAME, Evaluation, LayoutResult, read_evaluation, write_evaluation
 from nimbus.runner.evaluation.show import lines_of
 
@@ -101,6 +102,28 @@ def test_comparison_is_paired_by_layout(tmp_path: Path):
     assert (found.layouts, found.first, found.second) == (9, 1, 7)
     assert (found.only_first, found.only_second) == ((8,), (0, 1, 2, 3, 4, 5, 7))
     assert found.p_value == pytest.approx(2 * 9 / 2**8)  # of eight changes, seven or more to one side
+
+
+def test_measures_are_the_largest_of_all_outcomes():
+    one = EpisodeMeasures(lag=0.1, clipped=2, held_depth=0.0002)
+    other = EpisodeMeasures(lag=0.3, clipped=1, fixed_depth=0.001)
+    lost = EpisodeMeasures(lag=9.0, clipped=9)
+    measured = zip(evaluation(".xf").layouts, (one, other, lost), strict=True)
+    found = replace(BASE, layouts=tuple(replace(layout, measures=own, steps=40) for layout, own in measured))
+    assert found.measures == EpisodeMeasures(lag=0.3, clipped=3, held_depth=0.0002, fixed_depth=0.001)
+    shown = "\n".join(lines_of(found, AnswerTimes(1.5, 300)))
+    assert "steps to success: 40 in the median" in shown and "clipped actions: 3 of 80" in shown
+    assert "0.20 mm in the hand, 1.00 mm with fixed things" in shown
+    assert "waited for answers: 1.5 s for 300 answers, 5.0 ms each" in shown and "waited" not in found.to_text()
+
+
+def test_lengths_are_compared_where_both_succeed():
+    def timed(outcomes: str, steps: tuple[int, ...]) -> Evaluation:
+        layouts = zip(evaluation(outcomes).layouts, steps, strict=True)
+        return replace(BASE, layouts=tuple(replace(layout, steps=count) for layout, count in layouts))
+
+    found = pair(timed("..x.", (40, 50, 90, 60)), timed(".x..", (44, 90, 30, 70)))
+    assert (found.both, found.median_steps) == (2, (50.0, 57.0))
 
 
 def test_comparison_of_other_layouts_is_refused(tmp_path: Path):

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.state_training import Demonstrations
+from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from nimbus.runner.improvement.learner import read_record
 from nimbus.runner.improvement.loop import Improvement, LoopSettings
-from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights
+from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
 from tests.support.runs import TINY, sound, start
 
@@ -118,6 +120,37 @@ def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Pa
     assert main(["improve", str(TINY), *(word.format(**names) for word in words)]) == 2
     out, error = capsys.readouterr()
     assert said in error and error.count("\n") == 1 and not out
+
+
+def rows(*, width: int, is_relative: bool = True) -> WeightedRows:
+    settings = TrainedSettings(
+        task="tiny",
+        robot="panda",
+        rate=15.0,
+        joint_names=("a",),
+        action_names=("a",),
+        feature_names=("tool.x",),
+        horizon=1,
+        limit=9,
+        is_relative=is_relative,
+    )
+    data = Demonstrations(
+        inputs=np.zeros((3, width)), targets=np.zeros((3, 1, 1)), episodes=np.zeros(3, int), settings=settings
+    )
+    return WeightedRows(data=data, weights=np.ones(3), sources={"demonstrations": 1})
+
+
+def test_rows_of_another_version_are_refused(tmp_path: Path):
+    loop = improvement(tmp_path)
+    rows(width=3).write(loop.rows(0))
+    check_rows(loop)
+    for wrong in (rows(width=2), rows(width=3, is_relative=False)):
+        wrong.write(loop.rows(1))
+        with pytest.raises(InputError, match=r"rows\.npz: rows of another version of Nimbus: .*; choose another --out"):
+            check_rows(loop)
+    loop.rows(1).write_bytes(loop.rows(0).read_bytes()[:200])
+    with pytest.raises(InputError, match="cannot be read: .*; delete it, then run the same command again"):
+        check_rows(loop)
 
 
 def test_task_without_success_is_refused(tmp_path: Path, capsys):

@@ -12,12 +12,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.policies.wires import remote_policy
 from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, Marking
 from tests.support.policy_servers import (
     TASK,
     Chooser,
     choose,
     episode,
+    free_port,
     groot_server,
     observation,
     openpi_server,
@@ -211,7 +213,10 @@ def test_options_of_servers_are_not_for_files(tmp_path: Path):
         open_policy(f"{path}:make", options={"map": "x"})
 
 
-@pytest.mark.parametrize("text", ["ws://here", "ws:8000", "groot://:5555", "vla-eval://a:b", "ws://u@h:1"])
+@pytest.mark.parametrize(
+    "text",
+    ["ws://here", "ws:8000", "ws://h:1,groot://h:2", "ws://h:1,", "groot://:5555", "vla-eval://a:b", "ws://u@h:1"],
+)
 def test_addresses_have_a_host_and_a_port(text: str):
     with pytest.raises(InputError, match=r"is no address; write (ws|groot|vla-eval)://HOST:PORT"):
         open_policy(text)
@@ -227,6 +232,56 @@ def test_each_worker_has_its_own_connection():
             local.reset(episode(index))
             np.testing.assert_array_equal(policy.act(observation()), local.act(observation()))
             policy.close()
+
+
+def test_worker_has_a_server_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    opened: list[str] = []
+
+    class Counted(Chooser):
+        def __init__(self, name: str) -> None:
+            opened.append(name)
+
+    with served(lambda: Counted("a")) as one, served(lambda: Counted("b")) as other:
+        for worker, expected in (("0", "a"), ("1", "b"), ("2", "a")):
+            monkeypatch.setenv("NIMBUS_WORKER", worker)
+            opened.clear()
+            policy = begun(f"{one},{other}")
+            policy.reset(episode())
+            policy.act(observation())
+            policy.close()
+            assert opened == [expected]
+
+
+def test_next_server_goes_on_when_one_is_gone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remote_policy, "_PAUSES", (0.02, 0.05))
+    with served() as other:
+        with served() as one:
+            policy = begun(f"{one},{other}")
+            policy.reset(episode())
+            before = policy.act(observation())
+        with pytest.raises(PolicyFault):
+            policy.act(observation(8))
+        policy.reset(episode())
+        np.testing.assert_array_equal(policy.act(observation()), before)
+        policy.close()
+        late = begun(f"{one},{other}")  # of a worker that is started then
+        assert late.identity == policy.identity
+        late.close()
+
+
+def test_servers_of_other_policies_are_refused():
+    with openpi_server(lambda _: None, seen=1) as one, openpi_server(lambda _: None, seen=2) as other:
+        with pytest.raises(InputError, match=f"--policy {other}: another policy answers here than at {one}; serve"):
+            open_policy(f"{one},{other}", options={"opening": "5"})
+        with pytest.raises(InputError, match="is given twice; give each server once"):
+            open_policy(f"{one},{one}")
+
+
+def test_all_servers_must_be_there_at_the_start():
+    with openpi_server(lambda _: None) as one:
+        gone = f"ws://127.0.0.1:{free_port()}"
+        with pytest.raises(InputError, match=f"--policy {gone}: no server: connection refused"):
+            open_policy(f"{one},{gone}", options={"opening": "5"})
 
 
 def test_error_of_a_served_policy_is_a_fault_with_its_line():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Scheme:
 _SCHEMES: dict[str, Scheme] = {}
 _ALWAYS = ("opening",)
 """Options that a policy may leave aside."""
+WORKER = "NIMBUS_WORKER"
+"""Environment variable with the number of the worker that this process is."""
 INSTALL = "type: pip install 'nimbus-datagen[policy]'"
 
 
@@ -64,15 +67,24 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
 
     @register_scheme(scheme, f"{scheme}://HOST:PORT", "map", "checkpoint", "timeout")
     def _open(text: str, options: Mapping[str, str]) -> Policy:
-        if not re.fullmatch(r"//(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}/?", text):
-            raise InputError(f"'{scheme}:{text}' is no address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
+        given = f"{scheme}:{text}".split(",")
+        for one in given:
+            if not re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{{1,5}}/?", one):
+                raise InputError(f"'{one}' is no address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
+        if twice := next((one for one in given if given.count(one) > 1), ""):
+            raise InputError(f"'{twice}' is given twice", where=WHERE, instead="give each server once")
         try:
-            from nimbus.datagen.policies.wires.remote_policy import RemotePolicy
+            from nimbus.datagen.policies.wires.remote_policy import RemotePolicy, RemoteServer
 
             wire = getattr(import_module(f"nimbus.datagen.policies.wires.{module}"), name)
         except ImportError as error:
             raise InputError(f"needs the package {error.name}", where=WHERE, instead=INSTALL) from None
-        return RemotePolicy(wire(f"{address}:{text.rstrip('/')}"), f"{WHERE} {scheme}:{text}", options)
+        own = int(os.environ.get(WORKER, "0")) % len(given)  # workers in turn: a server may answer one at a time
+        servers = [
+            RemoteServer(wire(address + one.removeprefix(scheme).rstrip("/")), WHERE, one)
+            for one in (*given[own:], *given[:own])
+        ]
+        return RemotePolicy(servers, options)
 
 
 _register_wire("ws", "ws", "openpi", "OpenpiWire")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -20,7 +20,9 @@ from nimbus.datagen.policies.environment import Environment, with_cameras
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import (
     ANSWER_SPREAD,
+    ANSWER_WAIT,
     ASKED_AGAIN,
+    CLIPPED,
     DEFAULT_LIMIT,
     STILL,
     Policy,
@@ -118,7 +120,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
         # What the policy looked at is not kept: pictures are drawn again for the episodes that are watched.
         unseen = tuple(with_cameras(layout, ()) for layout in item.layouts)
         for attempt in range(FAULT_ATTEMPTS):
-            begin = time.process_time()
+            begin, tally = time.process_time(), RolloutTally()
             trajectory = roll_out(
                 self._environment,
                 self._policy,
@@ -126,9 +128,10 @@ class PolicyPlanner(Planner["SceneAssets"]):
                 execute=self._execute,
                 limit=self._limit,
                 signals=self._signals,
+                tally=tally,
             )
             final = trajectory.outcome.reason not in FAULTS or attempt == FAULT_ATTEMPTS - 1
-            times = {"plan": time.process_time() - begin}
+            times = {"plan": time.process_time() - begin, ANSWER_WAIT: tally.wait}
             yield Planned(
                 scene=item.scene, layouts=unseen, trajectory=trajectory, attempt=attempt, final=final, times=times
             )
@@ -144,6 +147,16 @@ class PolicyPlanner(Planner["SceneAssets"]):
 register_component("plan", "policy", PolicyPlanner, PolicySettings)
 
 
+@dataclass
+class RolloutTally:
+    """Counts of a rollout, which it adds up."""
+
+    clipped: int = 0
+    """Actions with a command beyond the robot's limits."""
+    wait: float = 0.0
+    """Time until the answers came, over all of them [s of the wall]."""
+
+
 def roll_out(
     environment: Environment,
     policy: Policy,
@@ -152,6 +165,7 @@ def roll_out(
     execute: int,
     limit: int,
     signals: RobotSignals | None = None,
+    tally: RolloutTally | None = None,
 ) -> Trajectory:
     """Run a policy in one layout to the end; a failure or a fault is an outcome, not an error.
 
@@ -162,8 +176,10 @@ def roll_out(
         execute: Number of actions of an answer to execute before the policy is queried again.
         limit: Largest number of steps.
         signals: Signals of the view that the policy was trained on; the stored ones by default.
+        tally: Counts to add to.
     """
     signals = signals or RobotSignals(environment.assets.robot, SignalView())
+    tally = tally or RolloutTally()
     environment.reset(layout)
     signals.begin(environment.simulation)
     seed = int(layout.key.generator("policy").integers(2**31))
@@ -174,12 +190,13 @@ def roll_out(
             spread = _answer_spread(environment, policy, signals, episode)
             statistics = {ANSWER_SPREAD: np.array([spread])}
         policy.reset(episode)
-        outcome = _act(environment, policy, signals, execute=execute, limit=limit)
+        outcome = _act(environment, policy, signals, tally, execute=execute, limit=limit)
     except PolicyFault as fault:
         outcome = Outcome(success=False, phase="policy", reason=fault.reason, detail=fault.detail)
     except WildAction as wild:
         phase = environment.activity
         outcome = Outcome(success=False, phase=phase, reason=Reason.WILD_ACTION, detail=str(wild))
+    statistics[CLIPPED] = np.array([float(tally.clipped)])
     return replace(environment.finish(outcome), plan_statistics=statistics)
 
 
@@ -188,17 +205,19 @@ def _answer_spread(environment: Environment, policy: Policy, signals: RobotSigna
     answers = []
     for _ in range(2):
         policy.reset(episode)
-        answers.append(_ask(environment, policy, signals, execute=1))
+        answers.append(_ask(environment, policy, signals, RolloutTally(), execute=1))
     one, other = answers
     return float(np.abs(one - other).max())
 
 
-def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int, limit: int) -> Outcome:
+def _act(
+    environment: Environment, policy: Policy, signals: RobotSignals, tally: RolloutTally, *, execute: int, limit: int
+) -> Outcome:
     failure = environment.judge()
     while environment.step_count < limit:
-        actions = _ask(environment, policy, signals, execute=min(execute, limit - environment.step_count))
+        actions = _ask(environment, policy, signals, tally, execute=min(execute, limit - environment.step_count))
         for action in actions:
-            result = environment.step(_command(environment, signals, action))
+            result = environment.step(_command(environment, signals, tally, action))
             failure = result.failure
             if not result.is_stable and failure:
                 return failure
@@ -208,16 +227,22 @@ def _act(environment: Environment, policy: Policy, signals: RobotSignals, *, exe
     return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 
 
-def _ask(environment: Environment, policy: Policy, signals: RobotSignals, *, execute: int) -> FloatArray:
+def _ask(
+    environment: Environment, policy: Policy, signals: RobotSignals, tally: RolloutTally, *, execute: int
+) -> FloatArray:
     first = environment.step_count == 0
     observation = signals.observed(environment.observe())
     tick()
-    with allow(FIRST_ANSWER if first else ANSWER):
-        answer = policy.act(observation)
+    asked = time.perf_counter()
+    try:
+        with allow(FIRST_ANSWER if first else ANSWER):
+            answer = policy.act(observation)
+    finally:
+        tally.wait += time.perf_counter() - asked
     return check_rows(answer, names=signals.action_names, execute=execute)[:execute]
 
 
-def _command(environment: Environment, signals: RobotSignals, action: FloatArray) -> FloatArray:
+def _command(environment: Environment, signals: RobotSignals, tally: RolloutTally, action: FloatArray) -> FloatArray:
     """Return the command (A,) of one action, which may be relative to the posture at its execution."""
     posture = environment.present_action()
     first = environment.step_count == 0
@@ -228,5 +253,6 @@ def _command(environment: Environment, signals: RobotSignals, action: FloatArray
             raise
         raise WildAction(fault.detail) from None  # out of reach: the policy's own, as it comes again
     checked = check_actions(command[None], task=environment.conventions, posture=posture, execute=1, first=first)
+    tally.clipped += checked.clipped
     signals.asked(checked.actions[0])
     return checked.actions[0]

@@ -26,6 +26,10 @@ ASKED_AGAIN = 50
 """At layouts whose index is divisible by this, a policy answers the first observation twice, from one seed."""
 ANSWER_SPREAD = "answer_spread"
 """Plan statistic: largest difference between the two answers [unit of the action]."""
+CLIPPED = "clipped_actions"
+"""Plan statistic: number of carried out actions that had a command beyond the robot's limits."""
+ANSWER_WAIT = "answer_wait"
+"""Time of an attempt: until the answers came, over all of them [s of the wall]."""
 
 
 class PolicyFault(Exception):

@@ -66,6 +66,11 @@ def input_choices(joint_count: int, names: tuple[str, ...]) -> tuple[NDArray[np.
     return with_rotations, with_shapes
 
 
+def input_width(joint_count: int, names: tuple[str, ...]) -> int:
+    """Number D of entries of :func:`state_vector`; the arguments are those of :func:`input_choices`."""
+    return len(input_choices(joint_count, names)[0])
+
+
 def _objects(names: tuple[str, ...]) -> list[str]:
     return [name.removesuffix(".present") for name in names if name.endswith(".present")]
 
@@ -111,7 +116,7 @@ class StatePolicy(TrainedPolicy):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._weights = read_weights(self.path)
-        expected = len(input_choices(len(self.settings.joint_names), self.settings.feature_names)[0])
+        expected = input_width(len(self.settings.joint_names), self.settings.feature_names)
         found = len(self._weights["x_mean"]) if "x_mean" in self._weights else 0
         if found != expected:
             what = f"the network takes {found} numbers, this Nimbus gives {expected}"

@@ -1,11 +1,15 @@
-"""A policy behind a wire: it connects, compares conventions, asks, and connects again when its server went away."""
+"""A policy behind a wire: it connects, compares conventions, asks, and connects again when its server went away.
+
+Several servers may answer for one policy. A worker has one of them, and goes on with the next when it is gone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,20 +69,34 @@ class Wire(ABC):
         """End the connection, if there is one."""
 
 
+@dataclass(frozen=True)
+class RemoteServer:
+    """A server of a policy."""
+
+    wire: Wire
+    """Client of it."""
+    flag: str
+    address: str
+
+    @property
+    def where(self) -> str:
+        """Place for messages."""
+        return f"{self.flag} {self.address}"
+
+
 class RemotePolicy(Policy):
-    """The policy of a server.
+    """The policy of one or several servers.
 
     Args:
-        wire: To it.
-        address: Of it, for messages.
-        options: Those of :data:`OPTIONS`.
+        servers: Servers of the same policy; the first answers, and the others stand in when it is gone.
+        options: Those of :data:`OPTIONS`. With ``opening`` all of the servers are opened and compared.
 
     Raises:
-        InputError: No server answers, it does not name its checkpoint, or an option is wrong.
+        InputError: No server answers, it does not name its checkpoint, two differ, or an option is wrong.
     """
 
-    def __init__(self, wire: Wire, address: str, options: Mapping[str, str]) -> None:
-        self._wire, self._where = wire, address
+    def __init__(self, servers: Sequence[RemoteServer], options: Mapping[str, str]) -> None:
+        self._servers, self._turn = tuple(servers), 0
         self._answer_time = _seconds(options, "timeout", 30.0)
         self._first_time = _FIRST * self._answer_time
         path = options.get("map")
@@ -86,18 +104,15 @@ class RemotePolicy(Policy):
         self._map = self._document.validate(NameMap) if self._document else NameMap()
         self._task: PolicyTask | None = None
         self._is_open = self._has_answered = False
-        try:
-            metadata = self._open(_seconds(options, "opening", self._first_time))
-        except PolicyFault as fault:
-            wire.close()
-            raise InputError(fault.detail, where=address, instead="start the policy's server first") from None
-        self._digest = _digest(metadata)
-        self._declared = declared = wire.declare(metadata, where=address)
+        self._digest = ""
+        metadata = self._greet(_seconds(options, "opening", 0.0))
+        wire = self._wire
+        self._declared = declared = wire.declare(metadata, where=self._where)
         checkpoint = options.get("checkpoint") or declared.checkpoint
         if not checkpoint:
             wire.close()
             what = "the server does not name its checkpoint, so that two could mix in one folder"
-            raise InputError(what, where=address, instead="add --checkpoint NAME")
+            raise InputError(what, where=self._where, instead="add --checkpoint NAME")
         named = "" if self._document is None else f" {hashlib.sha256(self._document.text.encode()).hexdigest()[:8]}"
         self.identity = f"{wire.name} {checkpoint} {self._digest}{named}"
         self.limit, self.horizon, self.view = declared.limit, declared.action_horizon, declared.view
@@ -105,6 +120,43 @@ class RemotePolicy(Policy):
             cameras=self._wanted_cameras(declared),
             environment_state=declared.environment_state or bool(self._map.environment_state),
         )
+
+    @property
+    def _wire(self) -> Wire:
+        return self._servers[self._turn].wire
+
+    @property
+    def _where(self) -> str:
+        return self._servers[self._turn].where
+
+    def _greet(self, opening: float) -> Mapping[object, object]:
+        """Connect for the first time, and return the metadata.
+
+        Args:
+            opening: Time for each server, all of which must be there and the same [s]; 0: one of them is waited for.
+        """
+        if not opening:
+            return self._first_metadata(self._connect)
+        first = self._first_metadata(lambda: self._open(opening))
+        self._digest = _digest(first)
+        for turn in range(1, len(self._servers)):
+            self._turn = turn
+            found = self._first_metadata(lambda: self._open(opening))
+            self._wire.close()
+            if _digest(found) != self._digest:
+                self._servers[0].wire.close()
+                what = f"another policy answers here than at {self._servers[0].address}"
+                raise InputError(what, where=self._where, instead="serve the same checkpoint everywhere")
+        self._turn = 0
+        return first
+
+    def _first_metadata(self, connect: Callable[[], Mapping[object, object]]) -> Mapping[object, object]:
+        try:
+            return connect()
+        except PolicyFault as fault:
+            for server in self._servers:
+                server.wire.close()
+            raise InputError(fault.detail, where=self._where, instead="start the policy's server first") from None
 
     def _wanted_cameras(self, declared: Declaration) -> tuple[str, ...] | None:
         if self._map.cameras is not None:
@@ -161,23 +213,30 @@ class RemotePolicy(Policy):
         self._is_open, self._has_answered = True, False
         return metadata
 
-    def _connect(self) -> None:
+    def _connect(self) -> Mapping[object, object]:
+        """Connect to the first server that answers, from the present one on."""
         end, pause = time.monotonic() + self._first_time, _PAUSES[0]
         while True:
             try:
-                metadata = self._open(max(1.0, end - time.monotonic()))
+                metadata = self._open(max(1.0, (end - time.monotonic()) / len(self._servers)))
                 break
             except PolicyFault as fault:
                 self.close()
+                self._turn = (self._turn + 1) % len(self._servers)
+                if self._turn:
+                    continue  # the next one may answer at once
                 if time.monotonic() + pause > end:
                     detail = f"no server for {self._first_time:.0f} s: {fault.detail}"
                     raise PolicyFault(Reason.POLICY_TIMEOUT, detail) from None
             with allow(pause + _MARGIN):
                 time.sleep(pause)
             pause = min(_PAUSES[1], 1.5 * pause)
-        if _digest(metadata) != self._digest:
+        if self._digest in ("", _digest(metadata)):
+            self._digest = _digest(metadata)
+        else:
             what = "another policy answers there now"
             raise InputError(what, where=self._where, instead="evaluate it into a folder of its own")
+        return metadata
 
     def _call(self, speak: Callable[[float], T]) -> T:
         seconds = self._answer_time if self._has_answered else self._first_time

@@ -1,0 +1,94 @@
+"""Measures of an evaluation's episodes beside success: lag, clipped actions, depths of contacts, time until answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.files.bounded import Count, Finite
+from nimbus.datagen.policies.policy import ANSWER_WAIT, CLIPPED
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
+
+_HELD, _FIXED = "contacts/held_penetration", "contacts/table_penetration"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeMeasures:
+    """Measures of one episode, rounded to the printed digits."""
+
+    lag: Finite = 0.0
+    """Largest distance of an arm joint from its command, a period after it [rad]."""
+    clipped: Count = 0
+    """Carried out actions that had a command beyond the robot's limits."""
+    held_depth: Finite = 0.0
+    """Largest depth of a contact between the gripper and the object in it [m]."""
+    fixed_depth: Finite = 0.0
+    """Largest depth of a contact with a fixed thing, such as the table [m]."""
+
+    @classmethod
+    def of(cls, episode: EpisodeFile) -> EpisodeMeasures:
+        """Measure an open episode."""
+        statistics = episode.members("plan_statistics")
+        clipped = episode.array(f"plan_statistics/{CLIPPED}") if CLIPPED in statistics else np.zeros(1)
+        held, fixed = (_largest(episode, path) for path in (_HELD, _FIXED))
+        return cls(lag=_lag(episode), clipped=int(clipped[0]), held_depth=round(held, 5), fixed_depth=round(fixed, 5))
+
+    @classmethod
+    def over(cls, measures: Iterable[EpisodeMeasures]) -> EpisodeMeasures:
+        """Combine measures of several episodes: the largest of each, and the sum of the clipped actions."""
+        all_of_them = list(measures)
+        return cls(
+            lag=max((one.lag for one in all_of_them), default=0.0),
+            clipped=sum(one.clipped for one in all_of_them),
+            held_depth=max((one.held_depth for one in all_of_them), default=0.0),
+            fixed_depth=max((one.fixed_depth for one in all_of_them), default=0.0),
+        )
+
+
+def _lag(episode: EpisodeFile) -> float:
+    joints, actions = (list(episode.texts(f"names/{kind}")) for kind in ("joints", "actions"))
+    arm = [name for name in actions if name in joints]
+    path = "executed_action" if "executed_action" in episode.file else "action"
+    commands = episode.array(path)[:-1, [actions.index(name) for name in arm]]
+    reached = episode.array("observations/qpos")[1:, [joints.index(name) for name in arm]]
+    return round(float(np.abs(commands - reached).max(initial=0.0)), 4)
+
+
+def _largest(episode: EpisodeFile, path: str) -> float:
+    group, _, name = path.partition("/")
+    return float(episode.array(path).max(initial=0.0)) if name in episode.members(group) else 0.0
+
+
+@dataclass(frozen=True)
+class AnswerTimes:
+    """Time that an evaluation waited for answers, over all attempts; it differs from run to run."""
+
+    seconds: float = 0.0
+    answers: int = 0
+
+    @property
+    def line(self) -> str:
+        """Sentence for the terminal; empty where nothing was measured."""
+        if not self.answers:
+            return ""
+        return f"{self.seconds:.1f} s for {self.answers} answers, {1000 * self.seconds / self.answers:.1f} ms each"
+
+
+def read_answer_times(folder: Path, *, execute: int) -> AnswerTimes:
+    """Read the times in the ledger of an evaluation.
+
+    Args:
+        folder: Folder of the evaluation.
+        execute: Actions of an answer that were carried out.
+    """
+    if not (folder / FILE_NAME).is_file():
+        return AnswerTimes()
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        asked = [one for one in ledger.attempts() if ANSWER_WAIT in one.times]
+    answers = sum(-(-one.step_count // execute) for one in asked)
+    return AnswerTimes(sum(one.times[ANSWER_WAIT] for one in asked), answers)
