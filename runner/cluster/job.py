@@ -99,6 +99,15 @@ class ClusterJob:
         return from_json(cls, text)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HeadEnd:
+    """Last line on the head's standard output."""
+
+    state: str
+    """``done``, ``short``, ``interrupted`` or ``failed``."""
+    line: str = ""
+
+
 def _objects_beyond(seed: int, split: str, draws: tuple[CountDraw, ...], index: int) -> int:
     beyond = sum(
         int(episode_generator(seed, split, index, *draw.address).integers(draw.low, draw.high + 1)) - draw.low

@@ -13,8 +13,7 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.cluster.cluster_address import ClusterAddress
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.local_cluster import LocalCluster
 from nimbus.runner.cluster.on_ray.run import check_ray, run_on_ray

@@ -11,8 +11,7 @@ from pathlib import Path
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.describe_job import describe
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob, JobTask
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd, JobTask
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.monitor.status import Status, read_status
 from tests.support.cells import tagged, until

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.cluster_address import ClusterAddress
-from nimbus.runner.cluster.head_process import HeadEnd
+from nimbus.runner.cluster.job import HeadEnd
 from nimbus.runner.cluster.on_ray.run import run_on_ray
 from nimbus.runner.monitor.status import read_status
 from tests.support import ROOT
@@ -23,6 +24,11 @@ from tests.support.clusters import job_of
 
 MEMORY = 80_000_000
 """[bytes] Object store of each raylet: no object is in it."""
+
+
+PATIENCE = {"RAY_agent_register_timeout_ms": "180000", "RAY_raylet_start_wait_time_s": "180"}
+"""Settings of Ray for a machine with much other work: its agents take longer to start than it waits by default."""
+_AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
 
 
 class RayNodes:
@@ -38,13 +44,8 @@ class RayNodes:
 
         os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "exts" / "nimbus.datagen")))
         os.environ["NIMBUS_SPOOL"] = str(folder / "spool")
-        head = {
-            "num_cpus": 0,
-            "include_dashboard": False,
-            "object_store_memory": MEMORY,
-            "node_ip_address": "127.0.0.1",
-            "temp_dir": str(folder / "r"),
-        }
+        os.environ.update(PATIENCE)
+        head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder / "r")} | _settings()
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes: list[Any] = []
         for _ in range(nodes):
@@ -53,7 +54,7 @@ class RayNodes:
 
     def add(self) -> None:
         """Start a raylet more."""
-        node = self._cluster.add_node(num_cpus=1, object_store_memory=MEMORY, node_ip_address="127.0.0.1")
+        node = self._cluster.add_node(num_cpus=1, **_settings())
         self._nodes.append(node)
 
     def kill_raylet(self) -> None:
@@ -142,3 +143,15 @@ class RayRun:
 def kill_actors(kind: str) -> None:
     """Kill the first process of an actor class."""
     os.kill(actor_pids(kind)[0], signal.SIGKILL)
+
+
+def _settings() -> dict[str, Any]:
+    """Settings of a raylet; with ports that are given it does not wait for its agents."""
+    ports = {name: _free_port() for name in _AGENT_PORTS}
+    return {"object_store_memory": MEMORY, "node_ip_address": "127.0.0.1", **ports}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

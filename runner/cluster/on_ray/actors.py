@@ -29,8 +29,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyr
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.version import nimbus_version
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError, LineConnection, LineServer
 from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.node_agent import FAILED

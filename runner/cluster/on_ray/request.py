@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nimbus.datagen.errors import Diagnostic
-from nimbus.runner.cluster.head_process import HeadEnd
+from nimbus.runner.cluster.job import HeadEnd
 
 NAMESPACE = "nimbus"
 """Namespace of the actors."""

@@ -16,8 +16,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.cluster_address import ClusterAddress
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
 from nimbus.runner.cluster.on_ray.request import RayLine, RayOrder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,10 +17,11 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.remote.range_file import StoredRange, fetch_ends
 from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
+_OPENED = 8
+"""Files whose ends are fetched at the same time."""
 IMAGES = "observation.images."
 """Before the name of a camera."""
 
@@ -138,7 +140,8 @@ def fetch_blocks(
         cameras: Whose images will be read.
         open_episode: Opens an episode by number.
     """
-    fetch_ends([span for span in spans if isinstance(span, StoredRange)])
+    with ThreadPoolExecutor(_OPENED) as pool:
+        list(pool.map(lambda span: span.fetch_ends(), spans))
     for block in blocks:
         with suppress(InputError):
             open_episode(block.episode).fetch(cameras, block.start, block.stop)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,12 +21,11 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
-from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import VideoRecord
-from nimbus.datagen.store.remote.range_file import BlockFile
 from nimbus.datagen.store.remote.working_copy import local
 
 T = TypeVar("T")
@@ -85,7 +83,7 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
     return place
 
 
-def _open_range(span: ByteRange) -> io.RawIOBase:
+def _open_range(span: ByteRange) -> RangeFile:
     try:
         return span.open()
     except OSError as error:
@@ -108,7 +106,7 @@ class EpisodeFile:
         self._spans = videos or {}
         self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
-        self._sources: dict[str, io.RawIOBase] = {}
+        self._sources: dict[str, RangeFile] = {}
         """Files of the readers that read ranges."""
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
@@ -358,14 +356,14 @@ class EpisodeFile:
 
     def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
         """Fetch the bytes of images in steps ``[start, stop)``, where the episode lies in a store; else do nothing."""
-        if not isinstance(self._source, BlockFile):
+        if self._source is None or self._span is None or self._span.is_here:
             return
         for camera in cameras:
             path = f"observations/images/{camera}"
             if self._is_video(path):
                 self._reader(camera)
                 source, record = self._sources.get(camera), self.videos[camera]
-                if isinstance(source, BlockFile):  # frames of a video are of similar size
+                if source:  # frames of a video are of similar size
                     per_frame = record.byte_count / max(1, record.frame_count)
                     begin = int(per_frame * max(0, start - GROUP))
                     source.fetch([(begin, int(per_frame * (stop + GROUP)))])

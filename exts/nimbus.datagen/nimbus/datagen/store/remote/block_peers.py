@@ -40,6 +40,11 @@ class CachePeers:
         self._lost: dict[str, float] = {}
         self._own = threading.local()
 
+    @property
+    def is_pool(self) -> bool:
+        """True where there are nodes."""
+        return bool(self._urls)
+
     def order(self, address: str, name: str, number: int) -> list[str]:
         """Order the nodes for a block (rendezvous hashing): without a node, only its own blocks move."""
         block = f"{address}\0{name}\0{number}\0"

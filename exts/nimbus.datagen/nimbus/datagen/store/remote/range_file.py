@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.cache_root import stands_for
 from nimbus.datagen.store.remote.working_copy import is_remote
-
-_OPENED = 8
-"""Files whose ends are fetched at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +26,11 @@ class StoredRange(ByteRange):
     def open(self) -> BlockFile:
         """Open for reading; nothing is read yet."""
         return BlockFile(self.path, offset=self.offset, byte_count=self.byte_count)
+
+    def fetch_ends(self) -> None:
+        """Fetch the first and the last block."""
+        size = self.byte_count
+        self.open().fetch([(0, min(BLOCK, size)), (max(0, size - BLOCK), size)])
 
 
 def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> ByteRange:
@@ -47,7 +47,7 @@ def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> 
     return kind(path=path, offset=offset, byte_count=byte_count, name=name)
 
 
-class BlockFile(io.RawIOBase):
+class BlockFile(RangeFile):
     """Bytes ``[offset, offset + byte_count)`` of a file in a store, opened for reading.
 
     Args:
@@ -108,14 +108,3 @@ class BlockFile(io.RawIOBase):
         ends = ((self._offset + start, self._offset + min(stop, self._size)) for start, stop in spans)
         numbers = {number for start, stop in ends for number in range(start // BLOCK, -(-stop // BLOCK))}
         self._blocks.fetch(sorted(numbers), self._offset + self._size)
-
-
-def fetch_ends(spans: Iterable[StoredRange]) -> None:
-    """Bring the beginnings and ends of files into memory, several at a time: opening them reads there."""
-
-    def fetch(span: StoredRange) -> None:
-        size = span.byte_count
-        span.open().fetch([(0, min(BLOCK, size)), (max(0, size - BLOCK), size)])
-
-    with ThreadPoolExecutor(_OPENED) as pool:
-        list(pool.map(fetch, spans))
