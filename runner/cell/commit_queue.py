@@ -18,8 +18,12 @@ from nimbus.runner.cell.transport.messages import EpisodeWritten, Recorded
 from nimbus.runner.cell.worker_pool import WorkerHandle
 
 _GROUP = 32
+"""Largest number of results in one commit."""
 _GROUP_WAIT = 0.1
-"""Largest number of results in one commit, and longest time [s] that the first of them waits."""
+"""Longest time that the oldest result waits for its commit [s].
+
+A commit syncs the ledger twice, whatever it holds: groups divide that cost, and only the ledger waits for them.
+"""
 
 
 class CommitReceiver(Protocol):
@@ -80,10 +84,12 @@ class CommitQueue:
         Raises:
             StorageError: The disk is full. The results stay queued, and the next call tries again.
         """
+        # Failures first: an episode's failed attempts are then in the ledger before the attempt that settles it.
         self._record_failures()
         if not self._written:
             return False
         stored = self._dataset.commit([self._staged(message) for _, message in self._written])
+        # The queue is emptied only after the commit: a full disk raises above and leaves every result queued.
         taken = {attempt.episode_id for attempt in stored}
         while self._written:
             handle, message = self._written.popleft()
@@ -109,6 +115,7 @@ class CommitQueue:
 
     def forget_begun(self, handle: WorkerHandle) -> None:
         """Remove unfinished files of a worker that ended; files that it has sent stay."""
+        # Staged names end with the writer's process id, so that only the files of this worker match.
         waiting = {message.path for _, message in self._written}
         for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
             if path.relative_to(self._dataset.folder).as_posix() not in waiting:
@@ -125,6 +132,7 @@ class CommitQueue:
             self._receiver.note_failed(*self._failed.popleft())
 
     def _with_load_time(self, attempt: Attempt) -> Attempt:
+        # Charged once: all workers share one loading, and the sum over attempts must be the CPU time of the run.
         load, self._load_time = self._load_time, 0.0
         return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
 

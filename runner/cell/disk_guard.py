@@ -1,4 +1,4 @@
-"""Pause of a run while its disk is full."""
+"""Guards that pause a run while its disk or its spool is full."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from nimbus.datagen.store.publish import storage_error
 _LOOK = 0.5
 """Interval between two checks of a full disk [s]."""
 _REFILL = 0.8
-"""Share of a full spool that may be left when work goes on."""
+"""Fraction of the limit below which work continues; a gap to the limit keeps the guard from toggling each episode."""
 _LEAST = 8 << 20
 """Free space required before work is handed out again [bytes]."""
 
 
 class SpoolGuard:
-    """Notes that a spool is full: the store is away, or slower than the run. Nothing is handed out until it has room.
+    """Tracks a full spool, whose store is unreachable or slower than the run; while it is full, no work is handed out.
 
     Args:
         folder: The spool.
-        limit: Its size at most [bytes]; 0 for none.
+        limit: Largest size of the spool [bytes]; 0 for no limit.
     """
 
     def __init__(self, folder: Path, *, limit: int) -> None:
         self._folder, self._limit = folder, limit
         self._next_look = 0.0
         self.is_full = False
-        """Nothing is to be handed out."""
+        """True while no work must be handed out."""
 
     def look(self, now: float) -> bool:
-        """Look at the spool where that is due; True where it became full, or has room again.
+        """Measure the spool if that is due; True when it became full, or has space again.
 
         Args:
-            now: [s] of the monotonic clock.
+            now: Monotonic time [s].
         """
         if not self._limit or now < self._next_look:
             return False
@@ -72,6 +72,7 @@ class DiskGuard:
             line: Message of the error.
         """
         self._line = line
+        # The wait counts from the first failed write, not from the latest: a disk that never accepts one ends the run.
         if self._since is None:
             self._since = now
         if not self.is_full:
@@ -102,9 +103,10 @@ class DiskGuard:
         self._next_look = now + _LOOK
         try:
             stat = os.statvfs(self._folder)
-        except OSError as error:  # it is gone: a disk may come back
+        except OSError as error:  # an unmounted disk may come back, so this is one more reason to wait
             self._line = str(storage_error(error, self._folder))
             return
+        # f_bavail, not f_bfree: blocks reserved for root are of no use to this process.
         self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:

@@ -107,6 +107,7 @@ class Dispatcher:
         if lease is None:
             handle.idle_at = self._changes
             return False
+        # Further leases only after the first one is reserved: its slot and index are no longer available to them.
         leases = [lease, *self._more_like(lease, handle)]
         if not self.orders:
             self.progress.end_phase("workers")
@@ -118,6 +119,7 @@ class Dispatcher:
             self.switches += 1
             self.progress.tell(f"worker {handle.number}: {handle.role} becomes {lease.role}", kind="role")
             handle.role = lease.role
+        # Evidence against an episode needs a worker without a history, see PoisonDetector.
         handle.only_index = lease.index if handle.is_fresh else None
         handle.is_idle, handle.orders = False, handle.orders + len(leases)
         handle.ordered, handle.ordered_as = time.monotonic(), lease.role
@@ -155,6 +157,7 @@ class Dispatcher:
 
     def _lease_for(self, handle: WorkerHandle) -> Lease | None:
         only = Role(handle.role) if self.has_fixed_roles else None
+        # Isolated episodes first: a worker is fresh only once, and any other order would use that up.
         if handle.is_fresh and (isolated := self.work.next_isolated(handle.number, role=only)):
             return isolated
         if not self.has_planner:
@@ -166,6 +169,7 @@ class Dispatcher:
         has_other = self.work.has_plan if plans else self._free_plan_slots > 0 and self.work.has_pending
         if self.has_fixed_roles or not has_other:
             return None
+        # A worker that has built both halves of the chain changes its role for nothing.
         switch = 0.0 if len(handle.roles) > 1 else self.throughput.switch_seconds
         choice = choose(FreeWorker(Role(handle.role), switch, switch_once=True), self.snapshot())
         if choice is Choice.PLAN:
@@ -224,6 +228,8 @@ class Dispatcher:
         )
 
     def _order(self, lease: Lease, handle: WorkerHandle) -> Order:
+        # The ledger has the lease before the worker has the order: a result of an older lease can be refused at any
+        # time.
         self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(handle.row))
         slot, generation, spill = self._place(lease, handle)
         return Order(
@@ -288,6 +294,8 @@ class Dispatcher:
                 return
 
     def _take_written(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
+        # The slot is freed once the files are complete, before they are committed, so that short episodes do not wait
+        # for the next commit. If a file is lost before its commit, the plan is made again.
         place = self.work.rendered(message.index, message.attempt.variant, lease=message.lease)
         if place is not None:
             if not self.plan_slots.free_count:
@@ -359,8 +367,9 @@ class Dispatcher:
     def take_back(self, handle: WorkerHandle) -> tuple[Lease, ...]:
         """Take back leases and slots of a worker that ended; returns the leases."""
         self.reconsider()
-        with suppress(StorageError):  # tried again later
+        with suppress(StorageError):  # the results stay queued, and the run loop commits them later
             self.commits.commit()
+        # Leases whose complete file still waits for its commit are results, not losses.
         waiting = self.commits.indices
         held = self.work.held_by(handle.number)
         leases = tuple(lease for lease in held if lease.index not in waiting)
@@ -385,6 +394,7 @@ class Dispatcher:
             StorageError: The ledger cannot be written; nothing has changed.
         """
         self.reconsider()
+        # The ledger first: if the disk is full, the queue still holds the episode and the next death tries again.
         self.dataset.quarantine(index, variants, evidence=evidence)
         self.evidence.remove(index)
         self.plan_slots.free(self.work.drop(index))

@@ -64,6 +64,7 @@ class FaultHandler:
             how: Exit code or signal of its process, in words.
         """
         reading = self._pool.heartbeats.snapshot(handle.row)
+        # The heartbeat is read before the row is given to a successor, which resets it.
         leases = self._dispatcher.take_back(handle)
         is_planned = (handle.stopped or handle.retiring) and how == "exit code 0" and not leases
         if is_planned or _is_disk(handle):
@@ -73,6 +74,7 @@ class FaultHandler:
             remove_file(handle.log)
             return 0.0
         kind, detail = _kind(handle, how)
+        # Without a lease the last phase is stale: the worker had finished that work and was waiting.
         phase = reading.phase if leases or reading.phase in ("start", "load") else "wait"
         index = reading.index if handle.unfinished is None else handle.unfinished
         charged = next((lease for lease in leases if lease.index == index), None)
@@ -85,6 +87,7 @@ class FaultHandler:
         if self._dispatcher.results > self._results:  # some worker produced one since the last exit
             self._results = self._dispatcher.results
             self._circuit.result()
+        # A worker that has given results proves that the cell can work; only the others count for the circuit breaker.
         if not handle.results:
             suspected = charged is not None and self._evidence.deaths(charged.index) > 0
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
@@ -115,6 +118,7 @@ class FaultHandler:
 
     def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> None:
         self.counts[kind] += 1
+        # Only the episode of the heartbeat is named. Other leases of the batch had not been started.
         index, number = (charged.index, charged.number) if charged else (-1, 0)
         log = self._pool.tail(handle)
         trace = handle.trouble.traceback if handle.trouble else ""
@@ -147,6 +151,8 @@ class FaultHandler:
             lease.index, handle.number, phase, role=lease.role, is_isolated=is_alone, same=trouble.same
         )
         if trouble.sort == "lost_plan":
+            # Neither the episode nor the worker is at fault, but the plan that cannot be read must not be handed out
+            # again.
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
         if verdict.action is not Action.RETRY:  # before a quarantine as well: a full disk may make that fail
@@ -155,6 +161,8 @@ class FaultHandler:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}
             self._dispatcher.quarantine(lease.index, lease.variants, evidence)
             status = self._dispatcher.progress.status
+            # The same exception in several episodes ends the run only while nothing is stored: a single success shows
+            # that the code works for some episodes.
             if verdict.same and not status.already_stored + status.stored:
                 is_last = status.quarantined >= status.target - status.already
                 self._circuit.given_up(verdict.same, trouble.line, last=is_last)

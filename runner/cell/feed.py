@@ -19,7 +19,7 @@ from nimbus.runner.cell.transport.spec import CellSpec
 
 FILE_NAME = "feed.json"
 _BYTES = 1 << 22
-"""[bytes] One of 100,000 indices has 0.8 MB."""
+"""Largest feed file [bytes]; 100,000 indices take 0.8 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +27,13 @@ class FeedFile:
     """Content of the file."""
 
     indices: tuple[int, ...] = ()
-    """In the order in which they are to be made; one that is settled may be left out."""
+    """Requested indices, in the order in which they are made; settled ones may be omitted."""
     closed: bool = False
-    """No index follows: the cell ends when all are settled."""
+    """True when no further index follows; the cell then ends when all are settled."""
 
 
 def write_feed(path: Path, indices: tuple[int, ...], *, closed: bool = False) -> None:
-    """Replace the file.
+    """Replace the feed file in one step.
 
     Raises:
         StorageError: The disk is full.
@@ -42,16 +42,16 @@ def write_feed(path: Path, indices: tuple[int, ...], *, closed: bool = False) ->
 
 
 class Feed:
-    """Indices of a feed file as they come, each once; None where there is none now and more may follow.
+    """Iterator over the indices of a feed file, each once; yields None while none waits and more may follow.
 
     Args:
-        ledger: Of the cell's dataset.
-        spec: Of the cell.
+        ledger: Ledger of the cell's dataset.
+        spec: Spec of the cell.
     """
 
     def __init__(self, ledger: Ledger, spec: CellSpec) -> None:
         self.total = 0
-        """Indices given out and waiting so far."""
+        """Number of indices received so far, yielded or waiting."""
         self.is_closed = False
         self._ledger, self._spec = ledger, spec
         self._path, self._folder = Path(spec.feed), Path(spec.folder)
@@ -61,7 +61,7 @@ class Feed:
         self.look()
 
     def look(self) -> bool:
-        """Read the file when it has changed; True when indices came, or it was closed.
+        """Read the file when it has changed; True when it brought indices, or was closed.
 
         A file that cannot be read counts as unchanged: the next look reads it again.
 
@@ -70,6 +70,7 @@ class Feed:
         """
         try:
             found = self._path.stat()
+            # The inode as well: the file is replaced by a rename, and two replacements can have the same time.
             if (stamp := (found.st_mtime_ns, found.st_ino)) == self._stamp:
                 return False
             content = from_json(FeedFile, read_text(self._path, limit=_BYTES, follow=False))
@@ -88,7 +89,7 @@ class Feed:
             yield self._waiting.popleft() if self._waiting else None
 
     def _missing(self, index: int) -> Missing | None:
-        """Work of an index; an episode whose file is gone is forgotten first, so that it is made again."""
+        """Return the missing work of an index; an episode whose file is gone is removed from the ledger first."""
         lost = [attempt for attempt in self._ledger.stored(index) if not has_files(self._folder, attempt)]
         if lost:
             self._ledger.forget(lost)

@@ -95,6 +95,7 @@ def _new_folder(incidents: Path, moment: str, kind: str) -> Path:
     for number in range(first, first + _ATTEMPTS):
         path = incidents / f"{moment}-{number}-{word}"
         try:
+            # mkdir fails for an existing folder, so that two processes cannot take the same name.
             path.mkdir()
             return path
         except FileExistsError:
@@ -121,6 +122,7 @@ def _portable(text: str, folder: Path) -> str:
     home = os.path.expanduser("~")
     places = {str(folder): ".", str(PACKAGE_FOLDER): "<nimbus>", sys.prefix: "<python>", sys.base_prefix: "<python>"}
     places |= {home: "~"} if len(home) > 1 else {}
+    # Longest first: the dataset's folder is usually inside the home folder.
     for place in sorted(places, key=len, reverse=True):
         text = re.sub(rf"{re.escape(place)}(?=[/\"':\s]|$)", places[place], text)
     return text

@@ -20,9 +20,7 @@ from nimbus.runner.system.processes import LAUNCHER, Interruption, is_in_kernel,
 _POLL = 0.1
 """Longest wait for a message of the supervisor [s]."""
 _SILENCE = 8.0
-"""Longest time without a message before a supervisor is killed [s]; it sends one each second.
-
-"""
+"""Longest time without a message before a supervisor is killed [s]; it sends one each second."""
 _STARTING = 120.0
 """Longest time until the first message [s]: the machine may be busy, the packages on a network disk."""
 _DISK = 120.0
@@ -110,6 +108,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
                 sweep(tag)
             if ended is not None:
                 return ended
+            # A crash counts in a row with the one before only while no episode was settled in between.
             now = watch()
             ends, settled = (ends + 1 if now == settled else 1), now
             if interruption.requested:
@@ -121,6 +120,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
                 write_error(
                     f"the supervisor sent nothing for {supervisor.silence:.0f} s; it was killed and restarted\n"
                 )
+            # The first restart is immediate; a supervisor that keeps crashing must not fill the log.
             time.sleep(min(10.0, 0.25 * 2 ** (ends - 1)) if ends > 1 else 0.0)
 
 
@@ -141,6 +141,7 @@ def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable
         if supervisor.is_hung(now):
             supervisor.silence = now - supervisor.last_beat
             supervisor.kill()
+    # The process may have ended with messages still in the channel, the result of the run among them.
     while supervisor.ended is None and supervisor.channel.poll(0):
         if (received := supervisor.channel.receive()) is None:
             break

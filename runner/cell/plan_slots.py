@@ -11,7 +11,7 @@ from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
 
 
 class PlanSlots:
-    """Allocates and frees slots and spill files for plans.
+    """Allocates and frees the slots and spill files that hold plans.
 
     Args:
         folder: The dataset's folder.
@@ -58,6 +58,7 @@ class PlanSlots:
         if slot is not None and not in_file:
             self._slots.mark_ready(slot)
             return slot
+        # The plan was too large for its slot, or had none: it is in the spill file, and the slot is free again.
         self.free(slot)
         file = spill_path(index, lease)
         self._spilled.add(file)
@@ -85,6 +86,7 @@ class PlanSlots:
         self._slots.reclaim(worker)
         self._reserved = {key: slot for key, slot in self._reserved.items() if key[0] != worker}
         for lease in leases:
+            # A renderer's spill file is complete and serves the next lease; a planner's may be cut short.
             if lease.role is Role.PLANNER:
                 remove_file(self._folder / spill_path(lease.index, lease.number))
 

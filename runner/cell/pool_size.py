@@ -98,8 +98,10 @@ class PoolSizer:
         """
         lacking = self._lacking()
         for role, row in zip(lacking, self._pool.free_rows()[: len(lacking)], strict=False):
+            # One instance at a time, see WorkerPool.instance_starts.
             if role == Role.RENDERER and self._pool.instance_starts:
                 continue
+            # Every role needs memory of a GPU there, so none of the remaining ones could start either.
             if self._pool.gpus and not self._pool.has_free_gpu:
                 return
             if now >= self._row_free_at.get(row, 0.0):
@@ -122,6 +124,7 @@ class PoolSizer:
     def wanted(self) -> Split:
         """Target number of planners and renderers, limited by the remaining work."""
         counts = self._dispatcher.work.counts
+        # No more workers than episodes: the last ones would only load and exit.
         left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.isolated
         planners, renderers = self.split
         if self._pool.gpus:
@@ -142,6 +145,7 @@ class PoolSizer:
         split = split if has_planner else (0, sum(split))
         self._progress.tell(f"{why}: {_x(split)} workers instead of {_x(self.split)}", kind="workers")
         self.split = split
+        # Idle workers first: they change their role, or exit, without waiting for their orders.
         staying = sorted(self._staying(), key=_is_busy)
         count = {role: [handle for handle in staying if handle.role == role] for role in _ROLES}
         current = (len(count[Role.PLANNER]), len(count[Role.RENDERER]))

@@ -75,6 +75,8 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                     load_kernels(spec.device, job.pipeline)
                     progress.end_phase("compile")
                 progress.ready()
+                # The kernels are compiled before the first request, so that their half minute is not counted as render
+                # time.
                 for stored in chain.run(_requests(dataset, spec, load_time=job.load_time)):
                     dashboard.add(stored)
                     if interruption.requested:

@@ -138,10 +138,12 @@ class RunLoop:
         if is_tick:
             self.pool.flush()
             with self.disk.guard(now):
+                # Reading the feed may remove rows from the ledger, hence the guard.
                 self.dispatcher.look_at_feed()
             self.dispatcher.reconsider()  # a change without a message is seen here: no worker waits longer than a tick
             self.watchdog.look(now)
             status = self.progress.status
+            # Space for two episodes of mean size for each worker, so that the disk does not fill up again at once.
             self.disk.look(now, needed=2 * len(self.pool) * status.byte_count // max(1, status.stored))
             self.sizer.look(now)
             self._check_spawns(now)
@@ -157,9 +159,11 @@ class RunLoop:
                 with self.disk.guard(now):
                     self.dataset.flush()
             self.status.write()
+        # The first verdict stays: workers that are killed while the run ends must not turn it into another one.
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
+        # A lost worker is replaced at once and not at the next tick; otherwise rows change only in ticks.
         if (is_tick or self._vacant) and self.fork_server and self._drained_at is None and not self.disk.is_full:
             self._vacant = False
             with self.disk.guard(now):
@@ -190,6 +194,7 @@ class RunLoop:
         self.fork_server, self.fork_server_pid = None, 0
         self._kill_orphans()
         for handle in self.pool:
+            # Their Spawn messages ended with the fork server; without a process, no exit would ever be reported.
             if not handle.pid:
                 self.pool.forget(handle)
 
@@ -200,6 +205,7 @@ class RunLoop:
     def close(self) -> None:
         """End all workers and write the result of the run."""
         self.pool.close()
+        # Workers end first. Their last results are committed after that, when no more can follow.
         state = self._ended.state if self._ended else "failed"
         with suppress(StorageError):
             self.dispatcher.commits.commit()

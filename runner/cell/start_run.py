@@ -21,7 +21,7 @@ from nimbus.runner.monitor.progress import Progress
 _READ_RATE = 1e6
 """Assumed rate at which a ledger is read on a slow disk of a busy machine [bytes/s]."""
 _PAGE = 512
-"""Number of indices looked up in the ledger at once."""
+"""Number of indices looked up in the ledger by one query."""
 _COMPILING = "compiling the renderer's kernels (about half a minute, once)"
 
 
@@ -53,6 +53,7 @@ def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
             "give each part its own --out",
         )
         raise InputError(what, where=spec.folder, instead=instead)
+    # Only touched indices are read: a dataset of millions of requested episodes starts with few rows.
     finished = [len(ledger.finished(index, variants)) for index in touched]
     return CompletedWork(
         settled=sum(finished),
@@ -74,11 +75,12 @@ def missing_work(ledger: Ledger, spec: CellSpec) -> Iterator[Missing]:
 
 
 def missing_of(ledger: Ledger, spec: CellSpec, index: int) -> Missing | None:
-    """Missing work of an index; None when all of its variants are settled."""
+    """Return the missing work of an index; None when all of its variants are settled."""
     variants = tuple(range(spec.variants))
     finished = ledger.finished(index, variants)
     if not (left := tuple(variant for variant in variants if variant not in finished)):
         return None
+    # A stored variant holds the plan of all variants: the missing ones only need rendering.
     shown = next(iter(ledger.stored(index)), None) if finished else None
     return Missing(
         index=index,
@@ -125,6 +127,7 @@ def open_dataset(spec: CellSpec, loaded: Loaded, *, split: tuple[int, int], star
             settings={"seed": spec.seed, "reach": loaded.origin.reach},
             started=started,
         )
+    # The dataset holds the folder's lock, which a caller without the dataset could not release.
     except BaseException:
         dataset.close()
         raise

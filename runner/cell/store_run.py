@@ -26,18 +26,18 @@ from nimbus.runner.system.processes import Interruption, die_with_parent
 REFUSED = 2
 """Exit code where the store refuses what a run made."""
 _NICE = 5
-"""Sending comes behind planning and rendering."""
+"""Niceness of the sending process, so that planning and rendering come first."""
 _SPOOL = 20_000_000_000
-"""[bytes] Files that may wait: some hundreds of episodes."""
+"""Largest total of files waiting to be sent [bytes]: some hundreds of episodes."""
 _TELL = 15.0
-"""[s] Between two lines about files that wait."""
+"""Interval of the lines about waiting files [s]."""
 
 
 def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
     """Run with a spool as the dataset's folder, and send everything; the same command again continues.
 
     Args:
-        address: Of the dataset.
+        address: Address of the dataset.
         run: Runs into a folder; its exit code.
 
     Raises:

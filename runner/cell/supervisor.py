@@ -55,10 +55,12 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._wake, wake = socket.socketpair()
         wake.setblocking(False)
+        # A signal during select() must end the wait: its byte arrives on a socket that the selector watches.
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
         self._wake_end = wake
         self._selector.register(self._wake, selectors.EVENT_READ, lambda: self._wake.recv(64))
         signal.signal(signal.SIGTERM, self._ask_to_stop)
+        # The launcher alone decides when to stop, and sends SIGTERM.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._stop_asked = False
         self._fork_server_deaths = 0
@@ -72,6 +74,7 @@ class Supervisor:
         try:
             while True:
                 wait = next_tick - time.monotonic()
+                # Wake up for a due commit even if that falls between two ticks.
                 if self._run_loop and (commit := self._run_loop.next_commit) is not None:
                     wait = min(wait, commit - time.monotonic())
                 for key, _ in self._selector.select(max(0.0, wait)):
@@ -118,7 +121,9 @@ class Supervisor:
         self._refusal: Ended | None = None
         self.fork_server, theirs = pair()
         supervisor = os.getpid()
+        # In memory: the folder of the run may not exist yet, and a full disk must not hide why loading failed.
         self._fork_server_log = os.memfd_create("nimbus-zygote-log")
+        # A plain fork is safe, because this process has a single thread.
         pid = os.fork()
         if pid == 0:
             _become_fork_server(self.spec, theirs, log=self._fork_server_log, supervisor=supervisor)
@@ -134,6 +139,7 @@ class Supervisor:
         from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawned, WorkerError, from_bytes
         from nimbus.runner.cell.worker.errors import exit_code_of
 
+        # Read until empty: the fork server may have announced several workers before it ended.
         while received := self.fork_server.receive_now():
             message = from_bytes(received)
             if isinstance(message, Spawned) and self._run_loop:
@@ -186,6 +192,7 @@ class Supervisor:
         os.close(self._fork_server_log)
         if self._run_loop:
             self._run_loop.fault_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
+        # Once there are results, loading works; a later end is an accident of the machine and never gives the run up.
         if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
             from nimbus.runner.cell.transport.messages import Ended
 
@@ -224,6 +231,8 @@ def _become_fork_server(spec: CellSpec, channel: Channel, *, log: int, superviso
         os.dup2(log, 1)
         os.dup2(log, 2)
         kept = channel.fileno()
+        # Close every inherited descriptor but the channel. Workers inherit what this process holds, and a socket that
+        # they keep open would hide the end of its peer.
         os.closerange(3, kept)
         os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 65536 else 65536)
         run_fork_server(spec, channel, supervisor=supervisor, instances=IsaacInstances())
@@ -243,6 +252,7 @@ def main(words: list[str]) -> int:
     channel = Channel(socket.socket(fileno=int(words[0])))
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     processes.die_with_parent(int(words[1]))
+    # Workers whose intermediate parent has exited become children of this process, which alone learns how they ended.
     processes.become_subreaper()
     received = channel.receive()
     if received is None:

@@ -55,7 +55,7 @@ def run_task_folder(
         spec: The run; its number of episodes is that of each task.
         folder: Folder of the task files.
         serial: Run in this process.
-        coupled: As in :func:`run_spec`.
+        coupled: Run the coupled baseline, as in :func:`run_spec`.
         price_per_hour: Price of the machine.
 
     Returns:

@@ -52,6 +52,7 @@ class Watchdog:
     def _judge(self, handle: WorkerHandle) -> None:
         reading, now = self._pool.heartbeats.snapshot(handle.row), time.monotonic()
         self.amnesty.late(now)  # after the reading: a pause in the middle of this loop makes ages long as well
+        # A worker that waits has no deadline. Once it has an order, the time until its first reaction is limited.
         if reading.phase == "wait" and not handle.is_idle and handle.ordered:
             age = min(now - handle.ordered, reading.age_s)
             reading = replace(reading, phase="order", age_s=age, in_phase_s=age)

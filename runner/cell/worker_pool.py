@@ -33,7 +33,7 @@ class WorkerHandle:
     """One worker of the worker pool."""
 
     number: int
-    """Counts all workers of a run."""
+    """Number of the worker, unique in the run."""
     row: int
     """Row in the heartbeat page, ``seat`` in the status file; a successor takes the row."""
     role: str
@@ -70,7 +70,7 @@ class WorkerHandle:
     stopped: bool = False
     """True after it was ordered to exit."""
     ending: str = ""
-    """Exceeded limit for which it was killed."""
+    """Reason for which it was killed; empty when it was not."""
     suspected: bool = False
     """True once its stacks were written because half of a limit had passed."""
     malformed: bool = False
@@ -159,6 +159,7 @@ class WorkerPool:
             instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
             gpu=self.gpus.choose(other.gpu for other in self),
         )
+        # Reset before the worker exists: its predecessor's last heartbeat would look like a hang.
         self.heartbeats.reset(row)
         fds = (theirs.fileno(), self._shared_slots.descriptor, self.heartbeats.descriptor, descriptor)
         try:
@@ -206,6 +207,7 @@ class WorkerPool:
         """Kill a worker and all processes of its session."""
         handle.ending = handle.ending or why
         if handle.pid:
+            # The whole session: components may have started processes of their own.
             processes.kill_group(handle.pid)
         self._signal(handle, signal.SIGKILL)
 
@@ -239,7 +241,7 @@ class WorkerPool:
             for pid in orphans:
                 processes.kill_group(pid)
             if any([processes.reap(pid) == processes.ALIVE for pid in orphans]):
-                return  # the kernel does not end it yet
+                return  # in uninterruptible I/O: the next tick tries again, and this loop must not wait
 
     def _signal(self, handle: WorkerHandle, number: signal.Signals) -> None:
         if handle.pidfd >= 0:

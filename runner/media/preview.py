@@ -178,7 +178,7 @@ def _video_frames(episode: EpisodeFile) -> Iterator[ImageArray]:
         segment = segments[rows[step]] if rows[step] >= 0 else None
         caption = f"{segment.skill} {segment.target} · {segment.phase}" if segment else ""
         picture = np.concatenate([picture, caption_band(picture.shape[1], episode.instruction, caption)])
-        # H.264 wants even sizes.
+        # H.264 with subsampled chroma needs an even width and height.
         yield picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2]
 
 

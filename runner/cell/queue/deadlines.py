@@ -12,12 +12,17 @@ from typing import Protocol
 _SAMPLES = 50
 """Observations needed before limits are learned from them."""
 _WINDOW = 500
+"""Number of latest observations that limits are learned from."""
 _QUANTILE = 0.99
+"""Quantile of the observations that a limit is derived from; the maximum would follow a single outlier."""
 _FACTOR = 6.0
+"""Factor between that quantile and the limit."""
 _SOFT = 0.5
+"""Fraction of a limit after which a worker counts as slow and its stacks are recorded."""
 _LATE = 2.0
 """Delay, in periods of the loop, above which an iteration counts as a pause of the machine."""
 _PAUSES = 64
+"""Number of pauses remembered."""
 
 
 class Timeliness(StrEnum):
@@ -142,13 +147,14 @@ class Amnesty:
         """
         due = now if self._now is None else self._now + self._period
         self._now = now
+        # If this loop was late, so were the workers: the machine was suspended, or out of cores or memory.
         if now - due <= _LATE * self._period:
             return 0.0
         self._pauses.append((due, now))
         return now - due
 
     def forgiven(self, age: float) -> float:
-        """Return the part of an age [s] that fell into pauses, as of the last iteration.
+        """Return the part of an age [s] that fell into pauses, as of the last iteration [s].
 
         A heartbeat after a pause is forgiven nothing, one before it the whole pause, and one during it, from a
         worker that was not paused, a part.
@@ -187,6 +193,7 @@ class Deadlines:
         if phase not in self._table:
             return _UNLIMITED
         bounds, gaps, totals = self._table[phase], self._gaps[phase], self._totals[phase]
+        # With few samples the quantile is just the largest one.
         if gaps.count < _SAMPLES:
             return bounds.start
         return PhaseLimits(
@@ -212,6 +219,7 @@ class Deadlines:
     def _clocks(self, reading: ObservedProgress, amnesty: Amnesty | None) -> list[tuple[str, float, float]]:
         limits = self.limits(reading.phase)
         forgiven = amnesty.forgiven if amnesty else lambda age: 0.0
+        # Both clocks are corrected separately, because a pause may lie before the last heartbeat but inside the phase.
         age = reading.age_s - forgiven(reading.age_s)
         in_phase = reading.in_phase_s - forgiven(reading.in_phase_s)
         if reading.extended_s > 0:

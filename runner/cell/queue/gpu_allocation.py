@@ -1,4 +1,4 @@
-"""Assignment of workers to GPUs, and the end of a GPU that fails. Pure."""
+"""Assignment of workers to GPUs, and exclusion of GPUs that fail. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 _DEVICE_ERROR = re.compile(
+    # Wordings of the CUDA driver and runtime, of Warp, of PyTorch and of the kernel's log (Xid).
     r"CUDA[ _]?(?:driver |runtime )?error|CUDA-capable device|CUDA out of memory|CUDA_ERROR_\w+|cudaError\w*"
     r"|\bXid\b|uncorrectable ECC|GPU (?:is )?lost|fallen off the bus|CUBLAS_STATUS|device-side assert",
     re.IGNORECASE,
 )
 _FAILURES = 2
-"""Workers of a GPU that end with an error of the device, with no result between: one may be an accident."""
+"""Workers in a row that end with an error of the device before it is excluded; a single one may be an accident."""
 
 
 def is_device_error(text: str) -> bool:

@@ -10,9 +10,11 @@ _CHANCE = 1e-5
 """Probability of so many deaths in a row at a healthy episode below which it is quarantined. With 1e-4, a run of a
 thousand episodes in which every tenth lease ended in a death lost 0.3 healthy ones."""
 _LEAST = 3
+"""Fewest deaths in a row before a quarantine, however low the background rate; a machine has accidents."""
 _MOST = 16
 """Deaths in a row after which an episode is quarantined whatever the background rate."""
 _WORKERS = 2
+"""Fewest different workers among the deaths, because a single one may itself be damaged."""
 _SAME = 3
 """Deaths in a row by the identical exception, which points to the episode or the code rather than the machine."""
 
@@ -93,6 +95,8 @@ class PoisonDetector:
     def background(self, role: str, *, without: int | None = None) -> float:
         """Return the smoothed death rate of leases of other episodes; one half without data."""
         own = self._totals.get(without, Counter())[role] if without is not None else 0
+        # Laplace's rule of succession: without data the rate is one half, so that the first deaths condemn nothing. The
+        # episode's own deaths are left out, because they are what is tested.
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
     def verdict(self, index: int) -> PoisonDecision:
@@ -130,6 +134,7 @@ class PoisonDetector:
 
     @staticmethod
     def _condemns(count: int, background: float) -> bool:
+        # At a healthy episode the deaths are independent, so that their joint probability is the product.
         return count >= _MOST or (count >= _LEAST and background**count < _CHANCE)
 
     def _words(self, streak: list[_Death], role: str, background: float) -> str:
@@ -141,6 +146,7 @@ class PoisonDetector:
 
 def _same_exception(last: list[_Death]) -> str:
     """Return the exception that ended all of these workers; empty when they are too few or differ."""
+    # A death without an exception has an empty digest, which never counts as the same one.
     (same, *others) = {death.same for death in last}
     enough = len(last) == _SAME and len({death.worker for death in last}) >= _WORKERS
     return same if enough and not others else ""

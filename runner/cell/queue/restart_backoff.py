@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 
 _FIRST = 0.5
+"""First delay that is not zero [s]."""
 _LONGEST = 60.0
 """Longest delay [s]."""
 _JITTER = 0.25
+"""Largest fraction by which a delay is shortened."""
 
 
 def delay(failures: int, *, worker: int = 0) -> float:
@@ -16,6 +18,7 @@ def delay(failures: int, *, worker: int = 0) -> float:
     0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter so that workers that ended together do not
     start together; deterministic in its arguments.
     """
+    # The first exit may be an accident, and its replacement should not wait.
     if failures <= 1:
         return 0.0
     # Bound the exponent first: after a night of failures 2.0**failures would overflow.
@@ -54,9 +57,9 @@ class Circuit:
 
     Args:
         start_limit: Exits in a row before any work, without a result of any worker in between.
-        work_limit: Likewise, workers that exited at work and never gave a result.
+        work_limit: Number of workers that exited at work, without any result, after which the run stops.
         same_limit: Number of these with an identical end, which suggests an error that every episode meets.
-        given_up_limit: Likewise, episodes that were quarantined for the identical exception.
+        given_up_limit: Number of episodes quarantined for the identical exception after which the run stops.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Circuit:
         """
         if explained or self.is_open:
             return
+        # Exits before and at work are counted apart; an identical end in a row counts across both.
         self._failures[at_work] += 1
         self._same = how, self._same[1] + 1 if how == self._same[0] else 1
         if self._failures[at_work] >= self._limits[at_work] or self._same[1] >= self._same_limit:

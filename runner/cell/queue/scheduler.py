@@ -120,11 +120,13 @@ def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> b
     best = count / (cell.plan_seconds / cell.plan_yield + cell.render_seconds)
     remaining = (cell.plan_work + cell.render_work) / count
     surplus, pace = _flow(cell, cell.planners, cell.renderers)
+    # The worker's own side is the slower one: its idleness is momentary.
     if surplus * to_render <= 0:
         return False
     surplus_then, pace_then = _flow(cell, cell.planners - to_render, cell.renderers + to_render)
     # The switch costs one worker's time, spread over all workers, and is amortized over the remaining work.
     for_good = pace_then / best * _useful(remaining, cost / count)
+    # The old side stays faster after the move, so that no worker has to move back.
     if surplus_then * to_render >= 0:
         return for_good > _MARGIN * pace / best
     # Slots that can absorb a surplus. One cycle is their filling at the one surplus and their emptying at the other.
@@ -142,8 +144,8 @@ def _flow(cell: Snapshot, planners: int, renderers: int) -> tuple[float, float]:
 
 
 def _useful(duration: float, loss: float) -> float:
+    """Return the useful fraction of a duration [s] when a loss [s] comes on top of it."""
     return duration / (duration + loss)
-    """Return the useful fraction of a duration after a loss [s]."""
 
 
 def default_split(

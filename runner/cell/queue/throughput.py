@@ -29,6 +29,7 @@ class Throughput:
             is_first: True for the worker's first orders in that role, which include building its components.
         """
         if is_first:
+            # Kept apart, because the first order includes building components, which would hide how short orders are.
             self._first[role].append(seconds)
         else:
             self._sum[role] += seconds
@@ -51,6 +52,7 @@ class Throughput:
         """Return the number of orders to give at once; 1 unless they are known, and still, short."""
         if not self._count[role]:
             return 1
+        # The mean and the latest order: one long order ends batches at once, and the floor avoids a division by zero.
         seconds = max(self.seconds(role), self._latest[role], 1e-6)
         return max(1, min(_AT_ONCE, int(_AT_ONCE_SECONDS / seconds)))
 

@@ -46,6 +46,7 @@ class _Waiting:
 
     def push(self, held: _QueuedEpisode) -> None:
         rank = held.order if self.state is QueueState.PLANNED else held.request.index
+        # By losses first: an episode that keeps killing workers must not block the others.
         heapq.heappush(self.entries, (held.losses, rank, held.request.index))
 
     def first(self, known: dict[int, _QueuedEpisode]) -> _QueuedEpisode | None:
@@ -110,12 +111,13 @@ class WorkQueue:
     def planned(self, index: int, place: Place, *, lease: int) -> bool:
         """Record a plan at its location; False when the lease is outdated, and the location can be freed."""
         held = self._held.get(index)
+        # The lease number identifies this handing-out: a worker that was given up may still send its plan.
         if held is None or held.lease is None or held.state is not QueueState.PLANNING or held.number != lease:
             return False
         self._take_back(held)
         self._plans += 1
         held.place, held.order = place, self._plans
-        held.losses = 0  # they were of planning, which is over
+        held.losses = 0  # losses during planning say nothing about rendering
         self._queue(held)
         return True
 
@@ -146,6 +148,7 @@ class WorkQueue:
             return None
         del held.open[variant]
         self._results[kind] += 1
+        # Variants settle one by one; the episode, its plan and its lease stay until the last one.
         if held.open:
             return None
         self._settled += 1
@@ -158,6 +161,7 @@ class WorkQueue:
 
     def is_complete(self, index: int) -> bool:
         """Return True when this index needs no further work."""
+        # Settled indices are not kept, since there may be millions: one that was drawn and is not held is complete.
         if index in self._held or (self._next is not None and self._next.index == index):
             return False
         return index <= self._last or self._exhausted or not self._is_ordered
@@ -302,6 +306,7 @@ class WorkQueue:
     def _hand_out(self, held: _QueuedEpisode | None, worker: int, role: Role) -> Lease | None:
         if held is None:
             return None
+        # Also after a loss: a late result of the lost lease has a smaller number and is refused.
         held.number += 1
         held.lease = lease = Lease(
             index=held.request.index,

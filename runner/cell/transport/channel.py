@@ -14,7 +14,7 @@ Received: TypeAlias = tuple[bytes, list[int]]
 """A message and the descriptors that came with it, which the receiver closes."""
 
 LONGEST = 128 << 10
-"""Longest message [bytes]; Linux allows it with its default limits."""
+"""Longest message [bytes]; it fits into the largest buffer that Linux grants by default (net.core.wmem_max)."""
 MOST_DESCRIPTORS = 8
 
 # Plain integers, because arithmetic on the enum takes longer than the call; some constants exist on Linux only.
@@ -158,6 +158,8 @@ class Channel:
 
 def pair() -> tuple[Channel, Channel]:
     """Create two connected ends, for two processes."""
+    # SEQPACKET keeps message boundaries, sends each message whole or not at all, and reports the end of the peer; a
+    # stream would need framing, and a datagram socket reports no end.
     first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     return Channel(first), Channel(second)
 

@@ -30,7 +30,9 @@ def create_memory(name: str, byte_count: int) -> int:
         raise _short(byte_count, f"{free >> 20} MiB are free")
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
+        # Allocate now: on a machine without memory a later write to a sparse file ends in SIGBUS.
         os.posix_fallocate(fd, 0, byte_count)
+        # Sealed against shrinking, which in any process would end all others in SIGBUS.
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     except OSError as error:
         os.close(fd)

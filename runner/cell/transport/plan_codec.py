@@ -30,6 +30,7 @@ _PREFIX = struct.Struct("<8sIIQQ")
 _CHECKED = 16
 """Offset at which the bytes covered by the CRC-32 checksum begin."""
 _ALIGNMENT = 64
+"""Alignment of arrays [bytes], a cache line and the widest vector load."""
 _MOST_DIMENSIONS, _LONGEST_DIMENSION = 8, 2**31
 _DTYPES = frozenset({"|b1", *("|u1", "<u2", "<u4", "<u8"), *("|i1", "<i2", "<i4", "<i8"), *("<f2", "<f4", "<f8")})
 _KINDS: dict[str, type[Planned] | type[Randomized]] = {"planned": Planned, "randomized": Randomized}
@@ -59,6 +60,7 @@ def encode(item: Planned | Randomized) -> list[Part]:
     header = header.ljust(len(header) + -(_PREFIX.size + len(header)) % _ALIGNMENT)
     sizes = (_PREFIX.size + len(header) + end, len(header))
     unchecked = _PREFIX.pack(_MAGIC, VERSION, 0, *sizes)
+    # The checksum covers the lengths as well, so that a damaged length is found before it is used.
     checksum = _checksum([unchecked[_CHECKED:], header, *contents])
     return [_PREFIX.pack(_MAGIC, VERSION, checksum, *sizes), header, *contents]
 

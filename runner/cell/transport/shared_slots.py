@@ -95,6 +95,7 @@ class SharedSlots:
         for part in parts:
             room[end : end + len(part)] = part
             end += len(part)
+        # The header last: a reader sees either no plan or a complete one.
         _HEADER.pack_into(self._memory, begin, _MAGIC, generation, length)
         return length
 
@@ -105,6 +106,8 @@ class SharedSlots:
             SlotError: The slot holds nothing complete, or another generation.
         """
         magic, found, length = _HEADER.unpack_from(self._memory, self._begin(slot))
+        # Checked although the supervisor grants access by message: the memory is shared with processes that can be
+        # killed at any instruction.
         if magic != _MAGIC:
             raise SlotError(f"slot {slot} holds no complete plan")
         if found != generation:
@@ -153,6 +156,7 @@ class SlotTable:
         """Reserve a free slot for a planner and raise its generation; None when no slot is free."""
         slot = next((row for row, state in enumerate(self._states) if state is SlotState.FREE), None)
         if slot is not None:
+            # A worker that was given up may still write into its old slot; readers refuse its generation.
             self._generations[slot] += 1
             self._set(slot, SlotState.GRANTED, owner)
         return slot
@@ -180,6 +184,7 @@ class SlotTable:
         """Free or release all slots of a worker that ended."""
         had = [slot for slot, name in enumerate(self._owners) if name == owner]
         freed = tuple(slot for slot in had if self._states[slot] is SlotState.GRANTED)
+        # A renderer only reads, so that its plan is intact for the next one.
         ready = tuple(slot for slot in had if self._states[slot] is SlotState.TAKEN)
         for slot in freed:
             self._set(slot, SlotState.FREE, None)

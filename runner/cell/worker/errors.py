@@ -51,9 +51,9 @@ def exit_code_of(trouble: WorkerError) -> Ended:
 
 
 def _same(error: Exception) -> str:
-    """Return a digest of an error's type and position, whatever its text; empty where the machine may be the cause.
+    """Return a digest of an error's type and position, whatever its text; empty when the machine may be the cause.
 
-    An error that comes in every try is no accident: this separates it from one that comes now and then.
+    Equal digests in a row separate a bug, which every try meets, from an accident.
     """
     if isinstance(error, MemoryError):
         return ""

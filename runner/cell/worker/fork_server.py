@@ -84,6 +84,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
 
 
 def _spawn(job, spec, order, descriptors, channel, *, supervisor, start) -> None:  # noqa: ANN001
+    # Two forks: the intermediate process exits at once, and the kernel then hands the worker to the subreaper.
     between = os.fork()
     if between:
         os.waitpid(between, 0)
@@ -106,7 +107,7 @@ def _spawn(job, spec, order, descriptors, channel, *, supervisor, start) -> None
 
 
 def _adopted(parent: int, supervisor: int) -> None:
-    """Wait until the intermediate process is gone and the supervisor is the parent."""
+    """Wait until the intermediate process has exited and the supervisor is the parent."""
     deadline = time.monotonic() + _ADOPTION
     while os.getppid() == parent and time.monotonic() < deadline:
         time.sleep(0.0005)
@@ -119,6 +120,7 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
 
     code = 1
     try:
+        # A session of its own, so that the worker and all processes that it starts can be killed as a group.
         os.setsid()
         die_with_parent(supervisor)
         os.environ["NIMBUS_WORKER"] = str(order.worker)

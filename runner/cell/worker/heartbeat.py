@@ -19,7 +19,9 @@ _STAMP, _PHASE, _UNITS, _BEGIN, _INDEX, _LEASE, _EXTENDED, _EDITION = range(_WOR
 """Words of a record [monotonic ns for times]; the edition is odd while several words change."""
 _NUMBERS = {name: number for number, name in enumerate(PHASES)}
 _RETRIES, _PAUSE = 4, 20e-6
+"""Number of attempts to read a consistent record, and pause between two [s]."""
 _KEPT_SPANS = 10_000
+"""Largest number of unreported phases; the oldest are dropped, because spans are statistics only."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class HeartbeatReading:
     """One worker's progress at the moment of reading."""
 
     age_s: float
-    """Time since the last heartbeat."""
+    """Time since the last heartbeat [s]."""
     in_phase_s: float
     phase: str
     units: int
@@ -36,7 +38,7 @@ class HeartbeatReading:
     """Episode, -1 for none."""
     lease: int
     extended_s: float = 0.0
-    """Remaining extension that the worker has requested."""
+    """Remaining extension that the worker has requested [s]."""
 
 
 class HeartbeatPage:
@@ -130,6 +132,7 @@ class Heartbeat:
         now = self._leave()
         self._phase, self._index, self._lease = number, index, lease
         row = self._row
+        # A seqlock: an odd edition marks a write in progress, and readers retry.
         row[_EDITION] = self._edition + 1
         # The new begin is written before the new phase, so that a phase never looks older than it is.
         row[_STAMP] = row[_BEGIN] = now
@@ -172,6 +175,7 @@ class Heartbeat:
         name = PHASES[self._phase]
         if self._phase:
             self._longest[self._phase] = max(gap, known_gap), max(stay, known_stay)
+            # Consecutive spans of one phase become one: an episode of thousands of heartbeats has a handful of spans.
             if self._spans and self._spans[-1][0] == name and self._spans[-1][2] == self._since:
                 self._since = self._spans.pop()[1]
             self._spans.append((name, self._since, wall))

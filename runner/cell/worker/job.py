@@ -42,8 +42,7 @@ class Job:
             dataset: Destination of the writer.
             overlap: Store the end of an episode while the next one is made.
             coupled: Run the coupled baseline: one world per launch, every attempt rendered before it is evaluated, each
-                image
-                written before the next is made.
+                image written before the next is made.
         """
         from nimbus.datagen.pipeline import build
 
@@ -82,6 +81,7 @@ def load_job(spec: CellSpec) -> Job:
 
     task = load_any_task(spec.task, skill_folders=folders)
     own = {"task": task.name, "task_hash": task.content_hash, "collection": spec.collection}
+    # Before the simulator is loaded: a folder of another task is refused in a fraction of a second.
     check_folder(Path(spec.folder), seed=spec.seed, **own)
     prepare_libraries(device=spec.device)
     return job_of(spec, task)
@@ -138,7 +138,7 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
     Simulator and renderer take seconds to load, and are loaded only when a component comes from outside the folders.
     """
     from nimbus.datagen.pipeline import RunContext, check_components, load_pipeline
-    from nimbus.datagen.store import writer as writer  # the writer is everybody's
+    from nimbus.datagen.store import writer as writer  # registers the writer, which every pipeline may name
     from nimbus.datagen.tasks.plugins import import_folders
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -201,7 +201,7 @@ def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: 
 
 
 def _loader(pipeline: Pipeline) -> type[SceneLoader] | None:
-    """Class of the pipeline's load component; None where one component loads and does more."""
+    """Return the class of the pipeline's load component; None when that component serves further stages."""
     for component in pipeline.components:
         if component.kind == "load" and component.name in names("load"):
             made = lookup("load", component.name)

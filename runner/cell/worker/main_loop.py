@@ -99,6 +99,7 @@ class Worker:
                     carry_out = self._render
                 case _:
                     raise ValueError(f"unexpected message {message}")
+            # Results of a batch travel together with the next request: one datagram instead of one for each order.
             if len(message.orders) > 1:
                 self._batch.hold_results()
             for order in message.orders:
@@ -115,6 +116,7 @@ class Worker:
             self._stamp.phase(name)
         else:
             self._stamp.tick()
+        # An order that proves to be long must not hold back the results of the short ones before it.
         self._batch.send_old()
 
     def _next_orders(self, seconds: float) -> Any:
@@ -183,6 +185,7 @@ class Worker:
         return None, {}
 
     def _hand_over(self, item: Planned | Randomized, order: Order) -> None:
+        # Plans travel through shared memory, never through the channel, whose messages are limited to 128 KiB.
         parts = plan_codec.encode(item)
         spilled = order.slot < 0 or sum(map(len, parts)) > self._shared_slots.capacity
         if spilled:

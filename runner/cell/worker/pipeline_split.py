@@ -33,6 +33,8 @@ def run_one(stages: list[Stage[Any, Any]], item: Any) -> Iterator[Any]:
     running = []
     try:
         for stage in stages:
+            # Stages are chained by hand, so that the generators can be closed in reverse order when the caller stops
+            # early.
             running.append(items := stage(items))
         yield from items
     finally:

@@ -19,7 +19,7 @@ from nimbus.runner.cell.transport.messages import EpisodeWritten, Message, Recor
 _OLD = 0.1
 """Longest time a message is held, as long as the worker makes progress [s]."""
 _HEADER = 5
-"""Upper bound of a datagram's overhead [bytes]."""
+"""Upper bound of a datagram's overhead [bytes]: the header of a MessagePack list."""
 
 
 class ResultBatch:
@@ -69,6 +69,7 @@ class ResultBatch:
     def _keep(self, message: Message) -> None:
         if not self._kept:
             self._since = time.monotonic()
+        # Encoded when it is held, not when it is sent: the size decides which datagram it travels in.
         self._kept += _parts(message) if isinstance(message, Recorded) else [pack(message)]
 
     def _send(self) -> None:
@@ -124,6 +125,7 @@ class RemoteSink:
         """Report episodes with complete files; the supervisor decides whether they are accepted."""
         for item in staged:
             news = None
+            # Sent only when it adds something: most episodes describe the same dataset.
             if item.learned and (known := merge(self.info, item.learned)) != self.info:
                 news = self.info = known
             path = item.path.relative_to(self.folder).as_posix()

@@ -115,4 +115,4 @@ def test_a_file_of_two_attempts_is_read_once(folder: Path) -> None:
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
         (path,) = ledger.execute("SELECT path FROM attempts WHERE path != '' LIMIT 1").fetchone()
         ledger.execute("UPDATE attempts SET path = ? WHERE path != ''", (path,))
-    assert any(f"names {path}, as another attempt does" in problem for problem in verify(folder).problems)
+    assert any(f"its file {path} belongs to another attempt as well" in problem for problem in verify(folder).problems)

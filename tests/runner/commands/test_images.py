@@ -42,7 +42,9 @@ def test_an_odd_camera_is_refused_before_anything_is_made(tmp_path: Path, capsys
     task.write_text(TINY.read_text().replace("size: [64, 48]", "size: [63, 48]", 1))
     assert run("--images", "video", out=tmp_path / "data", task=task) == 2
     told = capsys.readouterr().err
-    assert "camera 'front' is 63 x 48: H.264 wants even sizes; make the dataset with size: [64, 48]" in told
+    assert (
+        "camera 'front' is 63 x 48: H.264 needs an even width and height; make the dataset with size: [64, 48]" in told
+    )
     assert not (tmp_path / "data").exists()
 
 

@@ -46,18 +46,18 @@ class Diagnostic:
 
     @property
     def is_certain(self) -> bool:
-        """True where it is more than a warning."""
+        """True for a failure, false for a warning."""
         return self.severity is Severity.FAIL
 
     @property
     def line(self) -> int:
-        """Line in the file, from 1; 0 where the location is none in a file."""
+        """Line in the file, from 1; 0 for a location outside a file."""
         match = _LOCATION.match(self.where)
         return int(match["line"]) if match else 0
 
     @property
     def field(self) -> str:
-        """Field of a file, ``objects.items.kinds``; empty where it is about the file as a whole."""
+        """Field of a file, for example ``objects.items.kinds``; empty for a diagnostic of the whole file."""
         match = _LOCATION.match(self.where)
         return (match["field"] or "") if match else ""
 
@@ -92,7 +92,7 @@ class InputError(Exception):
 
     @classmethod
     def from_diagnostic(cls, diagnostic: Diagnostic) -> InputError:
-        """Make the error that a diagnostic is."""
+        """Return the error with the message, location and fix of a diagnostic."""
         return cls(diagnostic.what, where=diagnostic.where, instead=diagnostic.instead)
 
     @property
@@ -111,7 +111,7 @@ class InputError(Exception):
         return self.diagnostic.instead
 
     def __reduce__(self) -> tuple[Callable[[str], InputError], tuple[str]]:
-        """Keep the three parts on the way from another process."""
+        """Pickle the three parts, because ``Exception`` would pickle the joined line alone."""
         return partial(type(self), where=self.where, instead=self.instead), (self.what,)
 
 

@@ -34,12 +34,13 @@ def available_memory() -> int:
 
 
 def group_files(controller: str, name: str) -> Iterator[Path]:
-    """Files of that name in the group of this process and in every group above it.
+    """Yield the files of that name in the control group of this process and in every group above it.
 
     Args:
         controller: ``cpu`` or ``memory``.
         name: A file of the controller, for example ``cpu.max``.
     """
+    # The tightest limit of any group in the path applies, so the reader takes the minimum over all of them.
     for root, group in _groups(controller):
         for folder in (root / group, *(root / group).parents):
             if (folder / name).is_file():
@@ -78,7 +79,7 @@ def _memory() -> Iterator[tuple[int, int]]:
 
 
 def _given_back(file: Path) -> int:
-    """[bytes] of file contents that the kernel counts as used and drops when asked for memory."""
+    """Return the size of cached file contents [bytes], counted as used but dropped when memory is asked for."""
     counts = dict(line.split() for line in file.with_name("memory.stat").read_text().splitlines())
     return int(counts.get("total_inactive_file") or counts.get("inactive_file") or 0)
 

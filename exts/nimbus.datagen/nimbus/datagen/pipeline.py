@@ -64,7 +64,7 @@ class RunContext:
     split: str = RUN
     """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
     task: BaseTask | None = None
-    """None in a run without a task file."""
+    """Task of the run; None in a run without a task file."""
     device: str = "cpu"
     """``cpu`` or ``cuda``, for rendering."""
     stack: int | None = None
@@ -78,19 +78,19 @@ class RunContext:
     assets: object | None = None
     """Scene that is loaded already, of the type that the load component makes."""
     ancestors: Mapping[str, str] = field(default_factory=dict)
-    """Enter the provenance of each episode."""
+    """Ancestors of the episodes, recorded in their provenance."""
     provenance: Provenance | None = None
     """Provenance of a scene that another process loaded."""
     dataset: object | None = None
     """Destination of the writer, see :func:`nimbus.datagen.store.episode_sink.shelf_of`."""
     overlap: bool = False
-    """The end of an episode may be stored while the next one is made."""
+    """True if the end of an episode may be stored while the next one is made."""
     synchronous: bool = False
     """True if no thread may store in the background."""
     render_failures: bool = False
-    """Failed attempts are rendered too."""
+    """True if failed attempts are rendered too."""
     keep_failures: bool = False
-    """Failed attempts are stored too."""
+    """True if failed attempts are stored too."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
 
@@ -107,7 +107,7 @@ class RunContext:
         return self.task
 
     def need_task(self) -> Task:
-        """The task, with steps.
+        """Return the manipulation task, which has steps.
 
         Raises:
             InputError: The run has none, or it is a navigation task.
@@ -246,7 +246,7 @@ def check_components(pipeline: Pipeline, context: RunContext) -> None:
 def _settings(
     pipeline: Pipeline, component: Component, context: RunContext
 ) -> tuple[StageComponent[StrictModel], StrictModel]:
-    """Class of a component, and its settings: those of the run, then those of the file."""
+    """Return the class of a component and its settings; a setting of the run replaces the one of the file."""
     document, known = pipeline.document, registry.names(component.kind)
     if component.name not in known:
         what = f"unknown component '{component.name}' for {component.kind}"
@@ -264,7 +264,7 @@ def _settings(
 
 
 def _without(model: type[StrictModel], names: Collection[str]) -> type[StrictModel]:
-    """Model of the settings that a file may give, where the run chooses some."""
+    """Return a model of the settings without those that the run chooses, so that a file cannot give them too."""
     fields: dict[str, Any] = {
         name: (field.annotation, field) for name, field in model.model_fields.items() if name not in names
     }

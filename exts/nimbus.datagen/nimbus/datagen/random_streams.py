@@ -14,7 +14,7 @@ EVALUATION = "evaluation"
 """Split of the episodes that a policy is evaluated on: no seed of a run draws one of them."""
 
 Streams: TypeAlias = Callable[..., np.random.Generator]
-"""Generators by address, below one that is given: ``streams("pose")``."""
+"""Function that returns the generator of an address below a fixed one: ``streams("pose")``."""
 
 
 def generator(seed: int, *address: int | str) -> np.random.Generator:

@@ -25,7 +25,7 @@ _components: dict[tuple[str, str], Any] = {}
 
 
 class TakenError(ValueError):
-    """A name is registered already."""
+    """Raised for a name that is registered already."""
 
     def __init__(self, kind: str, name: str, known: Any, component: Any) -> None:
         self.kind, self.name, self.known = kind, name, known
@@ -36,7 +36,7 @@ def register(kind: str, name: str) -> Callable[[T], T]:
     """Register a class or function under ``kind`` and ``name``.
 
     Raises:
-        InputError: Its ``version`` is not a positive whole number.
+        InputError: The component's ``version`` is not a positive whole number.
         TakenError: The name is taken.
     """
 
@@ -61,12 +61,12 @@ def names(kind: str) -> list[str]:
 
 
 def registered() -> frozenset[tuple[str, str]]:
-    """Kinds and names of all components."""
+    """Return the kind and name of every component."""
     return frozenset(_components)
 
 
 def forget(components: Iterable[tuple[str, str]]) -> None:
-    """Take components away again, by kind and name."""
+    """Unregister components, by kind and name."""
     for key in components:
         _components.pop(key, None)
 

@@ -74,7 +74,7 @@ class Request(Item):
 
 @dataclass(frozen=True, kw_only=True)
 class Scene(Item, Generic[Assets_co]):
-    """A loaded and validated scene, ready for layouts; ``assets`` is of the type that the load component makes."""
+    """Loaded and validated scene, ready for layouts; ``assets`` is of the type that the load component makes."""
 
     request: Request
     assets: Assets_co
@@ -83,7 +83,7 @@ class Scene(Item, Generic[Assets_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Randomized(Item, Generic[Assets_co]):
-    """A scene with its layouts: one physical part, a visual part for each variant."""
+    """Scene with its layouts: one physical part, and a visual part for each variant."""
 
     scene: Scene[Assets_co]
     layouts: tuple[Layout, ...]
@@ -98,7 +98,7 @@ class Planned(Item, Generic[Assets_co]):
     trajectory: Trajectory
     attempt: int = 0
     final: bool = True
-    """No further attempt follows for this layout."""
+    """True when no further attempt follows for this layout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class Stored(Item):
     attempt: int
     outcome: Outcome
     final: bool = True
-    """No further attempt follows for this episode."""
+    """True when no further attempt follows for this episode."""
     path: str = ""
     """File of the stored episode, relative to the dataset; empty for a failed attempt."""
     step_count: int = 0
@@ -147,7 +147,7 @@ class TimedObservations:
 
     def __init__(self, item: Rendered) -> None:
         self.cpu_time = 0.0
-        """[s] spent rendering so far."""
+        """CPU time spent rendering so far [s]."""
         self._item = item
 
     def __iter__(self) -> Iterator[Observation]:
@@ -182,6 +182,7 @@ class Stage(ABC, Generic[In, Out]):
         error carries the stage and the episode it happened in.
         """
         for item in items:
+            # Times of earlier stages go into the first result alone, so that a sum over results counts them once.
             untold = item.times
             results = self.process(item)
             try:
@@ -215,10 +216,13 @@ class SceneLoader(Stage[Request, Scene[Assets]], Generic[Assets]):
 
     @classmethod
     def open_shared(cls, task: object) -> object | None:
-        """Open and check what all episodes of a task share, before the run's folder is made; None for nothing.
+        """Open and check the assets that all episodes of a task share, before the run's folder is made.
+
+        Returns:
+            The shared assets; None when there are none.
 
         Raises:
-            InputError: Something is missing, or does not fit together.
+            InputError: An asset is missing, or two of them do not fit together.
         """
         return None
 

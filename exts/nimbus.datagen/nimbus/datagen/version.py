@@ -27,7 +27,7 @@ def component_version(component: object) -> int:
     """Return the version number of a class or function; 1 where it gives none.
 
     Raises:
-        ValueError: It is no whole number from 1; the message holds the value.
+        ValueError: The version is not a whole number from 1 to 999999; the message holds the value.
     """
     version = getattr(component, "version", 1)
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 10**6:

@@ -203,7 +203,9 @@ def test_files_close_before_they_pass_their_bounds():
 
 def test_an_odd_camera_is_refused_in_one_line(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0, width=63)])
-    with pytest.raises(InputError, match=r"camera 'front' is 63 x 48: H.264 wants even sizes; .*size: \[64, 48\]"):
+    with pytest.raises(
+        InputError, match=r"camera 'front' is 63 x 48: H.264 needs an even width and height; .*size: \[64, 48\]"
+    ):
         export(tmp_path / "data", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -165,7 +165,7 @@ def test_another_version_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_the_experience_is_named_by_its_whole_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("EXP_PATH", str(tmp_path))
-    with pytest.raises(InputError, match="zero_delay.kit is not there"):
+    with pytest.raises(InputError, match="zero_delay.kit is missing"):
         kit_app.experience()
     tmp_path.joinpath(kit_app.EXPERIENCE).touch()
     assert kit_app.experience() == tmp_path / kit_app.EXPERIENCE

@@ -36,7 +36,7 @@ class PartGrasp:
     """Pose of the hand for holding or pressing a part."""
 
     world_T_tool: FloatArray
-    """(4, 4)"""
+    """(4, 4) pose of the tool in the world [m]."""
     width: float
     """Distance of the pads when they hold the part [m]; 0 to press with closed fingers."""
     round: bool
@@ -95,6 +95,7 @@ class JointedPart:
         """Return the transform (4, 4) in the world that moves the part between two joint positions."""
         world = self._cell.pose(self.item)
         start_pose, end_pose = (object_T_part(self.model, position) for position in (start, end))
+        # Both poses are computed from the model: the joint itself stays where it is.
         return world @ end_pose @ np.linalg.inv(world @ start_pose)
 
     def hand_path(self, world_T_tool: FloatArray, start: float, end: float, *, share: float = 1.0) -> list[FloatArray]:
@@ -107,6 +108,7 @@ class JointedPart:
             share: Fraction of the part's rotation that the hand follows; the handle rotates between the fingers by the
                 rest.
         """
+        # Short steps, because inverse kinematics follows the path from pose to pose and must not jump between branches.
         count = self._step_count(world_T_tool, start, end)
         axis = self._cell.pose(self.item)[:3, :3] @ self.model.joint.axis
         poses = []
@@ -169,6 +171,7 @@ def _that_stands_out(part: JointedPart, room: FloatArray) -> FloatArray:
 
 
 def _find(parts: tuple[MovingPart, ...], item: str, name: str) -> MovingPart:
+    # Springs move buttons and bells, which a task rarely means when it opens or closes an object.
     free = [part for part in parts if part.joint.stiffness == 0.0]
     wanted = [part for part in parts if part.name == name] if name else (free or list(parts))
     if not wanted:
@@ -182,12 +185,14 @@ def _grips_of(handle: Handle, pose: FloatArray) -> Iterator[PartGrasp]:
     along, straight = turn @ handle.along, turn @ handle.approach
     low, high = handle.turns
     turns = np.linspace(low, high, max(1, int(np.ceil((high - low) / _TURN_STEP)) + 1))
+    # np.unique leaves a single shift for a handle without length, such as a knob.
     shifts = np.unique([-handle.length / 2, 0.0, handle.length / 2])
     for angle, tilt, shift in itertools.product(turns, _TILTS, shifts):
         approach = quat_to_matrix(quat_from_axis_angle(along, float(angle))) @ straight
         closing = np.cross(along, approach)
         # Tilted so that the hand stays above the held handle.
         tilted = [quat_to_matrix(quat_from_axis_angle(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
+        # Rounded, so that a tie of level approaches does not depend on the last bit.
         approach = min(tilted, key=lambda way: round(float(way[2]), 6))
         position = pose[:3, :3] @ (handle.position + shift * handle.along) + pose[:3, 3]
         cost = 0.1 * abs(float(shift)) + 0.2 * float(tilt)
@@ -224,6 +229,7 @@ def _by_comfort(cell: SceneState, grips: list[PartGrasp]) -> list[PartGrasp]:
 
     def cost(grip: PartGrasp) -> float:
         outward = grip.world_T_tool[:2, 3] - base[:2]
+        # A grasp straight above the base has no outward direction; the floor avoids a division by zero.
         outward = outward / max(float(np.linalg.norm(outward)), 1e-6)
         best = np.array([*(_COMFORT[0] * outward), _COMFORT[2]])
         return grip.cost + 1.0 - float(grip.world_T_tool[:3, 2] @ best)
@@ -252,6 +258,7 @@ class FurthestParts:
 
     def observe(self) -> None:
         """Record the current fractions."""
+        # Called at each look at contacts, 240 times a second: most scenes have no parts.
         if self._labels:
             np.maximum(self._furthest, self._fractions(), out=self._furthest)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WORLD = "world"
 """Name for everything fixed: table, floor, walls."""
 _TOUCHING = 0.0005
-"""[m] Two surfaces so near touch each other."""
+"""Distance up to which two surfaces count as touching [m]."""
 UPWARD = 0.5
 """Least vertical part of the unit normal where one thing rests on another."""
 
@@ -37,6 +37,7 @@ class ContactMeter:
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._target: str | None = None
         still, gripper = (self._model.body_weldid == 0), self._gripper
+        # Bits for each geom turn the classification of all contacts into a few array operations, 240 times a second.
         self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
         """(G,) bits of each geom: fixed to the world, part of the gripper, part of the gripper's target."""
         self._tool = self._model.body(robot.tool.link).id
@@ -59,6 +60,7 @@ class ContactMeter:
         if self._target != (target := self.held or self.closing_on):
             self._mark(target)
         one, other = self._marks[contact.geom].T
+        # XOR: one of both is fixed. Contacts between two fixed things are parts of the scene that overlap.
         on_still = (one ^ other) & _STILL
         self._table_depth = max(self._table_depth, -float(distance[on_still > 0].min(initial=0.0)))
         if target is not None:
@@ -89,6 +91,7 @@ class ContactMeter:
         if self.held is None or not self.carried:
             self._carried_at = None
             return 0.0
+        # In the frame of the tool, so that motion of the hand itself is no slip.
         rotation = self._data.xmat[self._tool].reshape(3, 3)
         place = rotation.T @ (self._data.body(self.held).xpos - self._data.xpos[self._tool])
         if self._carried_at is None:
@@ -130,6 +133,8 @@ def find_contacts(world: World, name: str) -> list[Contact]:
 
 def find_all_contacts(world: World) -> dict[str, list[Contact]]:
     """Find the contacts of everything, by name of the thing; moving parts count as their thing."""
+    # In a copy of the state: contacts at rest have gaps of a fraction of a millimeter, which only a margin finds, and
+    # physics itself must run without one.
     model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
     scratch.qpos[:] = world.simulation.data.qpos
     margins = model.geom_margin.copy()

@@ -43,6 +43,7 @@ class DisturbanceWatch:
         if disturbance:
             ends[0], ends[1] = disturbance.time, disturbance.time + disturbance.duration
             ends[2] = ends[1] + disturbance.unnoticed
+        # Rounded outward: the first row holds the begin of the push, and the last one ends after it.
         self._first, self._calm, self._stop = int(ends[0] * rate), math.ceil(ends[1] * rate), math.ceil(ends[2] * rate)
         self.is_active = False
         """True from the begin of the push until something is planned again."""
@@ -109,6 +110,7 @@ class DisturbanceWatch:
             return True  # taken, or let go, meanwhile
         moves = (np.linalg.inv(self._before[where]) @ now[where] for where in now)
         return any(
+            # The trace of a (4, 4) pose is that of its rotation plus 1, hence 2 in place of 1.
             np.linalg.norm(move[:3, 3]) > _SHIFTED or math.acos(np.clip((np.trace(move) - 2) / 2, -1, 1)) > _TURNED
             for move in moves
         )

@@ -44,6 +44,7 @@ def draw_execution_noise(
     Returns:
         (N, J) [rad or m].
     """
+    # A first-order autoregression; the factor keeps the standard deviation of each row at the given scale.
     draws = rng.normal(size=postures.shape) * scale * np.sqrt(1 - _PERSISTENCE**2)
     noise = np.zeros(postures.shape)
     for row, draw in enumerate(draws):
@@ -69,6 +70,7 @@ def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray)
 def _limit_slope(shares: Sequence[float]) -> FloatArray:
     """Return the (N,) largest fractions below those given that begin and end at 0 and change slowly."""
     found = np.array([0.0, *shares, 0.0])
+    # Forward and backward: each pass limits the growth in one direction, and their minimum has both limits.
     for row in range(1, len(found)):
         found[row] = min(found[row], found[row - 1] + _FADING)
     for row in range(len(found) - 2, -1, -1):

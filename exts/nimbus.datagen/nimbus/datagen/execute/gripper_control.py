@@ -50,6 +50,7 @@ class GripperControl:
             if cell.finger_speed() < _STANDING * abs(cell.robot.gripper.travel_per_metre):
                 break
             cell.command()
+        # Slanted sides have pushed the hand away: later plans start at its actual posture, not at the command.
         cell.accept_posture()
         if not cell.is_gripping(name):
             return False

@@ -101,6 +101,7 @@ class TaskJudge:
         for field, mark in statement.references().items():
             if (value := getattr(statement, field)) is not None:
                 found[field] = _names(value, scope) if mark.many else resolve(value, scope.names).name
+        # Points are evaluated when the step begins, because the things that they refer to may have moved.
         for field in statement.poses():
             if isinstance(value := getattr(statement, field), str):
                 place = parse_pose(value).at(partial(resolve_point, self.world, scope.names))
@@ -146,6 +147,7 @@ class TaskPerformer(TaskJudge):
         """Run steps, and return a failure that can be recovered from."""
         try:
             self.do(steps, scope)
+        # Given up means out of budget: a recovery would spend more of it.
         except GivenUp:
             raise
         except SkillFailure as failure:

@@ -1,4 +1,4 @@
-"""The Plan stage of navigation: the drive from an episode's start to its goal, filtered before anything is drawn."""
+"""Plan stage of navigation: the drive from an episode's start to its goal, filtered before anything is rendered."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nimbus.datagen.tasks.navigation_file import BASE
 from nimbus.datagen.tasks.task import NavigationTask
 
 JOINTS = ("x", "y", "yaw")
-"""Joints of a body that drives [m, m, rad]."""
+"""Joints of a driving body [m, m, rad]."""
 ACTIONS = ("forward", "turn")
-"""Its actions [m/s, rad/s]."""
+"""Actions of a driving body [m/s, rad/s]."""
 
 
 class PathPlanner(Planner["NavigationAssets"]):
-    """Searches, smooths and drives a path; one that a filter rejects is a failed attempt with value and limit.
+    """Searches, smooths and drives a path; a path that a filter rejects is a failed attempt with value and limit.
 
     Args:
         task: The task.
@@ -37,14 +37,14 @@ class PathPlanner(Planner["NavigationAssets"]):
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the planner of a run."""
+        """Create the planner of a run."""
         return cls(context.need_navigation())
 
     def __init__(self, task: NavigationTask) -> None:
         self._task = task
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
-        """Yield the one attempt at a layout."""
+        """Yield the single attempt at a layout, planned or already stored."""
         if (stored := item.scene.request.plan) is not None:
             trajectory, attempt = stored.trajectory, stored.attempt
         else:
@@ -56,7 +56,7 @@ register_component("plan", "path", PathPlanner, NoSettings)
 
 
 def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: PhysicalLayout) -> Trajectory:
-    """Plan the drive of a layout and judge it."""
+    """Plan the drive of a layout, and evaluate it."""
     goal: dict[str, Any] = physical.drawn["goal"]
     start = np.array([goal["start"][0], goal["start"][1], goal["start"][3]])
     if goal["refused"]:
@@ -91,7 +91,7 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
 def drive_again(
     task: NavigationTask, assets: NavigationAssets, physical: PhysicalLayout, stored: Trajectory
 ) -> Trajectory:
-    """Integrate stored actions from the stored start, and judge the drive against the scene's triangles."""
+    """Integrate stored actions from the stored start, and evaluate the drive against the scene's triangles."""
     poses = integrate(stored.start.joint_positions, stored.actions, stored.rate)
     heights = stored.body_positions[:, 0, 2]
     feet = np.column_stack([poses[:, :2], heights])
@@ -141,16 +141,17 @@ def make_trajectory(
     """Make the trajectory of a drive.
 
     Args:
-        poses: (T, 3) x, y [m] and yaw [rad]
-        actions: (T, 2) forward [m/s] and turn [rad/s]
-        heights: (T,) of the floor [m]
-        rate: [Hz]
+        poses: (T, 3) x, y [m] and yaw [rad].
+        actions: (T, 2) forward [m/s] and turn [rad/s].
+        heights: (T,) height of the floor [m].
+        rate: Rate of rows [Hz].
         segments: Rooms crossed.
         outcome: Success, or the filter that rejects it.
         signals: Measures (T,) by name.
     """
     half = 0.5 * poses[:, 2]
     none = np.zeros_like(half)
+    # Actions are in the frame of the body; joint velocities are in the world, like the joints themselves.
     world = np.column_stack([actions[:, 0] * np.cos(poses[:, 2]), actions[:, 0] * np.sin(poses[:, 2]), actions[:, 1]])
     return Trajectory(
         rate=rate,
@@ -171,7 +172,8 @@ def make_trajectory(
 
 
 def _segments(scene: NavigationScene, route: Route) -> tuple[SkillSegment, ...]:
-    """One segment for each room crossed; doorways belong to the room before."""
+    """Return one segment for each room crossed; doorways belong to the previous room."""
+    # Slightly above the floor, so that rounding does not put a foot below its room.
     rooms = scene.room_of(route.feet + (0.0, 0.0, 0.05))
     for row in range(1, len(rooms)):
         rooms[row] = rooms[row] or rooms[row - 1]

@@ -83,6 +83,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         for attempt in range(self._attempts):
             begin = time.process_time()
             streams = partial(item.layouts[0].key.generator, "attempt", attempt)
+            # Slower from attempt to attempt: most failures (slips, creep, tracking errors) grow with acceleration.
             pace = _CALMER**attempt
             trajectory = run_attempt(
                 self._task, self._simulation, physical, streams=streams, planner=self._planner, pace=pace
@@ -110,6 +111,7 @@ def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1
     """
     return registry.lookup("planner", name)(
         velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
+        # Squared: a motion of the same shape that takes 1 / pace times as long has pace² of its accelerations.
         acceleration_limits=np.multiply(robot.arm.acceleration_limits, pace**2),
         period=1.0 / rate,
     )
@@ -146,6 +148,7 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
             prepare()
             outcome = _do_and_judge(task, doing)
         except (Disturbed, SkillFailure):
+            # A failure without a push is an ordinary one; a push in progress explains it, and is recovered from.
             if not cell.disturbance.is_active:
                 raise
             outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))
@@ -189,6 +192,8 @@ def settle(simulation: NewtonSimulation) -> None:
     command = simulation.present_action()
     for _ in range(_SETTLE_PERIODS):
         simulation.advance(command)
+    # The start must be at rest: a replay begins from stored positions and velocities, and warm-start data of the solver
+    # are not stored. restore() resets those here, so that the attempt and its replay begin equally.
     simulation.data.qvel[:] = 0.0
     simulation.restore(simulation.state())
 

@@ -30,7 +30,7 @@ class Recorder:
         self._rows: dict[str, list[FloatArray]] = defaultdict(list)
         self._labels: list[tuple[str, str, str]] = []
         self._relations: dict[tuple[str, str, str], int] = {}
-        """Boundary since which each relation holds."""
+        """Row of the boundary from which each relation has held."""
         self._spans: list[RelationSpan] = []
 
     @property
@@ -60,17 +60,18 @@ class Recorder:
         rows["body_wxyz"].append(simulation.body_wxyz())
         readings = [meter.read() for meter in self._meters]
         for name in readings[0]:
+            # The worst hand counts: a limit on a measure then holds for each of them.
             rows[f"contacts/{name}"].append(np.asarray(max(reading[name] for reading in readings), dtype=float))
         for arm, reading in enumerate(readings):
             rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
         self._labels.append((skill, target, phase))
 
     def is_boundary(self, skill: str, target: str) -> bool:
-        """Check whether a row with this label would begin another skill step."""
+        """Return True if a row with this label begins another skill step."""
         return not self._labels or self._labels[-1][:2] != (skill, target)
 
     def note_relations(self, relations: Iterable[tuple[str, str, str]]) -> None:
-        """Take down the relations (name, object, target) of the scene at a boundary of skill steps: the next row."""
+        """Record the relations (name, object, target) that hold at the boundary of skill steps before the next row."""
         now, row = set(relations), self.step_count
         for relation in self._relations.keys() - now:
             self._end_relation(relation, stop=row)

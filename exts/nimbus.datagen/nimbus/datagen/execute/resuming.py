@@ -105,6 +105,7 @@ def free_hands(cell: SimulatedWorkcell) -> None:
         with arm.step(FREE, ""):
             touched = arm.touched_by_gripper()
             held = next(filter(arm.is_gripping, sorted(touched & set(arm.objects))), None)
+            # A lifted object is carried on; dropping it would be a new disturbance.
             if held and (arm.pose(held) - arm.start_poses[held])[2, 3] > _IN_THE_AIR:
                 arm.meter.held = arm.meter.closing_on = held
                 arm.carry()
@@ -132,6 +133,7 @@ def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> Resum
     pushed = cell.disturbance.body
     cell.disturbance.is_active = False
     cell.break_off()
+    # Without a limit a hopeless recovery plans for minutes; see MOST_PLANS.
     cell.limit_plans(_PLANS_EACH * max(1, len(unmet)))
     with cell.step(DISTURBED, pushed):
         cell.begin(STOP)

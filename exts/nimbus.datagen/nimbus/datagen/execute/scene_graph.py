@@ -77,7 +77,7 @@ def is_on_side(world: World, name: str, other: str, relation: str) -> bool:
 
 
 def _is_way_to_side(world: World, way: FloatArray, relation: str) -> bool:
-    """Check whether a way (3,) in the world frame [m] leads to a side, by 45 degrees."""
+    """Return True if a displacement (3,) in the world frame [m] is within 45 degrees of a side's direction."""
     ahead, left, _ = quat_to_matrix(world.stage.robot_wxyz).T @ way
     return bool(np.array(_SIDES[relation]) @ (ahead, left) >= np.hypot(ahead, left) * np.cos(np.pi / 4))
 
@@ -100,7 +100,7 @@ def is_gripped(world: World, name: str, arm: str | None = None) -> bool:
 
 
 def find_others(world: World, name: str) -> list[str]:
-    """Names of what an object touches, besides grippers."""
+    """Return the names of all things that an object touches, without grippers, sorted."""
     return sorted({touch.other for touch in find_contacts(world, name)} - _gripper_links(world))
 
 
@@ -110,7 +110,7 @@ def _gripper_links(world: World) -> set[str]:
 
 @dataclass(frozen=True)
 class _SceneSnapshot:
-    """A scene at one instant, with what several relations are computed from."""
+    """Scene at one instant, with the contacts and bounds that several relations share."""
 
     world: World
     contacts: Mapping[str, Sequence[Contact]]
@@ -119,12 +119,12 @@ class _SceneSnapshot:
 
     @classmethod
     def of(cls, world: World) -> _SceneSnapshot:
-        """Look at a scene as it is now."""
+        """Take a snapshot of a scene."""
         names = (*world.objects, *world.stage.fixtures)
         return cls(world, find_all_contacts(world), {name: world.bounds(name) for name in names})
 
     def touched(self, name: str, *, least_upward: float = -1.0) -> set[str]:
-        """Names of what a thing touches, with a normal that points up by at least so much."""
+        """Return the names of the things that touch a thing from below, by the vertical part of the normal."""
         return {touch.other for touch in self.contacts.get(name, ()) if touch.upward > least_upward}
 
 
@@ -190,9 +190,10 @@ def _states(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
 
 
 def _around(view: _SceneSnapshot, name: str, other: str) -> Iterator[Relation]:
-    """Relations of two things at a distance, both ways; a fixture has none itself."""
+    """Yield the relations of two things at a distance, in both directions; a fixture is only a target."""
     world = view.world
     (low, high), (lower, upper) = view.bounds[name], view.bounds[other]
+    # The distance of the boxes is a lower bound of that of the surfaces, and costs next to nothing.
     if np.linalg.norm(np.maximum(0.0, np.maximum(lower - high, low - upper))) > BESIDE:
         return
     distance = measure_gap(world, name, other, most=2 * BESIDE)

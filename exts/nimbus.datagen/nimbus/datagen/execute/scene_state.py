@@ -55,7 +55,7 @@ class SimulatedScene:
         return linear < 0.02 and angular < 0.5
 
     def model(self, name: str) -> ObjectModel:
-        """Shape and metadata of an object."""
+        """Return the shape and metadata of an object."""
         if name not in self._models:
             item = self.objects[name]
             self._models[name] = open_library(item.library).model(item.kind, item.variant, item.scale)

@@ -1,4 +1,4 @@
-"""The Plan stage of navigation through splats: a path whose views leave the capture is a failed attempt."""
+"""Plan stage of navigation through splats: a path whose views leave the captured space is a failed attempt."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
 
 COVERED = 0.9
-"""Opacity from which a pixel shows the capture."""
+"""Smallest opacity of a pixel that counts as covered by the splats."""
 MOST_UNCOVERED = 0.1
-"""Share of a view that may show less."""
+"""Largest fraction of a view's pixels that may be uncovered."""
 _WIDTH = 64
-"""[px] Width of the views that are looked at before anything is rendered."""
+"""Width of the small views that are checked before anything is rendered [px]."""
 _SLOW = 240.0
-"""[s] Preparing 3 million splats, and compiling kernels, takes less."""
+"""Upper bound of preparing 3 million splats and compiling the kernels [s]."""
 _EVERY = 8
-"""Rows between them."""
+"""Number of rows between two checked views."""
 
 
 class SplatPathPlanner(PathPlanner):
-    """Plans as :class:`PathPlanner`, then looks along the path in small views of the splats."""
+    """Plans as :class:`PathPlanner` does, then checks small views of the splats along the path."""
 
     version: ClassVar[int] = 1
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
-        """Yield the one attempt at a layout."""
+        """Yield the single attempt at a layout, planned or already stored."""
         for planned in super().process(item):
             trajectory = planned.trajectory
             if trajectory.outcome.success and item.scene.request.plan is None:
@@ -57,7 +57,7 @@ def splat_source(task: NavigationTask) -> SplatSource:
     """Return the source of a task's splats.
 
     Raises:
-        InputError: Its scenes have none.
+        InputError: The task's scenes have no splats.
     """
     if not isinstance(task.source, SplatSource):
         what = "the pipeline draws splats, and the task's scenes have none"
@@ -68,7 +68,7 @@ def splat_source(task: NavigationTask) -> SplatSource:
 
 
 def check_views(outline: SplatRasterizer, layouts: tuple[Layout, ...], trajectory: Trajectory) -> Trajectory:
-    """Make a trajectory a failed one where a view of it shows too much of nothing."""
+    """Return the trajectory, as a failed attempt if too much of a view along it is uncovered."""
     worst = 0.0
     rows = np.unique(np.append(np.arange(0, trajectory.step_count, _EVERY), trajectory.step_count - 1))
     places, turns = trajectory.body_positions[rows], trajectory.body_wxyz[rows]

@@ -74,6 +74,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self.disturbance = DisturbanceWatch(self.arms, layout.disturbance, rate=simulation.rate)
         planners = planner if isinstance(planner, Mapping) else dict.fromkeys(simulation.robot.arm_names, planner)
         for name in simulation.robot.arm_names:
+            # A shallow copy: scene, recorder and labels are shared, and _become() gives each view its own arm.
             view = copy.copy(self) if self.arms else self
             view._become(name, planners[name])
             self.arms[name] = view
@@ -127,7 +128,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self._labels.begin_phase(self.name, phase)
 
     def finish(self, outcome: Outcome) -> Trajectory:
-        """The record of the attempt."""
+        """Return the record of the attempt."""
         self._note_relations()
         return self._recorder.trajectory(outcome, self.plan_statistics)
 
@@ -138,6 +139,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self._plan_count += 1
         if 0 < self.most_plans < self._plan_count:
             raise GivenUp(Reason.NO_PATH, f"given up after {self.most_plans} plans")
+        # The first arm's address has no name, so that plans of a robot with one arm do not depend on what it is called.
         if self.name == next(iter(self.arms)):
             return self.streams("plan", self._plan_count)
         return self.streams("plan", self.name, self._plan_count)
@@ -194,18 +196,22 @@ class SimulatedWorkcell(SimulatedWorld):
         Raises:
             SkillFailure: The plan failed, is in collision, or the arm did not follow.
         """
+        # Recorded before any check, so that a refused plan is in the statistics as well.
         self.plan_statistics.append(dict(plan.statistics) | self._notes)
         self._notes = {}
         if not plan:
             raise SkillFailure.of_plan(plan)
         wait_for_way(self, plan.positions)
         scene = self.look()
+        # Physics has moved things since the plan was made, and other planners use other geometry: the check is against
+        # the present state of the simulator's own.
         with scene.allow(*touching):
             collision = first_collision(scene, plan.positions)
         self.plan_statistics[-1]["recheck_depth"] = collision.depth if collision else 0.0
         if collision:
             raise SkillFailure(Reason.PLAN_REJECTED, f"{collision} of {len(plan.positions) - 1}")
         postures = plan.positions[1:]
+        # The gripper opens late, when the hand has left what it might touch.
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
         noise = self._draw_noise(postures, still_gripper=opening is None)
@@ -226,6 +232,7 @@ class SimulatedWorkcell(SimulatedWorld):
         ):
             return None
         return draw_execution_noise(
+            # A stream for each motion: noise of one motion does not depend on how many numbers an earlier one drew.
             self.streams("execution_noise", self.name, len(self.plan_statistics)),
             self.scene,
             postures,
@@ -309,7 +316,7 @@ class SimulatedWorkcell(SimulatedWorld):
             arm._check()
 
     def _note_relations(self) -> None:
-        """Record the scene graph, as it is between two skill steps."""
+        """Record the scene graph at a boundary of two skill steps."""
         if self.simulation.is_stable:
             edges = describe_scene(self)
             self._recorder.note_relations((edge.relation, edge.object, edge.target) for edge in edges)

@@ -21,9 +21,9 @@ from nimbus.datagen.files.codec import from_plain, parse_json
 T = TypeVar("T")
 
 TEXT_BYTES = 64 << 20
-"""[bytes] Largest text that is read whole; ``dataset.json`` and descriptions of large datasets have some MB."""
+"""Largest text that is read whole [bytes]; ``dataset.json`` and descriptions of large datasets have some MB."""
 FILE_BYTES = 1 << 40
-"""[bytes] Largest file that is read in parts."""
+"""Largest file that is read in parts [bytes]."""
 _HOLES, _LEAST_HOLES = 1000, 1 << 28
 """A file that takes so many times less room on the disk than its size, and has so many bytes, is all holes: reading it
 takes hours, and making it a moment. File systems that compress do not come near."""
@@ -34,11 +34,11 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Index = Annotated[int, Meta(ge=-1, le=2**53)]
 """Place of a thing; -1 for none."""
 Pixels = Annotated[int, Meta(ge=1, le=16_384)]
-"""[px] Side of an image."""
+"""Side of an image [px]."""
 Rate = Annotated[float, Meta(ge=0.0, le=100_000.0)]
-"""[Hz] 0 where none is known."""
+"""Rate of frames or steps [Hz]; 0 when unknown."""
 Seconds = Annotated[float, Meta(ge=0.0, le=1e11)]
-"""[s] Duration, or time since 1970."""
+"""Duration, or time since 1970 [s]."""
 Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Number that is finite; msgspec refuses NaN by any limit."""
 
@@ -50,7 +50,7 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
         Its size [bytes].
 
     Raises:
-        InputError: It is missing, not a regular file, or larger than the limit [bytes].
+        InputError: The file is missing, not a regular file, or larger than the limit [bytes].
     """
     try:
         state = path.stat()
@@ -64,11 +64,11 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
 
     Args:
         path: The file.
-        limit: Its size at most [bytes].
-        follow: It may be a link.
+        limit: Largest size of the file [bytes].
+        follow: Accept a symbolic link.
 
     Raises:
-        InputError: It cannot be read, is not a regular file, or is larger than the limit.
+        InputError: The file cannot be read, is not a regular file, or is larger than the limit.
     """
     # A pipe is opened at once, and refused: without O_NONBLOCK, opening one waits for its writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
@@ -85,7 +85,7 @@ def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> st
     """Read a regular file of UTF-8 text whole.
 
     Raises:
-        InputError: It cannot be read, is not a regular file, no text, or larger than the limit [bytes].
+        InputError: The file cannot be read, is not a regular file, is not text, or is larger than the limit.
     """
     try:
         return read_bytes(path, limit=limit, follow=follow).decode()
@@ -97,7 +97,7 @@ def read_plain(path: Path, *, limit: int = TEXT_BYTES) -> Any:
     """Read a file of JSON: plain values, which can be written again.
 
     Raises:
-        InputError: It cannot be read, or is no JSON.
+        InputError: The file cannot be read, or is not JSON.
     """
     return parse_plain(read_text(path, limit=limit), where=str(path))
 
@@ -106,7 +106,7 @@ def parse_plain(text: str, *, where: str) -> Any:
     """Parse JSON that others wrote.
 
     Raises:
-        InputError: It is none, nested too deeply, or holds half a surrogate pair, which no file can be given.
+        InputError: The text is not JSON, is nested too deeply, or holds half a surrogate pair, which cannot be written.
     """
     try:
         value = parse_json(text)
@@ -121,7 +121,7 @@ def read_typed(kind: type[T], path: Path, *, limit: int = TEXT_BYTES) -> T:
     """Read a file of JSON into a dataclass with its limits; fields that it does not have are ignored.
 
     Raises:
-        InputError: It cannot be read, or is not of that kind.
+        InputError: The file cannot be read, or its values do not fit ``kind``.
     """
     return as_typed(kind, read_plain(path, limit=limit), where=str(path))
 
@@ -130,7 +130,7 @@ def as_typed(kind: type[T], value: object, *, where: str) -> T:
     """Convert plain values that others wrote into a dataclass with its limits.
 
     Raises:
-        InputError: They are not of that kind.
+        InputError: The values do not fit ``kind``.
     """
     try:
         return from_plain(kind, value)

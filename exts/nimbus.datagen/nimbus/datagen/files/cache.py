@@ -13,7 +13,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, StorageError
 
 _LEAST = 1 << 20
-"""[bytes] With less room than this, an error while something is written comes of that."""
+"""Free space below which an error of a library that writes is taken for a full disk [bytes]."""
 
 
 def cache_folder(name: str) -> Path:
@@ -76,7 +76,7 @@ def writing(folder: Path) -> Iterator[None]:
         folder: Folder of the cache.
 
     Raises:
-        StorageError: Its disk is full.
+        StorageError: The disk of the folder is full.
     """
     try:
         yield

@@ -81,7 +81,7 @@ def to_plain(value: object) -> Any:
     """Convert a value that JSON and MessagePack have no form for; the encoders' hook.
 
     Raises:
-        TypeError: It is neither of NumPy nor a dataclass, a text or a path.
+        TypeError: A value is neither of NumPy nor a dataclass, a text or a path.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -129,8 +129,8 @@ def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given
 
     Args:
         kind: The dataclass.
-        plain: Its plain values.
-        arrays: Its arrays, in order, of any shape and unit, as the fields have them.
+        plain: Plain values, as :func:`to_plain` made them.
+        arrays: Arrays in order, of any shape and unit, as the fields have them.
         given: Values of the fields that were left out.
 
     Raises:

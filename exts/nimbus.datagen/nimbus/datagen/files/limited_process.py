@@ -26,11 +26,11 @@ from typing import Any, NoReturn
 from nimbus.datagen.errors import InputError
 
 SECONDS = 60
-"""[s] CPU of a call. The largest mesh that is read takes 20."""
+"""CPU time of a call [s]. The largest mesh that is read takes 20 s."""
 MEMORY = 3 << 30
-"""[bytes] By which a call may grow the process; the largest mesh takes about 1.5 GB."""
+"""Memory that a call may add to the process [bytes]; the largest mesh takes about 1.5 GB."""
 _WAIT = 3.0
-"""A call that waits, for a pipe, ends after so many times its CPU seconds."""
+"""Wall-clock limit of a call, as a multiple of its CPU seconds: ends one that sleeps, for example on a pipe."""
 _SIMPLER = "make it smaller or simpler, or export it again"
 
 
@@ -45,14 +45,14 @@ def run_limited(
 
     Args:
         function: ``package.module:name``; it takes and returns plain JSON values.
-        arguments: By name.
+        arguments: Arguments by name.
         where: File that is read, for errors.
-        seconds: [s] CPU that it may use.
-        memory: [bytes] By which the process may grow.
+        seconds: CPU time that the call may use [s].
+        memory: Memory that the call may add to the process [bytes].
 
     Raises:
         InputError: The function raises it, passes a limit, or crashes.
-        LimitedProcessError: It raises something else.
+        LimitedProcessError: The function raises another error.
     """
     request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
     return _result(_server().call(request), where)
@@ -62,7 +62,7 @@ class LimitedPool:
     """Several servers, for calls of several threads at once; :meth:`close` ends them.
 
     Args:
-        count: Of servers.
+        count: Number of servers.
     """
 
     def __init__(self, count: int) -> None:

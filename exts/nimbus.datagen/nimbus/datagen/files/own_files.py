@@ -17,7 +17,7 @@ from nimbus.datagen.errors import InputError
 
 _MOVE = "move it elsewhere"
 _LONGEST_NAME = 100
-"""[characters] File systems end at 255 bytes, and suffixes follow."""
+"""Longest name [characters]: file systems allow 255 bytes, and suffixes follow."""
 
 
 def own_path(folder: Path, name: str) -> Path:
@@ -28,7 +28,7 @@ def own_path(folder: Path, name: str) -> Path:
         name: Path below it, with slashes.
 
     Raises:
-        InputError: It is absolute, leads out, or passes through a link.
+        InputError: The name is absolute, leads out of the folder, or passes through a link.
     """
     parts = name.split("/")
     if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
@@ -50,7 +50,7 @@ def check_own(path: Path) -> None:
     """Refuse a link where a dataset has a file or folder of its own.
 
     Raises:
-        InputError: It is a symbolic link.
+        InputError: The path is a symbolic link.
     """
     if path.is_symlink():
         raise InputError("this is a link, and writing to it would change another file", where=str(path), instead=_MOVE)
@@ -77,7 +77,7 @@ def make_place(folder: Path, name: str) -> Path:
         name: Path below it, with slashes.
 
     Raises:
-        InputError: It is absolute, leads out, or passes through a link or a file.
+        InputError: The name is absolute, leads out of the folder, or passes through a link or a file.
     """
     path = own_path(folder, name)
     for above in reversed(path.relative_to(folder).parents[:-1]):
@@ -96,7 +96,7 @@ def create_file(path: Path, *, append: bool = False) -> int:
         Its descriptor, open to read and write.
 
     Raises:
-        FileExistsError: There is one.
+        FileExistsError: The file exists, and ``append`` is false.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     return os.open(path, flags | (os.O_APPEND if append else 0), 0o666)
@@ -109,7 +109,7 @@ def open_shared(path: Path) -> int:
         Its descriptor, open to read and write.
 
     Raises:
-        InputError: It is a link.
+        InputError: The path is a link.
     """
     check_own(path)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o644)
@@ -119,7 +119,7 @@ def write_new(path: Path, content: bytes) -> None:
     """Write a file that is not there.
 
     Raises:
-        FileExistsError: There is one, or a link.
+        FileExistsError: The path exists, as a file or a link.
     """
     with os.fdopen(create_file(path), "wb") as file:
         file.write(content)

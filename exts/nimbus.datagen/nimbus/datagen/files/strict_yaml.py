@@ -34,7 +34,7 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_len
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40
 _SHORT = 10_000
-"""[letters] Nodes of longer texts are not kept."""
+"""Longest text whose parsed nodes are kept [characters]."""
 
 
 class StrictModel(BaseModel):

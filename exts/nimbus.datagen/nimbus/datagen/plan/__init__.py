@@ -1,1 +1,1 @@
-"""Motion planning: where the arm can be, how it gets there, and how fast."""
+"""Motion planning: inverse kinematics, collision checks, paths, timing, grasps."""

@@ -89,8 +89,9 @@ class ArmKinematics:
             settled = np.abs(step).max() < 2e-3 or error[3:].max() < self.rotation_tolerance
             if error[:3].max() < self.position_tolerance and settled:
                 return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
+            # Near the point its position becomes an equality constraint, so that rotating cannot trade it away.
             step = self._step([self._turn], [self._point]) if error[:3].max() < 0.02 else None
-            if step is None:  # no step reaches the point: go towards it, and turn meanwhile
+            if step is None:  # no step reaches the point exactly: approach it, and rotate meanwhile
                 step = self._step([self._task])
             if step is None:
                 return None
@@ -129,6 +130,7 @@ def arm_model(
     """
     wanted = {model.joint(name).id for name in arm_joints}
     spec = mujoco.MjSpec()
+    # Ranges of a compiled model are in radians.
     spec.compiler.degree = False
     parent = spec.worldbody
     for body in _chain(model, model.body(tool_body).id):

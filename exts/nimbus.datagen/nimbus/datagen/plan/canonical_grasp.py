@@ -152,6 +152,7 @@ def distance_from_canonical(
     roomy = np.clip((axes.gripper.opening - axes.widths[which]) / 0.02, 0.0, 1.0)
     return (
         _HEADING * turned
+        # Quadratic for small excess and linear beyond, without a kink: facets of a round mesh cost nothing.
         + _WIDER * wider**2 / (wider + _HARDLY_WIDER)
         + _TILT * tilt
         + _OFF_MIDDLE * np.linalg.norm(aside[:, :2], axis=1)

@@ -1,4 +1,4 @@
-"""Motions of the tool along a curve, as of a hand that moves a door, a drawer or a knob."""
+"""Motions of the tool along a curve, for example with a hand on a door, a drawer or a knob."""
 
 from __future__ import annotations
 

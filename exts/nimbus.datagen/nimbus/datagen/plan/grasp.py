@@ -153,6 +153,7 @@ def find_axes(
     double_area = np.linalg.norm(cross, axis=1)
     normals = cross / np.maximum(double_area, 1e-15)[:, None]
     origins, normals_there = _sample(triangles, normals, double_area, count, rng)
+    # Directions vary inside the friction cone: pads need not press along the normal exactly.
     jitter = rng.normal(scale=0.3 * friction_angle, size=origins.shape)
     directions = jitter - normals_there * (1.0 + np.einsum("ij,ij->i", jitter, normals_there))[:, None]
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
@@ -188,6 +189,7 @@ def _sample(
     share = np.cumsum(double_area) / double_area.sum()
     face = np.minimum(np.searchsorted(share, rng.uniform(size=count)), len(triangles) - 1)
     u, v = rng.uniform(size=(2, count, 1))
+    # Points of the unit square beyond its diagonal are mirrored into the triangle, which stays uniform.
     u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
     corner, one, two = (triangles[face, index] for index in range(3))
     return corner + u * (one - corner) + v * (two - corner), normals[face]

@@ -69,6 +69,7 @@ def rank_grasps(
     object_T_world = np.linalg.inv(world)
     order = np.argsort(-score, kind="stable")
     order = order[drawn_back[order] <= _MAX_DRAW_BACK]
+    # The support of the pads is costly, and is computed for the best five times as many as needed.
     best = _under_the_palm(axes, world, frames, origins, order, 5 * limit)
     points, density = (axes.surface, axes.density) if central is None else (axes.dense_surface, axes.dense_density)
     surface = points @ world[:3, :3].T + world[:3, 3]
@@ -126,6 +127,7 @@ def _hands(
     """Return tool frames (C, 3, 3) and origins (C, 3) in the world, the axis of each, and its tilt [rad]."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
+    # An almost vertical closing axis has no approach from above.
     level = np.flatnonzero(np.abs(closing[:, 2]) < 0.98)
     closing = closing[level]
     down = closing * closing[:, 2:] - (0.0, 0.0, 1.0)

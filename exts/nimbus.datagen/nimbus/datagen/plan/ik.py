@@ -38,6 +38,7 @@ def solve_ik(
     accept = accept or (lambda q: not scene.in_collision(q))
     found: list[FloatArray] = []
     for trial in range(1 + restarts):
+        # Increasingly far away: a near posture is preferred, and gives short motions.
         start = seed + rng.normal(scale=0.25 * trial, size=len(seed)) if trial else seed
         q = scene.arm.solve(target, start)
         if q is None or not accept(q) or any(np.abs(q - other).max() < 0.1 for other in found):

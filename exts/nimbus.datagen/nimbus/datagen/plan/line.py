@@ -52,6 +52,7 @@ def time_line(
     """Check and time a traced line, (P, J) postures; a curve passes its length [m]."""
     checks, begin = scene.check_count, time.process_time()
     nearest = nearest_along(scene, path)
+    # Distances are compared with those at the ends, because bodies may be in contact there, as before a lift.
     is_free = free_along(scene, nearest)
     blocked = next((q for q in path if not is_free(q)), None)
     if blocked is not None:
@@ -78,6 +79,7 @@ def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[Moti
     spent = {name: sum(plan.statistics.get(name, 0.0) for plan in plans) for name in ("ik_time", "plan_time")}
     flowing = planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
     halting = join_motions(plans)
+    # The joined motion ignores the speed limits of its parts: it may still be slower where its corners are sharp.
     if flowing and flowing.duration < halting.time[-1]:
         flowing.statistics["clearance"] = scene.clearance_along(flowing.positions)
         return flowing

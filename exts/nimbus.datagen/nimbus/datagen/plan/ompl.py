@@ -90,6 +90,7 @@ def sample_path(
     search.setRange(RANGE)
     search.setup()
     last = scene.check_count + max_checks
+    # Checks are counted instead of seconds, so that the result does not depend on the machine's load.
     search.solve(base.PlannerTerminationCondition(lambda: scene.check_count >= last))
     if not problem.hasExactSolution():
         return None
@@ -234,11 +235,13 @@ class OmplPlanner(TimedPlanner):
         """Try a straight edge to a goal, then a sampled path, near goals first; corners are cut where free."""
 
         def is_free(q: FloatArray) -> bool:
-            """Return whether a posture (J,) [rad or m] is free of collision."""
+            """Return True if a posture (J,) [rad or m] is free of collision."""
             return not scene.in_collision(q)
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)
         near = [goal for goal in goals if np.linalg.norm(goal - start) <= NEARLY_AS_NEAR * least]
+        # Near goals with a quarter of the budget first, then all goals, then the slower planner, which finds narrow
+        # passages.
         for targets, name, max_checks in (
             (near, "RRTConnect", self._max_checks // 4),
             (goals, "RRTConnect", self._max_checks),
@@ -247,6 +250,7 @@ class OmplPlanner(TimedPlanner):
             for goal in targets:
                 if edge_is_free(start, goal, is_free, step=step):
                     return np.array([start, goal])
+            # Drawn for each search, so that a repeated one is a different one.
             seed = int(rng.integers(1, 2**31))
             path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:

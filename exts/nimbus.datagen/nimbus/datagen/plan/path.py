@@ -10,7 +10,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 IsFree = Callable[[FloatArray], bool]
-"""Predicate of postures: true where the arm is free of collision."""
+"""Predicate of a posture: True if the arm is free of collision."""
 
 
 @lru_cache(maxsize=512)
@@ -27,7 +27,7 @@ def _bisection_order(count: int) -> FloatArray:
 
 
 def edge_is_free(start: FloatArray, end: FloatArray, is_free: IsFree, *, step: float = 0.03) -> bool:
-    """Check the inside of a straight edge; its two ends are known to be free.
+    """Return True if the interior of a straight edge is free; its ends must be known to be free.
 
     Args:
         start: (J,) posture at one end [rad or m].
@@ -40,14 +40,14 @@ def edge_is_free(start: FloatArray, end: FloatArray, is_free: IsFree, *, step: f
 
 
 def path_is_free(path: FloatArray, is_free: IsFree, *, step: float = 0.02) -> bool:
-    """Check a (P, J) path of straight edges, its points included."""
+    """Return True if a path (P, J) of straight edges is free, its points included."""
     return all(map(is_free, path)) and all(
         edge_is_free(one, other, is_free, step=step) for one, other in zip(path[:-1], path[1:], strict=True)
     )
 
 
 def path_length(path: FloatArray) -> float:
-    """Sum up the lengths of the edges [rad] of a path (P, J) [rad or m]."""
+    """Return the total length [rad] of the edges of a path (P, J) [rad or m]."""
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
 
 

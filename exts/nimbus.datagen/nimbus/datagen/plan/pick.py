@@ -53,7 +53,7 @@ def plan_grasp(
         approach_distance: Length of the reach along the tool's approach [m].
         lift_height: Height of the lift [m].
         speed: Highest speed of the tool [m/s].
-        in_order: Each grasp comes as given and then by half a turn, not the nearest posture of a few first.
+        in_order: Try each grasp as given and then rotated by half a turn, instead of the nearest of a few first.
     """
     attempts: Counter[str] = Counter()
     furthest = (-1, MotionStatus.NO_IK, "")
@@ -169,7 +169,7 @@ def _grasp_posture(
     """Return a posture with the open gripper around the object and clear of everything, or the contact in the way."""
 
     def is_clear(q: FloatArray) -> bool:
-        """Check that arm and gripper keep their clearance in a posture (J,) [rad or m]."""
+        """Return True if arm and gripper keep their clearance in a posture (J,) [rad or m]."""
         return min(scene.contacts(q).values(), default=np.inf) > FINGER_CLEARANCE
 
     q = scene.arm.solve(world_T_tool, start)

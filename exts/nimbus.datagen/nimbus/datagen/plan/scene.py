@@ -53,6 +53,7 @@ class PlanningScene:
     ) -> None:
         self.margin = margin
         self.check_count = 0
+        # A copy, because masks, margins and the held body are changed below while physics uses the original.
         self._model = copy.copy(model)
         self._data = mujoco.MjData(self._model)
         self._tool = model.body(tool_body).id
@@ -65,7 +66,7 @@ class PlanningScene:
         self._moving = {body for body in self._robot if _has_joint(model, body)}
         self._address = np.array([joint.qposadr[0] for joint in joints])
         self.limits: FloatArray = np.array([joint.range for joint in joints])
-        """(J, 2) lower and upper joint limits [rad or m]"""
+        """(J, 2) lower and upper joint limits [rad or m]."""
         self.arm = ArmKinematics(
             arm_model(model, arm_joints=arm_joints, tool_body=tool_body, body_T_tool=self._body_T_tool)
         )
@@ -77,11 +78,13 @@ class PlanningScene:
         self._saved: tuple[FloatArray, FloatArray, int, int] | None = None
 
         self._model.opt.enableflags = 0
+        # Pairs are selected by masks alone. Sleep, which the simulator enables, would hide contacts.
         self._model.opt.disableflags = int(mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
         self._set_margin(margin)
         self._solid = (model.geom_contype | model.geom_conaffinity) != 0
         first = int(self._address[0])
         consecutive = np.array_equal(self._address, np.arange(first, first + len(joints)))
+        # Writing through a slice is faster than through an index array, in thousands of checks per plan.
         self._arm_slot: slice | NDArray[np.int64] = slice(first, first + len(joints)) if consecutive else self._address
         self._qpos = self._data.qpos
         self._tool_position = self._data.xpos[self._tool]
@@ -89,7 +92,7 @@ class PlanningScene:
         self._pairs = self._robot_pairs(self.home)
         self._write_masks()
 
-    # What is where
+    # State of the scene
 
     def set_world(self, qpos: ArrayLike) -> None:
         """Set the positions of everything.
@@ -139,7 +142,7 @@ class PlanningScene:
             self.margin = before
             self._set_margin(before)
 
-    # For planners that make a model of their own of it
+    # Access for planners that build their own model
 
     def parts(self) -> SceneParts:
         """Return the contents of the scene, with the arm as in the last query."""
@@ -159,10 +162,10 @@ class PlanningScene:
             facing_world=frozenset(b for b in (*robot, self._held or 0) if model.body_conaffinity[b] & _WORLD),
         )
 
-    # Questions about a posture of the arm, (J,) joint positions
+    # Queries for a posture of the arm, (J,) joint positions
 
     def in_collision(self, q: ArrayLike) -> bool:
-        """Return whether anything is nearer than the margin at ``q`` (J,) [rad or m]; joint limits are ignored."""
+        """Return True if anything is nearer than the margin at ``q`` (J,) [rad or m]; joint limits are ignored."""
         self.check_count += 1
         self._qpos[self._arm_slot] = q
         mujoco.mj_kinematics(self._model, self._data)
@@ -170,7 +173,7 @@ class PlanningScene:
         return self._data.ncon > 0
 
     def touches(self, q: ArrayLike) -> bool:
-        """Return whether anything really touches at ``q`` (J,) [rad or m]: the same geometry without a margin."""
+        """Return True if anything touches at ``q`` (J,) [rad or m]: the same check without a margin."""
         return self.in_collision(q) and bool(self._data.contact.dist.min() < 0.0)
 
     def contacts(self, q: ArrayLike) -> dict[BodyPair, float]:
@@ -277,6 +280,7 @@ class PlanningScene:
         at_home = self._touching_robot_pairs(home)
         rng = generator(0, "robot pairs")
         samples = [self._touching_robot_pairs(q) for q in rng.uniform(*self.limits.T, size=(50, len(self.limits)))]
+        # Pairs that touch in nine of ten random postures are an artifact of convex hulls, not a constraint.
         return {pair for pair in self._pairs if pair not in at_home and sum(pair in s for s in samples) < 45}
 
     def _touching_robot_pairs(self, q: FloatArray) -> set[tuple[int, int]]:

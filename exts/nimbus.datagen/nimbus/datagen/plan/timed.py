@@ -19,7 +19,7 @@ from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
 
 
 class TimedPlanner(ABC):
-    """A :class:`~nimbus.datagen.plan.motion.MotionPlanner` without free motions.
+    """Base of :class:`~nimbus.datagen.plan.motion.MotionPlanner`: everything but free motions.
 
     Args:
         velocity_limits: (J,) limits of the hardware [rad/s].
@@ -125,7 +125,7 @@ class TimedPlanner(ABC):
             approach_distance: Length of the reach along the tool's approach [m].
             lift_height: Height of the lift [m].
             speed: Highest speed of the tool [m/s].
-            in_order: Each grasp comes as given and then by half a turn, not the nearest posture of a few first.
+            in_order: Try each grasp as given and then rotated by half a turn, instead of the nearest of a few first.
         """
         return pick.plan_grasp(
             self,

@@ -77,7 +77,7 @@ def time_path(
 
 
 def _commands_are_free(commands: FloatArray, is_free: IsFree, step: float) -> bool:
-    """Check the straight lines between commands, and the quadratic B-spline that rounds its corners."""
+    """Return True if the lines between commands (N, J) and the B-spline that rounds their corners are free."""
     # Midpoints of the spans of the quadratic B-spline that has the commands as control points.
     rounded = (commands[:-2] + 6.0 * commands[1:-1] + commands[2:]) / 8.0
     return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
@@ -88,17 +88,17 @@ class Timed(Protocol):
 
     @property
     def time(self) -> FloatArray:
-        """Give the times (N,) of the samples, from 0 [s]."""
+        """Return the times (N,) of the samples, from 0 [s]."""
         ...
 
     @property
     def positions(self) -> FloatArray:
-        """Give the joint positions (N, J) [rad or m]."""
+        """Return the joint positions (N, J) [rad or m]."""
         ...
 
     @property
     def velocities(self) -> FloatArray:
-        """Give the joint velocities (N, J) [rad/s or m/s]."""
+        """Return the joint velocities (N, J) [rad/s or m/s]."""
         ...
 
 
@@ -113,6 +113,7 @@ def join_motions(motions: Sequence[Timed]) -> TimedPath:
 
 
 def _ticks(count: int, period: float) -> FloatArray:
+    # Multiples of the period, not a running sum, which would accumulate rounding errors.
     return period * np.arange(count + 1, dtype=float)
 
 

@@ -39,6 +39,7 @@ def first_collision(scene: PlanningScene, positions: FloatArray, *, step: float 
         step: Largest distance between two checks [rad].
     """
     with scene.nearer(0.0):
+        # Allowed contacts are those at the ends, measured in the same geometry and state as the check.
         nearest = nearest_along(scene, positions)
         for row, q in _in_order(positions, step):
             if too_near := pairs_too_near(scene, q, nearest):

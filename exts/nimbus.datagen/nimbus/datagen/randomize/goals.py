@@ -19,7 +19,7 @@ from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
 
 _KEPT = 2
-"""Samplers that one process keeps."""
+"""Number of samplers that one process keeps."""
 
 
 class GoalRandomizer(Randomizer["NavigationAssets"]):
@@ -33,7 +33,7 @@ class GoalRandomizer(Randomizer["NavigationAssets"]):
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the randomizer of a run."""
+        """Return the randomizer of a run."""
         return cls(context.need_navigation(), context.seed, split=context.split)
 
     def __init__(self, task: NavigationTask, seed: int, *, split: str = RUN) -> None:
@@ -67,7 +67,7 @@ register_component("randomize", "goals", GoalRandomizer, NoSettings)
 
 
 def sampler_of(task: NavigationTask, assets: NavigationAssets, *, seed: int, split: str = RUN) -> GoalSampler:
-    """Make the sampler of a scene's goals.
+    """Return the sampler of a scene's goals.
 
     Raises:
         InputError: The scene has nothing to go to.
@@ -108,7 +108,7 @@ def draw_views(
 
 
 def short_instruction(physical: PhysicalLayout) -> str:
-    """Name the place to go to, without the way."""
+    """Return an instruction that names the destination and leaves the route open."""
     goal = physical.drawn["goal"]
     kind = str(goal["object_class"]).replace("_", " ")
     room = str(goal["rooms"][1]).rpartition("_")[0].replace("_", " ")

@@ -46,7 +46,7 @@ def draw_objects(
 
     Args:
         task: The task.
-        stage: Its scene.
+        stage: Scene of the task.
         streams: Generators by address.
         reachable: Predicate of points within the robot's reach, by region.
 
@@ -224,7 +224,7 @@ def check_room(task: Task, assets: SceneAssets, *, seed: int) -> None:
 
     Args:
         task: The task.
-        assets: Its assets.
+        assets: Assets of the task's scene.
         seed: Seed of the run.
 
     Raises:

@@ -166,7 +166,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
         rng: Selects points in the last layer.
 
     Raises:
-        NoRoomError: They would not all be below the rim.
+        NoRoomError: Some objects would stand out above the rim.
     """
     sizes = np.array([model.bounds[1] - model.bounds[0] for model in models])
     radius = float(np.linalg.norm(sizes[:, :2], axis=1).max() / 2) if not _round(models) else float(sizes.max() / 2)

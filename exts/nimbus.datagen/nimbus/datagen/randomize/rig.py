@@ -21,7 +21,7 @@ from nimbus.datagen.plugin import (
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization, make_lamp, make_light
 
 _SOURCES = 4
-"""Lamps of a scene shine in so many groups."""
+"""Number of groups of lamps that vary independently."""
 
 
 @register("randomizer", "rig")

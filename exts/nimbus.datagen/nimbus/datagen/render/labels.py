@@ -46,6 +46,7 @@ def make_labels(
     known = [kind for name in libraries for kind in open_library(name).kinds]
     semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *plain, *groups.values(), *known, *stage.classes]))
     classes = furniture | groups | kinds
+    # Masks are stored with 8 bits.
     if max(len(instances), len(semantics)) > 255:
         raise InputError(f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255")
     return Labels(

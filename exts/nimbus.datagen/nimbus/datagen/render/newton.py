@@ -107,6 +107,8 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         motion = trajectory.body_positions, trajectory.body_wxyz
         positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
         while start < trajectory.step_count:
+            # Loaded again if another layout was shown meanwhile: observations are rendered when the writer asks for
+            # them.
             self._load(renderer, layout)
             steps = slice(start, start + renderer.stack)
             cameras = renderer.render(trajectory.body_names, positions[steps], wxyz[steps], first_step=start)

@@ -1,4 +1,4 @@
-"""Visible parts in as small a number as possible: one per body, and one more per texture on it."""
+"""Visible parts, merged as far as possible: one per body, and one more for each texture on it."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ def _merge(
         triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
         if texture is None:
             if coarse and body in coarse:
+                # Only plain shapes: simplification would have to keep texture seams.
                 triangles = simplify(triangles, tolerance=coarse[body])
             plain.setdefault((instance, body), []).append(triangles.painted(color))
         else:

@@ -1,4 +1,4 @@
-"""Baked light of a whole scene that a body moves through, and the weighing of its lamps and windows."""
+"""Baked light of a whole navigation scene, and its combination from lamps and windows for an episode."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.render.still_light import group_colors
 
 _GROUP = {"floor": 0, "wall": 1, "ceiling": 3}
-"""Group of surfaces by class; all else is 4, and no thing is a work surface."""
+"""Group of surfaces by class; group 4 holds everything else, and group 2, work surfaces, is empty."""
 
 
 @lru_cache(maxsize=2)
 def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[tuple[RenderPart, ...], LightBasis]:
-    """Give the parts of a scene grids of light, and return them with the basis of that light.
+    """Return the parts of a scene with grids of light, and the basis of that light.
 
     Args:
-        scene: The scene; one without lamps has one below the middle of its ceiling.
+        scene: The scene; without lamps, one is placed below the center of its ceiling.
         parts: Parts of the scene, in its order.
     """
     triangles = [part.triangles for part in parts]
@@ -50,12 +50,12 @@ def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[t
 
 
 def light_scene(basis: LightBasis, parts: tuple[RenderPart, ...], visual: VisualLayout) -> WeighedLight:
-    """Weigh the basis of a scene by the light and the surfaces of an episode."""
+    """Combine the light basis of a scene for the light and the surfaces of an episode."""
     return weigh_scene(basis, visual.light, group_colors(parts, visual.surfaces))
 
 
 def _lamps(scene: NavigationScene) -> tuple[FloatArray, np.ndarray]:
-    """Places (L, 3) of lamps [m], and their sources (L,): lamps of one room shine alike."""
+    """Return lamp positions (L, 3) [m] and their sources (L,); lamps of one room share a source."""
     if not len(scene.lamps):
         low, high = scene.corners.min(axis=(0, 1)), scene.corners.max(axis=(0, 1))
         middle = (low + high) / 2

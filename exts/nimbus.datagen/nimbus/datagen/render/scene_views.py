@@ -1,4 +1,4 @@
-"""Pictures along a path: the parts of a scene, their labels and their light, drawn by the default rasterizer."""
+"""Render stage of navigation: views along a path, of a scene's parts with labels and baked light."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _MOST = 253
-"""Things with an index of their own: masks have 8 bits, for the background and for the rest of a large scene, too."""
+"""Largest number of things with an index of their own; 8-bit masks also encode the background and ``other``."""
 OTHER = "other"
 """Instance of all things that have no index of their own."""
 
@@ -41,27 +41,28 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
     Args:
         stack: Steps rendered together; chosen for the device when not given.
         device: ``cpu`` or ``cuda``.
-        baked: Light scenes with lamps by a bake; without it, by one sun.
-        render_failures: Render failed attempts too.
+        baked: Bake the light of lamps; when False, a single sun lights the scene.
+        render_failures: Also render failed attempts.
     """
 
     version: ClassVar[int] = 1
 
     @classmethod
     def create(cls, context: RunContext, settings: SceneViewSettings) -> Self:
-        """Make the renderer of a run."""
+        """Create the renderer of a run."""
         shown = context.render_failures or context.keep_failures
         return cls(stack=context.stack, device=context.device, baked=settings.baked, render_failures=shown)
 
     def __init__(
         self, *, stack: int | None = None, device: str = "cpu", baked: bool = True, render_failures: bool = False
     ) -> None:
+        # Without cast shadows: nothing but the camera moves, and baked light holds the shadows.
         self._renderer = StackedRenderer(stack=stack, device=device, shadows=False)
         self._baked, self._render_failures = baked, render_failures
         self._loaded: Layout | None = None
 
     def process(self, item: Planned[NavigationAssets]) -> Iterator[Rendered[NavigationAssets]]:
-        """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
+        """Yield one result for each layout; a failed attempt has no observations, unless they are requested."""
         success = item.trajectory.outcome.success
         for layout in item.layouts:
             is_shown = bool(layout.visual.cameras) and (success or self._render_failures)
@@ -96,7 +97,7 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
 
 
 class SceneViews(StackedRenderer):
-    """Renders states of episodes in scenes, for checks of stored pictures.
+    """Renders states of navigation episodes, to check stored images.
 
     Args:
         device: ``cpu`` or ``cuda``.
@@ -114,7 +115,7 @@ register_component("render", "views", SceneViewRenderer, SceneViewSettings)
 
 
 def scene_inputs(scene: NavigationScene, layout: Layout, trajectory: Trajectory, *, baked: bool = True) -> RenderInputs:
-    """Make the parts, labels and light of one episode in a scene."""
+    """Return the parts, labels and light of one episode in a scene."""
     things = _named_things(scene, trajectory)
     parts = render_parts(scene)
     light = None
@@ -130,7 +131,7 @@ def scene_inputs(scene: NavigationScene, layout: Layout, trajectory: Trajectory,
 
 @lru_cache(maxsize=2)
 def render_parts(scene: NavigationScene) -> tuple[RenderPart, ...]:
-    """Parts of a scene as the rasterizer takes them; colors of vertices become a palette."""
+    """Return the parts of a scene for the rasterizer; vertex colors become a palette texture."""
     found = []
     for part in scene.parts:
         triangles, image = part.triangles, part.image
@@ -149,9 +150,10 @@ def _with_others(parts: tuple[RenderPart, ...], known: tuple[str, ...]) -> tuple
 
 
 def _named_things(scene: NavigationScene, trajectory: Trajectory) -> list[SceneThing]:
-    """Things with an index of their own: all, or those nearest to the path, in the scene's order."""
+    """Return the things with an index of their own: all, or those nearest to the path, in the scene's order."""
     if len(scene.things) <= _MOST:
         return list(scene.things)
+    # Every fifth row is enough to rank things by distance.
     path = trajectory.body_positions[::5, 0]
     boxes = np.array([thing.bounds for thing in scene.things])
     nearest = np.clip(path[:, None], boxes[None, :, 0], boxes[None, :, 1])
@@ -161,7 +163,7 @@ def _named_things(scene: NavigationScene, trajectory: Trajectory) -> list[SceneT
 
 
 def scene_labels(scene: NavigationScene, things: Sequence[SceneThing]) -> Labels:
-    """Name what masks show; everything stands still, so that its box is in the world frame."""
+    """Return the names of the indices in masks; everything is static, so that boxes are in the world frame."""
     others = (OTHER,) if len(things) < len(scene.things) else ()
     classes = scene.classes or tuple(sorted({thing.object_class for thing in scene.things}))
     semantics = list(dict.fromkeys([BACKGROUND, OTHER, *classes]))[:255]

@@ -18,6 +18,7 @@ _normals = np.stack([np.cos(_angles), np.sin(_angles)])
 
 def outline_points(vertices: NDArray[np.float32], *, count: int = 64) -> FloatArray:
     """Return at most ``count`` vertices (n, 3) near the convex hull: the extremes along spread directions."""
+    # Directions on a golden spiral, which are spread evenly over the sphere.
     index = np.arange(count) + 0.5
     polar, turn = np.arccos(1 - 2 * index / count), np.pi * (1 + 5**0.5) * index
     directions = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar)])
@@ -43,6 +44,7 @@ def silhouette_areas(
     pixels = seen[..., :2] / depth * np.diag(intrinsics)[:2] + intrinsics[:2, 2]
     polygon = _outline(pixels)
     for axis, limit in ((0, width), (1, height)):
+        # Sutherland-Hodgman, vectorized over K polygons.
         polygon = _clip(_clip(polygon, axis, 0.0, 1.0), axis, float(limit), -1.0)
     x, y = polygon[..., 0], polygon[..., 1]
     area = 0.5 * np.abs(np.sum(x * np.roll(y, -1, axis=-1) - y * np.roll(x, -1, axis=-1), axis=-1))

@@ -1,4 +1,4 @@
-"""Colors of splats that were sampled from a scene: its pictures under its baked light."""
+"""Colors of splats sampled from a scene: its textures under its baked light."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nimbus.datagen.splats.sample import SurfaceSamples, paint_samples
 from nimbus.datagen.textures.color import linear
 
 CAPTURE_LIGHT = Light(direction=(0.0, 0.0, -1.0), color=(0.9, 0.85, 0.75), sky=(0.5, 0.55, 0.6), ground=(0.2, 0.2, 0.2))
-"""Light under which homes are captured: lamps a little warm, half a day through windows."""
+"""Light under which homes are captured: slightly warm lamps, and dim daylight through the windows."""
 _BRIGHTEST = 4.0
-"""Linear light at the end of the table of bytes."""
+"""Linear light at the end of the table from light to sRGB bytes."""
 
 
 def light_samples(
     scene: NavigationScene, parts: tuple[RenderPart, ...], cloud: SplatCloud, samples: SurfaceSamples
 ) -> SplatCloud:
-    """Give sampled splats the colors of their places.
+    """Set the colors of sampled splats from the texture and the baked light at their positions.
 
     Args:
-        scene: The scene they were sampled from.
-        parts: Parts of it, in its order.
+        scene: Scene that they were sampled from.
+        parts: Parts of the scene, in its order.
         cloud: The splats.
-        samples: Their places, on the faces of all parts in a row.
+        samples: Positions of the splats, on the faces of all parts numbered consecutively.
     """
     visual = VisualLayout(light=CAPTURE_LIGHT, cameras=())
     parts, basis = bake_scene(scene, parts)
@@ -51,13 +51,13 @@ def light_samples(
 
 
 def grid_light(grid: FaceGrid, values: FloatArray, faces: IntArray, shares: FloatArray) -> FloatArray:
-    """Interpolate light (N, 3) at places on faces.
+    """Return linear light (N, 3), interpolated at points on faces.
 
     Args:
-        grid: Places where light is kept.
-        values: (S, 3) light of each sample.
-        faces: (N,) face of each place.
-        shares: (N, 3) weights of its corners.
+        grid: Grid of the light samples on faces.
+        values: (S, 3) linear light of each sample.
+        faces: (N,) face of each point.
+        shares: (N, 3) barycentric coordinates of each point.
     """
     steps = grid.steps[faces].astype(np.int64)
     first, second = shares[:, 0] * steps, shares[:, 1] * steps
@@ -65,7 +65,7 @@ def grid_light(grid: FaceGrid, values: FloatArray, faces: IntArray, shares: Floa
     column = np.minimum(column, np.maximum(steps - 1 - row, 0))
     one, other = first - row, second - column
     is_upper = (one + other > 1.0) & (row + column + 2 <= steps)
-    # The half with the corner (row, column), or the one across from it.
+    # A cell of the grid is two triangles: the one with the corner (row, column), or the opposite one.
     weights = np.where(
         is_upper[:, None],
         np.column_stack([1.0 - other, 1.0 - one, one + other - 1.0]),

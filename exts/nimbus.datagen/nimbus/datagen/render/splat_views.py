@@ -1,4 +1,4 @@
-"""Pictures along a path through splats: their color, with depth and labels of the geometry that stands for them."""
+"""Render stage of navigation through splats: colors of the splats, with depth and labels of their proxy geometry."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ from nimbus.datagen.stages import Planned, Rendered
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _SLOW = 240.0
-"""[s] Sampling and lighting a home, or preparing 3 million splats, takes less."""
+"""Upper bound of sampling and lighting a home, or of preparing 3 million splats [s]."""
 
 
 class SplatViewRenderer(SceneViewRenderer):
     """Renders the splats of a scene; masks, normals and boxes are those of its proxy.
 
-    Depth is that of the proxy where it is a mesh of the place, and the expected depth of the splats elsewhere. Where it
-    was made of the splats, their own depth comes first: voxels are coarser. It is 0 where there is neither.
+    Depth is that of the proxy if it is a mesh of the place, and the expected depth of the splats where it has none. If
+    the proxy was made from the splats, their own depth has priority, because voxels are coarser. It is 0 where there is
+    neither.
     """
 
     version: ClassVar[int] = 1
 
     def process(self, item: Planned[NavigationAssets]) -> Iterator[Rendered[NavigationAssets]]:
-        """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
+        """Yield one result for each layout; a failed attempt has no observations, unless they are requested."""
         self._drawn = self._prepare(item.scene.assets)
         for rendered in super().process(item):
             shown = self._with_splats(rendered.observations, rendered.layout, item.trajectory)
             yield replace(rendered, observations=shown)
 
     def _prepare(self, assets: NavigationAssets) -> SplatRasterizer:
-        """Return the rasterizer of the scene; the last one is kept."""
+        """Return the rasterizer of the scene; the latest one is cached."""
         source = assets.task.source
         if not isinstance(source, SplatSource):
             what = "the pipeline draws splats, and the task's scenes have none"
@@ -95,7 +96,7 @@ def _lit(placed: PlacedSplats) -> SplatCloud:
 def _draw(
     drawn: SplatRasterizer, camera: Camera, places: FloatArray, turns: FloatArray, frames: CameraFrames, *, first: int
 ) -> CameraFrames:
-    """Draw splats as a camera takes them: color and depth, and nothing else."""
+    """Draw the color and depth of splats, with the camera's lens and sensor applied."""
     lens = Lens(camera) if any(camera.distortion) else None
     made = drawn.render(lens.pinhole if lens else camera, places, turns)
     none = {name: getattr(frames, name)[:0] for name in ("instance", "semantic", "normals")}
@@ -106,7 +107,7 @@ def _draw(
 
 
 def first_depth(frames: CameraFrames, made: CameraFrames, *, has_mesh: bool) -> Float32Array:
-    """Depth of the proxy or of the splats, whichever is finer, and of the other where that has none."""
+    """Return (K, H, W) the depth of the finer of proxy and splats, or of the other one where that has none [m]."""
     if not len(frames.depth):
         return frames.depth
     first, other = (frames.depth, made.depth) if has_mesh else (made.depth, frames.depth)

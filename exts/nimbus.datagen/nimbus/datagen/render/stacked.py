@@ -30,8 +30,9 @@ from nimbus.datagen.textures.color import encoded, linear
 _STACK_ON_CPU = 8
 """Stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
+"""Size of a pixel in all images: color, depth, instance, class and normal [bytes]."""
 LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
-"""(256,) linear light of sRGB bytes"""
+"""(256,) linear light of sRGB bytes."""
 
 
 class StackedRenderer:
@@ -43,8 +44,7 @@ class StackedRenderer:
         shadows: Let the light cast shadows.
         modalities: Modalities of every camera, in place of its own.
         reuse: Keep pixels of a static camera that do not change from step to step; results are bit-identical either
-            way.
-            Chosen for the device by default: a GPU renders all steps at once.
+            way. Chosen for the device by default: a GPU renders all steps at once.
 
     Raises:
         InputError: The device does not exist.
@@ -77,6 +77,7 @@ class StackedRenderer:
         self._renderer.forget()
         self._light = light = DeviceLight()
         towards = -np.asarray(visual.light.direction, dtype=float)
+        # Any two axes across the light will do; the second choice avoids a cross product of nearly parallel vectors.
         across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
         across /= np.linalg.norm(across)
         self._towards, self._light_axes = towards, (across, np.cross(towards, across))
@@ -118,7 +119,7 @@ class StackedRenderer:
         return shown
 
     def _place(self, bodies: _Bodies) -> _Placed:
-        """Pose boxes, meshes and rectangles with their bodies."""
+        """Compute the poses of meshes and rectangles from those of their bodies, and upload them."""
         geometry, count = self._geometry, len(bodies.positions)
         meshes = len(geometry.bodies)
         position, wxyz = np.zeros((count, meshes, 3)), np.zeros((count, meshes, 4))
@@ -133,6 +134,7 @@ class StackedRenderer:
         rectangles[:, flat] = np.matmul(geometry.rectangles, turned[:, flat])
         rectangles[:, flat, 0] += position[:, flat]
         casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
+        # A rectangle casts its shadow from the front only: closed boxes then have one caster in a ray's way, not two.
         casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
         casts &= self.shadows
         steps, upload = Steps(), self._upload
@@ -140,6 +142,7 @@ class StackedRenderer:
         steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
         steps.normals = upload(rectangles[:, :, 1], wp.vec3)
         steps.shades = upload(cameras.light_planes(rectangles, self._towards), wp.vec4)
+        # Support of the bounding box along the light: no point of the mesh is higher.
         turned_light = turned @ self._towards
         middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
         reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
@@ -187,7 +190,7 @@ class StackedRenderer:
     def _draw(
         self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed, *, normals: bool
     ) -> Any:
-        """Images of a camera on the device; the next ones overwrite them."""
+        """Render images of a camera into buffers on the device, which the next call overwrites."""
         view = self._view(camera, positions, rotation, placed)
         shown = Shown(
             positions=placed.position,
@@ -202,12 +205,13 @@ class StackedRenderer:
     def _smooth_colors(
         self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed
     ) -> NDArray[np.uint8] | None:
-        """Colors (K, H, W, 3) of a picture with more pixels, averaged as light; None where the sensor does not ask."""
+        """Return antialiased colors (K, H, W, 3) from a larger image; None when the sensor has no antialiasing."""
         if (samples := camera.sensor.antialiasing) == 1:
             return None
         fine = replace(camera, width=samples * camera.width, height=samples * camera.height)
         images = self._draw(fine, positions, rotation, placed, normals=False)
         shape = self.stack, camera.height, samples, camera.width, samples, 3
+        # Averaged as linear light, as a sensor does, not as sRGB bytes, which would darken edges.
         light = LIGHT_OF_BYTE[images.rgb.numpy().reshape(shape)[: len(positions)]]
         return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 
@@ -255,7 +259,7 @@ class StackedRenderer:
         return visibility
 
     def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, FloatArray]]:
-        """Body and outline points (n, 3) by instance, of what moves as one; some repeat, so that all have as many."""
+        """Return the body and outline points (n, 3) [m] by instance, of rigid ones; padded to equal n by repetition."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):
             if body:
@@ -279,7 +283,7 @@ class StackedRenderer:
 
 @dataclass(frozen=True)
 class _Placed:
-    """K steps of G meshes; what is on the device is in ``steps``.
+    """K steps of G meshes on the host; ``steps`` holds the arrays on the device.
 
     Poses are (K, G, …), rectangles (K, G, 4, 3), casters of shadows (K, G), extents across the light (K, G, 2, 2).
     """

@@ -1,4 +1,4 @@
-"""Puts a scene together for Newton: every asset is parsed once, worlds are assembled from the parts."""
+"""Assembly of worlds for Newton: every asset is parsed once, and worlds are put together from the parsed parts."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ smoother, counts only where their geoms have priority."""
 _ROLLING_FRICTION = 2e-3
 """Rolling friction of household things with dents and seams, which come to rest within a second or two [m]."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
-"""[kg m², kg] Of the joints of light parts: without it a stiff contact makes them tremble."""
+"""Armature of the joints of light parts [kg m², kg]; without it, stiff contact makes them vibrate."""
 
 
 _GRAZE = 1e-4
-"""[m] Links that are so near to each other at home pass through each other, as if they overlapped."""
+"""Distance at home below which two links of the robot count as overlapping and do not collide [m]."""
 
 
 def _leaf(label: str) -> str:
@@ -61,13 +61,13 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
 
 @lru_cache(maxsize=8)
 def fixed_world(stage: Path, base: tuple[Vector, Quaternion], robot: Robot, *, visuals: bool) -> newton.ModelBuilder:
-    """Put a robot at home into a stage; the result is shared and must not be changed.
+    """Add a robot in its home posture to a stage; the result is shared and must not be changed.
 
     Args:
         stage: The file.
         base: Position [m] and orientation (wxyz) of the robot's mount in the world.
         robot: The robot.
-        visuals: Load what only cameras see.
+        visuals: Load purely visual geometry.
     """
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
@@ -88,7 +88,7 @@ def fixed_world(stage: Path, base: tuple[Vector, Quaternion], robot: Robot, *, v
 
 
 def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> None:
-    """Give every actuated joint its controller, and start at home."""
+    """Set the controller of every actuated joint, and the home posture as the start."""
     joints = {_leaf(builder.joint_label[index]): index for index in range(first_joint, builder.joint_count)}
     for name, index in joints.items():
         builder.joint_label[index] = name
@@ -144,6 +144,7 @@ class SceneBuilder:
             for body in range(first_body + 1, builder.body_count):
                 builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
             _set_part_joints(builder, item, model, first_joint)
+        # Masses are scaled to the drawn mass of the object, and inertias with them, which are proportional.
         total = sum(builder.body_mass[first_body:])
         for body in range(first_body, builder.body_count):
             ratio = item.mass / total
@@ -160,14 +161,14 @@ class SceneBuilder:
 
 
 def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjModel:
-    """Make MuJoCo's model of a world; the builder stays as it is.
+    """Compile a world into a MuJoCo model; the builder stays unchanged.
 
-    While Newton finalizes the builder, no shape collides: half of its time went into hulls for contacts of its own, and
-    here MuJoCo finds the contacts.
+    Collisions are switched off while Newton finalizes the builder, because half of the time went into hulls for its own
+    collision pipeline, which is not used: MuJoCo finds the contacts.
 
     Args:
         builder: The world.
-        options: Of ``newton.solvers.SolverMuJoCo``.
+        options: Options of ``newton.solvers.SolverMuJoCo``.
     """
     flags = builder.shape_flags
     builder.shape_flags = [flag & ~int(newton.ShapeFlags.COLLIDE_SHAPES) for flag in flags]
@@ -176,6 +177,7 @@ def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjMode
     finally:
         builder.shape_flags = flags
     assert model.shape_flags is not None
+    # Back before MuJoCo's model is made, which reads the flags.
     model.shape_flags.assign(flags)
     return newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True, **options).mj_model
 
@@ -197,21 +199,21 @@ def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDAr
 
 
 def _set_friction(builder: newton.ModelBuilder, shapes: Iterable[int], friction: float) -> None:
-    """Give shapes a friction that counts whatever they touch, also where that is rougher."""
+    """Set a friction that applies whatever the shapes touch, even a rougher surface."""
     for shape in shapes:
         builder.shape_material_mu[shape] = friction
     _set_all(builder, _PRIORITY, shapes, 1)
 
 
 def _set_all(builder: newton.ModelBuilder, name: str, places: Iterable[int], value: float) -> None:
-    """Set an attribute of MuJoCo's at bodies or shapes."""
+    """Set a MuJoCo attribute of bodies or shapes."""
     attribute = builder.custom_attributes[name]
     values: Any = attribute.values if attribute.values is not None else {}
     attribute.values = values | dict.fromkeys(places, value)
 
 
 def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
-    """Let links that overlap at home pass through each other, as the planner does: hulls are wide."""
+    """Exclude collisions between links that overlap at home, as the planner does: convex hulls are wider than links."""
     model, bodies = compile_world(builder), {label: body for body, label in enumerate(builder.body_label)}
     data = mujoco.MjData(model)
     data.qpos[:] = start_positions(model, builder)

@@ -1,4 +1,4 @@
-"""A force on a body at a time of the episode, and a grip that is lost meanwhile."""
+"""Disturbance in physics: a force on a body for some time, optionally with a slippery surface meanwhile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import Disturbance
 
 _SLIPPERY_PRIORITY = 1
-"""Priority of the geoms of a slippery body: its friction counts, not the larger one of both that touch."""
+"""Priority of the geoms of a slippery body, so that its friction applies and not the larger of two."""
 
 
 class DisturbanceForce:
@@ -27,6 +27,7 @@ class DisturbanceForce:
     def __init__(self, model: mujoco.MjModel, disturbance: Disturbance, *, step_rate: float) -> None:
         self._model, self._disturbance = model, disturbance
         self._body = model.body(disturbance.body).id
+        # In steps of physics, not in seconds, so that a replay applies the force in exactly the same steps.
         self._first = round(disturbance.time * step_rate)
         self._stop = round((disturbance.time + disturbance.duration) * step_rate)
         self._geoms = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[self._body])

@@ -1,4 +1,4 @@
-"""Location of Isaac Sim on this machine: the Python that starts it, of whichever kind its installation is."""
+"""Location of Isaac Sim on this machine: the Python interpreter that starts it, for every kind of installation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CONTAINER = Path("/isaac-sim")
 
 
 def locate_isaac_python(environ: Mapping[str, str], *, where: str = "") -> Path | None:
-    """Return the Python of Isaac Sim, which is not started; None where there is none.
+    """Return the Python interpreter of Isaac Sim without starting it; None if there is none.
 
     Args:
-        environ: Of the process.
-        where: Location for messages.
+        environ: Environment variables of the process.
+        where: Location for error messages.
 
     Raises:
-        InputError: The environment variable names no Python.
+        InputError: The environment variable does not lead to an interpreter.
     """
     for path in _candidates(environ):
         if path.is_file() and os.access(path, os.X_OK):
@@ -36,7 +36,7 @@ def locate_isaac_python(environ: Mapping[str, str], *, where: str = "") -> Path 
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Best first: named, a workstation build, a container, the environment of this Python."""
+    """Yield candidates, best first: the named one, a workstation build, a container, this Python's environment."""
     for name in (VARIABLE, "ISAAC_PATH"):
         if folder := environ.get(name, ""):
             path = Path(folder).expanduser()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 STEP_RATE = 240.0
-"""[Hz] of PhysX."""
+"""Rate of PhysX [Hz]."""
 _DARK = Light(direction=(0.0, 0.0, -1.0), color=(1.0, 1.0, 1.0), sky=(1.0, 1.0, 1.0), ground=(0.0, 0.0, 0.0))
 _NO_CAMERAS: tuple[Camera, ...] = ()
 
@@ -56,7 +56,7 @@ class IsaacSimSimulation:
         self._count = 0
 
     def load(self, layout: PhysicalLayout) -> None:
-        """Write and open the stage of a layout, start physics, and put everything at its start."""
+        """Write and open the stage of a layout, start physics, and bring everything to its start."""
         import isaacsim.core.experimental.utils.app as app_utils
         import isaacsim.core.experimental.utils.stage as stage_utils
         from isaacsim.core.experimental.prims import RigidPrim
@@ -66,7 +66,7 @@ class IsaacSimSimulation:
         from nimbus.datagen.simulate.kit_app import open_stage
         from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_layout_stage
 
-        app_utils.stop()  # a timeline that plays while its stage goes crashes Kit
+        app_utils.stop()  # closing a stage while its timeline plays crashes Kit
         self._count += 1
         path = Path(self._folder.name) / f"{self._count:05d}.usda"
         key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
@@ -79,10 +79,10 @@ class IsaacSimSimulation:
         prims = body_prims(stage, self.stage)
         dynamic, static = _by_motion(prims)
         parts = {item.name: _parts(item) for item in layout.objects}
-        moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # by their joints
+        moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # moved by their joints
         loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
         self.object_names = tuple(item.name for item in layout.objects)
-        # Before physics starts: both add schemas to what they are given. A view of nothing is refused.
+        # Before physics starts, because both add schemas to their prims. A view of no prims is refused.
         self._loose: RigidPrim | None = RigidPrim(loose) if loose else None
         self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
         start = _world_poses(stage, loose)
@@ -100,7 +100,7 @@ class IsaacSimSimulation:
         self._set_parts([np.array(list(ways.values())) for ways in parts.values() if ways])
 
     def close(self) -> None:
-        """Remove the stages that were written."""
+        """Remove the written stages."""
         self._folder.cleanup()
 
     def _put(self, positions: FloatArray, wxyz: FloatArray) -> None:
@@ -126,7 +126,7 @@ class IsaacSimSimulation:
         return poses, np.concatenate([linear.numpy(), angular.numpy()], axis=1)
 
     def _set_parts(self, ways: Sequence[FloatArray]) -> None:
-        """Bring the parts of each object that has some to where they are to be, at rest."""
+        """Set the joint positions of each object's parts [rad or m], at rest."""
         for joints, way in zip(self._part_joints, ways, strict=True):
             joints.put(way, np.zeros_like(way))
 
@@ -143,7 +143,8 @@ class IsaacSimSimulation:
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
         """Run physics for one record period; targets follow the same path as in the default simulator.
 
-        Their velocity is sent to the drives, whose damping would hold them back otherwise; inertia is not compensated.
+        The drives also get the velocity of the target, which their damping would otherwise oppose; inertia is not
+        compensated.
 
         Args:
             action: (A,) commanded positions [rad, m].
@@ -162,7 +163,7 @@ class IsaacSimSimulation:
         self._previous, self._last = second, target
 
     def _stand(self, position: FloatArray) -> None:
-        """Command the arm to be where it is."""
+        """Command the arm to hold a position (J,) [rad or m]."""
         self._previous = self._last = position
         self._command(position, np.zeros_like(position))
 
@@ -200,19 +201,19 @@ class IsaacSimSimulation:
         return bool(np.isfinite(self.body_positions()).all() and np.isfinite(self.joint_positions()).all())
 
     def joint_positions(self) -> FloatArray:
-        """(J,) arm and gripper joints [rad, m]."""
+        """Return the positions (J,) of arm and gripper joints [rad, m]."""
         return self._robot.positions()
 
     def joint_velocities(self) -> FloatArray:
-        """(J,) of the same [rad/s, m/s]."""
+        """Return the velocities (J,) of arm and gripper joints [rad/s, m/s]."""
         return self._robot.velocities()
 
     def body_positions(self) -> FloatArray:
-        """(B, 3) [m], world frame."""
+        """Return the positions (B, 3) of all bodies in the world frame [m]."""
         return self._poses()[0]
 
     def body_wxyz(self) -> FloatArray:
-        """(B, 4) unit quaternions."""
+        """Return the orientations (B, 4) of all bodies, unit quaternions wxyz."""
         return self._poses()[1]
 
     def _poses(self) -> tuple[FloatArray, FloatArray]:
@@ -238,7 +239,7 @@ def _articulations(stage: Any, place: str) -> list[str]:
 
 
 def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Paths of the bodies that physics moves, and of those that stand: Isaac Sim makes a body of all it is given."""
+    """Return the paths of moving bodies and of fixed ones, by name; RigidPrim would make all of them move."""
     from pxr import UsdPhysics
 
     dynamic = {name: str(prim.GetPath()) for name, prim in prims.items() if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
@@ -246,11 +247,11 @@ def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]
 
 
 def _world_poses(stage: Any, places: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """(N, 3) [m] and (N, 4) of prims where the stage has them."""
+    """Return positions (N, 3) [m] and orientations (N, 4) wxyz of prims as authored in the stage."""
     from pxr import UsdGeom
 
     cache: Any = UsdGeom.XformCache()
-    # A fixture may be scaled; and what turns matrices into quaternions elsewhere is not in Isaac Sim's Python.
+    # A fixture may be scaled. Gf converts the rotation, because our helper's library is not in Isaac Sim's Python.
     matrices = [cache.GetLocalToWorldTransform(stage.GetPrimAtPath(place)).RemoveScaleShear() for place in places]
     turns = [matrix.ExtractRotationQuat() for matrix in matrices]
     positions = np.array([matrix.ExtractTranslation() for matrix in matrices]).reshape(-1, 3)

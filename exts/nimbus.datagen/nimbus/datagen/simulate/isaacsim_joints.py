@@ -1,4 +1,4 @@
-"""Joints in Isaac Sim by their names, whichever articulations they belong to."""
+"""Joints in Isaac Sim by name, across articulations."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class Joints:
-    """Reads and commands joints; arms that stand by themselves are articulations of their own.
+    """Reads and commands joints; separate arms are separate articulations.
 
     Args:
-        places: Prim paths of the articulations, whose physics has begun.
-        names: Of the joints, each in one of the articulations; (J,) values are in this order.
+        places: Prim paths of the articulations; physics must have been started.
+        names: Names of the joints, each in one of the articulations; (J,) values are in this order.
 
     Raises:
         ValueError: A joint is in none of them.
@@ -48,7 +48,7 @@ class Joints:
         return self._count
 
     def positions(self) -> FloatArray:
-        """(J,) [rad, m]."""
+        """Return the positions (J,) [rad, m]."""
         values = np.empty(self._count)
         for part, columns, dofs in self._parts:
             thing: Articulation = part
@@ -56,7 +56,7 @@ class Joints:
         return values
 
     def velocities(self) -> FloatArray:
-        """(J,) [rad/s, m/s]."""
+        """Return the velocities (J,) [rad/s, m/s]."""
         values = np.empty(self._count)
         for part, columns, dofs in self._parts:
             thing: Articulation = part
@@ -64,14 +64,14 @@ class Joints:
         return values
 
     def put(self, positions: FloatArray, velocities: FloatArray) -> None:
-        """Bring them at once to (J,) positions [rad, m], with (J,) velocities [rad/s, m/s]."""
+        """Set positions (J,) [rad, m] and velocities (J,) [rad/s, m/s] at once."""
         for part, columns, dofs in self._parts:
             thing: Articulation = part
             thing.set_dof_positions(positions[None, columns], dof_indices=dofs)
             thing.set_dof_velocities(velocities[None, columns], dof_indices=dofs)
 
     def command(self, positions: FloatArray, velocities: FloatArray) -> None:
-        """Give their drives (J,) targets [rad, m] and how fast those move [rad/s, m/s]."""
+        """Set the targets (J,) of the drives [rad, m] and the velocities (J,) of these targets [rad/s, m/s]."""
         for part, columns, dofs in self._parts:
             thing: Articulation = part
             thing.set_dof_position_targets(positions[None, columns], dof_indices=dofs)

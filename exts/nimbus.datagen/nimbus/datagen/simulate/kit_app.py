@@ -1,4 +1,4 @@
-"""The Kit application of this process, started without a window for a worker."""
+"""Kit application of a worker process, started without a window."""
 # A type checker takes isaacsim for the file beside this one.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from isaacsim import SimulationApp
 
 VERSION = "6"
-"""The first number of the versions whose interface this is."""
+"""Major version of Isaac Sim that this code is written for."""
 EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
-"""After it, one update shows the poses that were just written."""
+"""Experience file without frame delay: one update renders the poses that were just written."""
 _LONGEST_LOADING = 6000
-"""Updates; a supervisor's deadline comes earlier."""
+"""Largest number of updates while a stage loads; a supervisor's deadline comes earlier."""
 _MANY_TILES = "--/rtx/viewTile/limit=1000000"
 """Limit of cameras per tiled sensor, one per region; read at startup only."""
 _NATIVE = 4
@@ -30,9 +30,9 @@ _NATIVE = 4
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
 """Settings without temporal caches: from batch to batch a camera jumps by K steps, which invalidates them."""
 _ALONE = (
-    "--/app/hangDetector/enabled=false",  # after two minutes without work it asks a person whether to end Kit
+    "--/app/hangDetector/enabled=false",  # its dialog after two minutes without work waits for a user
     "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image has all of its textures
-    "--/app/settings/persistent=false",  # an instance begins as the one before it did
+    "--/app/settings/persistent=false",  # settings of an earlier instance must not change this one
 )
 """Settings for unattended operation: no prompts, no waiting, no saved preferences."""
 
@@ -42,7 +42,7 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
 
     Args:
         gpu: Number of the GPU in bus order.
-        threads: CPU threads that it may use.
+        threads: Largest number of CPU threads.
 
     Raises:
         InputError: Isaac Sim is not in this Python, is of another version, or lacks its experience.
@@ -70,7 +70,7 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
                 "limit_cpu_threads": threads,
                 "width": 640,
                 "height": 480,
-                "disable_viewport_updates": True,  # nobody looks at it
+                "disable_viewport_updates": True,  # the viewport is not shown
                 "anti_aliasing": _NATIVE,
                 "extra_args": [_MANY_TILES, *_FORGETFUL, *_ALONE],
             },
@@ -92,12 +92,12 @@ def experience() -> Path:
     path = Path(folder, EXPERIENCE)
     if folder and path.is_file():
         return path
-    what = f"{path} is not there" if folder else "its folder of experiences is not known (EXP_PATH)"
+    what = f"{path} is missing" if folder else "the folder of experience files is unknown (EXP_PATH is not set)"
     raise InputError(what, where="--sim isaacsim", instead="install all of Isaac Sim 6.0, see docs/isaacsim.md")
 
 
 def _compute_on(gpu: int) -> None:
-    """Images are read into the default device of Warp, which is the first GPU otherwise."""
+    """Make the instance's GPU the default device of Warp, into which images are read; it is the first GPU otherwise."""
     import warp
 
     if gpu < warp.get_cuda_device_count():
@@ -127,7 +127,7 @@ def progress_by_update() -> Iterator[None]:
     try:
         yield
     finally:
-        del subscription  # it lasts as long as somebody holds it
+        del subscription  # ends with its last reference
 
 
 def _set_rendering() -> None:
@@ -153,7 +153,7 @@ def open_stage(path: str) -> None:
     """Open a stage, and update until all of it is loaded.
 
     Raises:
-        InputError: It cannot be opened, or does not end to load.
+        InputError: It cannot be opened, or never finishes loading.
     """
     import isaacsim.core.experimental.utils.app as app_utils
     import isaacsim.core.experimental.utils.stage as stage_utils
@@ -167,11 +167,15 @@ def open_stage(path: str) -> None:
         app_utils.update_app(steps=1)
         if not stage_utils.is_stage_loading() and not SimulationManager.assets_loading():
             return
-    raise InputError("its textures and references are still being loaded", where=path, instead="try a smaller scene")
+    raise InputError(
+        f"still loading textures and references after {_LONGEST_LOADING} updates",
+        where=path,
+        instead="try a smaller scene",
+    )
 
 
 def refresh_places() -> None:
-    """Let Fabric compute the pose of every prim of the stage.
+    """Make Fabric compute the pose of every prim of the stage.
 
     From a process's second stage on, Isaac Sim 6.0.1 loads the local poses of a new stage without updating the world
     poses, so that untouched prims stay at the origin. Writing each local position forces the update.
@@ -185,11 +189,11 @@ def refresh_places() -> None:
     places = {str(prim.GetPath()): _place(prim) for prim in stage.Traverse() if prim.IsA(UsdGeom.Imageable)}
     with backend_utils.use_backend("usdrt"):
         for path, place in places.items():
-            xform_utils.set_local_pose(path, translation=place)  # to write turns as well would lose the scale
+            xform_utils.set_local_pose(path, translation=place)  # writing rotations as well would lose the scale
 
 
 def _place(prim: Any) -> list[float]:
-    """[m] in the frame of its parent, as USD has it."""
+    """Return the position of a prim in its parent's frame, as authored in USD [m]."""
     from pxr import UsdGeom
 
     if not prim.IsA(UsdGeom.Xformable):

@@ -1,4 +1,4 @@
-"""The default simulator: the MuJoCo model that Newton builds from the USD stage, stepped on the CPU."""
+"""Default simulator: the MuJoCo model that Newton builds from the USD stage, stepped on the CPU."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 STEP_RATE = 2400.0
-"""[Hz] A multiple of the usual record rates, so that records do not drift."""
+"""Rate of physics [Hz]: creep of held objects falls with it, and the usual record rates divide it."""
 
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
-"""Warnings that a number is not finite, or huge."""
+"""MuJoCo's warnings that a number is not finite, or huge."""
 
 _OBSERVED_EVERY = 10
-"""Physics steps between two looks at contacts."""
+"""Number of physics steps between two evaluations of contacts, that is 240 evaluations a second."""
 _WIDE_PAD = 0.03
 """Width above which pads have several contact points [m]; with one, opposite pads rotate their object against
 friction."""
@@ -53,18 +53,19 @@ class NewtonSimulation:
         self._base, self._scenes = stage, SceneBuilder(stage, robot, visuals=False)
 
     def load(self, layout: PhysicalLayout) -> None:
-        """Build the world of a layout and put everything at its start."""
+        """Build the world of a layout, and bring everything to its start."""
         if (stage := layout_stage(self._base, layout)) is not self.stage:
             self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)
         self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         _make_contacts_believable(self.model)
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
+            # Several contact points per pair of geoms, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
         _make_parts_stay(self.model, layout)
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
-        self.data = mujoco.MjData(self.model)  # takes over where fixed bodies are: here, and whenever it is reset
+        self.data = mujoco.MjData(self.model)  # after the base was moved: it copies the poses of fixed bodies
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
         self._find_joints()
@@ -92,22 +93,24 @@ class NewtonSimulation:
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
+        # Damping over stiffness: leading the reference by its velocity times this cancels the damping force.
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
         self._robot_trees = np.unique(self.model.body_treeid[self.model.jnt_bodyid[joints]])
         self._sleep_policy = self.model.tree_sleep_policy.copy()
 
     def _set_up(self, setup: RobotSetup) -> None:
-        """Install the robot as this episode has it; the controller goes on to believe in the nominal gains."""
+        """Apply the drawn gains and delay of this episode; the feed-forward still assumes the nominal gains."""
         model = self.model
         arms = {name for one in self.robot.arms for name in one.arm.joints}
         rows = self._actuators[[name in arms for name in self.joint_names]]
+        # Only now, after lead times and stiffness were taken: the drawn gains are a model error of the controller.
         model.actuator_gainprm[rows, 0] *= setup.stiffness
         model.actuator_biasprm[rows, 1] *= setup.stiffness
         model.actuator_biasprm[rows, 2] *= setup.damping
         self._delay_steps = round(setup.delay * STEP_RATE)
 
     def _move_base(self, setup: RobotSetup) -> None:
-        """Shift and turn all bodies of the robot that are fixed to the world, about the place of the robot."""
+        """Move the base of the robot by the drawn offset and rotation about its mount."""
         model = self.model
         first = model.body_rootid[model.joint(self.robot.joint_names[0]).bodyid[0]]
         pivot, turn = np.array(self.stage.robot_position), quat_from_axis_angle((0, 0, 1), setup.yaw)
@@ -115,7 +118,7 @@ class NewtonSimulation:
         model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
-        """Joints of the parts whose surfaces move, and how fast."""
+        """Find the joints of conveyor belts, and their speeds."""
         moving = {
             f"{item.name}.{part.name}": part.joint.speed
             for item in layout.objects
@@ -133,18 +136,18 @@ class NewtonSimulation:
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
     def _keep_held_awake(self) -> None:
-        """Forbid sleep to everything that the robot carries.
+        """Keep everything that the robot carries from being put to sleep.
 
-        MuJoCo also counts steps at rest in the hand, so a gently released object would fall asleep in the air.
+        MuJoCo also counts an object's steps at rest in the hand, so that a gently released one would sleep in mid-air.
         """
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
         self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
 
     def restart_controller(self) -> None:
-        """Take the present joint positions as the commands so far."""
+        """Restart the controller with the current joint positions as all earlier commands."""
         self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
-        # (D, J) what the motors have not followed yet.
+        # (D, J) commands that the motors have not received yet, because of the drawn delay.
         self._late_orders = self._late_reference = np.tile(self.reference, (self._delay_steps, 1))
 
     @property
@@ -153,7 +156,7 @@ class NewtonSimulation:
         return self.robot.action_names
 
     def present_action(self) -> FloatArray:
-        """Action (A,) that commands the current joint positions [rad, m]."""
+        """Return the action (A,) that commands the current joint positions [rad, m]."""
         return self.data.qpos[self.qpos_index][self._leading].copy()
 
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
@@ -176,6 +179,7 @@ class NewtonSimulation:
         self._keep_held_awake()
         for begin in range(0, self.steps_per_period, _OBSERVED_EVERY):
             late = begin + self._delay_steps
+            # The inertia matrix changes slowly and is evaluated every tenth step only.
             orders[late : late + _OBSERVED_EVERY] += self._lead_of(acceleration)
             due = orders[begin : min(begin + _OBSERVED_EVERY, self.steps_per_period)]
             control[: len(due), self._actuators] = due
@@ -218,15 +222,15 @@ class NewtonSimulation:
         return not any(self.data.warning[warning].number for warning in _UNSTABLE)
 
     def joint_positions(self) -> FloatArray:
-        """(J,) arm and gripper joints [rad, m]."""
+        """Return the positions (J,) of arm and gripper joints [rad, m]."""
         return self.data.qpos[self.qpos_index].copy()
 
     def joint_velocities(self) -> FloatArray:
-        """(J,) arm and gripper joints [rad/s, m/s]."""
+        """Return the velocities (J,) of arm and gripper joints [rad/s, m/s]."""
         return self.data.qvel[self.dof_index].copy()
 
     def body_pose(self, name: str) -> FloatArray:
-        """``world_T_body`` (4, 4) of a body."""
+        """Return ``world_T_body`` (4, 4) of a body [m]."""
         body = self.data.body(name)
         pose = np.eye(4)
         pose[:3, :3] = body.xmat.reshape(3, 3)
@@ -234,22 +238,22 @@ class NewtonSimulation:
         return pose
 
     def body_positions(self) -> FloatArray:
-        """(B, 3) [m] of all bodies, in the order of ``body_names``."""
+        """Return the positions (B, 3) of all bodies in the world frame [m], in the order of ``body_names``."""
         return self.data.xpos[1:].copy()
 
     def body_wxyz(self) -> FloatArray:
-        """(B, 4) of all bodies."""
+        """Return the orientations (B, 4) of all bodies, unit quaternions wxyz."""
         return self.data.xquat[1:].copy()
 
     def body_speed(self, name: str) -> tuple[float, float]:
-        """Linear [m/s] and angular [rad/s] speed of a body."""
+        """Return the linear [m/s] and angular [rad/s] speed of a body."""
         velocity = np.zeros(6)
         mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0)
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
 
 
 def _make_parts_stay(model: mujoco.MjModel, layout: PhysicalLayout) -> None:
-    """Stiff dry friction in the joints of objects: with MuJoCo's own a lid that is left open sinks."""
+    """Stiffen the dry friction in the joints of objects; with MuJoCo's default an open lid sinks slowly."""
     names = {item.name for item in layout.objects}
     for joint in range(model.njnt):
         if model.joint(joint).name.partition(".")[0] in names:
@@ -259,15 +263,17 @@ def _make_parts_stay(model: mujoco.MjModel, layout: PhysicalLayout) -> None:
 
 
 def _make_contacts_believable(model: mujoco.MjModel) -> None:
-    """Stiff contact without creep in the hand; figures and reasons in docs/decisions.md."""
+    """Set stiff contacts without creep in the hand; docs/decisions.md has the figures and reasons."""
     model.opt.timestep = 1.0 / STEP_RATE
     model.opt.iterations = 50
-    # What lies still costs nothing until something touches it.
+    # Islands at rest sleep until something touches them, which halves the cost of physics.
     model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     model.geom_gap[:] = model.geom_margin[:] = 0.0
     # The shortest time constant that MuJoCo holds for stable: creep in the hand is proportional to it.
     model.geom_solref[:] = (2.2 / STEP_RATE, 1.0)
     model.geom_solimp[:] = (0.95, 0.99, 0.001, 0.5, 2.0)
+    # All six dimensions: sliding, torsional and rolling friction. Without the last two, objects spin between the pads
+    # and round ones never stop.
     model.geom_condim[:] = 6
     model.eq_solref[:] = (2.2 / STEP_RATE, 1.0)
     model.eq_solimp[:] = (0.99, 0.999, 0.0001, 0.5, 2.0)

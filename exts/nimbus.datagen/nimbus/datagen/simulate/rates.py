@@ -1,4 +1,4 @@
-"""Record periods in steps of physics, so that records do not drift, and the path of commands through them."""
+"""Record periods as whole numbers of physics steps, and the reference between commands."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from nimbus.datagen.arrays import FloatArray
 def smooth_reference(
     first: FloatArray, second: FloatArray, target: FloatArray, *, steps: int, period: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Positions and velocities on a quadratic B-spline through the last three commands.
+    """Return positions and velocities on the uniform quadratic B-spline of the last three commands.
 
     Args:
         first: (J,) the command before the last one [rad, m].
-        second: The last one.
-        target: This one.
+        second: (J,) the last command.
+        target: (J,) this command.
         steps: Steps of physics in the period, S.
-        period: [s] between two commands.
+        period: Time between two commands [s].
 
     Returns:
         Positions (S, J) [rad, m] and velocities (S, J) at the end of each step; the last position is midway between
@@ -33,9 +33,9 @@ def smooth_reference(
 
 @lru_cache(maxsize=8)
 def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
-    """Weights of the three commands in position and velocity, each (3, S, 1).
+    """Return the weights of the three commands in position and velocity, each (3, S, 1).
 
-    As Python computes them: NumPy squares by another rule, which differs in the last bit.
+    They are computed by Python: NumPy squares by another rule, which differs in the last bit.
     """
     shares = [(step + 1) / steps for step in range(steps)]
     position = [((1 - u) ** 2, 1 + 2 * u - 2 * u * u, u * u) for u in shares]
@@ -44,11 +44,11 @@ def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def steps_per_period(step_rate: float, rate: float) -> int:
-    """Steps of physics in one record period; a ``ValueError`` when that is no whole number.
+    """Return the number of physics steps in a record period; raises ``ValueError`` when it is not whole.
 
     Args:
-        step_rate: Of physics [Hz].
-        rate: Of records [Hz].
+        step_rate: Rate of physics [Hz].
+        rate: Rate of records [Hz].
     """
     steps = round(step_rate / rate)
     if abs(steps * rate - step_rate) > 1e-9:

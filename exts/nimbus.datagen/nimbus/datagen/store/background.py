@@ -12,7 +12,7 @@ Job = Callable[[], object]
 
 
 class Background:
-    """One thread that runs jobs in order. An error of a job is raised once, by the next call.
+    """Single thread that runs jobs in order. An error of a job is raised once, by the next call.
 
     Args:
         length: Largest number of large jobs that wait or run; :meth:`put` blocks above it.
@@ -30,6 +30,7 @@ class Background:
         Returns:
             Time waited [s].
         """
+        # Only large jobs (chunks of images) are bounded: they hold memory, and the renderer must wait for the encoder.
         self._running.append((self._thread.submit(job), large))
         start = time.perf_counter()
         while sum(is_large for _, is_large in self._running) > self._length:
@@ -51,6 +52,7 @@ class Background:
 
     def end_with(self, job: Job) -> None:
         """Run a last job while another error propagates, and wait; further errors are suppressed."""
+        # wait() does not raise: the error that led here is the one to report.
         wait_for([*(future for future, _ in self._running), self._thread.submit(job)])
         self._running.clear()
 

@@ -1,4 +1,4 @@
-"""Byte ranges of files, which hold episodes in shards."""
+"""Byte ranges of files, used to read episodes that lie inside shards."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ByteRange:
 
     @property
     def is_here(self) -> bool:
-        """True where the file is on this machine."""
+        """True when the file is on this machine rather than in a store."""
         return True
 
     def open(self) -> RangeFile:
-        """Open for reading; ``OSError`` where there is no such file."""
+        """Open for reading; raises ``OSError`` when there is no such file."""
         return ByteRangeFile(self)
 
     def fetch_ends(self) -> None:
@@ -44,7 +44,7 @@ class ByteRange:
 
 
 class ByteRangeFile(RangeFile):
-    """:class:`ByteRange` as an open file."""
+    """Open file over the bytes of a :class:`ByteRange`."""
 
     def __init__(self, span: ByteRange) -> None:
         self._span = span
@@ -73,6 +73,7 @@ class ByteRangeFile(RangeFile):
         """Read at the position, up to the end of the range."""
         view = memoryview(buffer).cast("B")
         left = max(0, self._span.byte_count - self._position)
+        # A positioned read leaves the descriptor's own offset alone, so that forked readers do not disturb each other.
         count = os.preadv(self._descriptor, [view[:left]], self._span.offset + self._position) if left else 0
         self._position += count
         return count

@@ -67,13 +67,13 @@ class Committer:
         """Commit episodes together and remove their staged files.
 
         Returns:
-            The stored ones. The others were refused: they are already stored, leased to another worker since, or their
-                staged
-            file differs from its record.
+            The stored episodes. The others were refused: they are already stored, have been leased to another worker
+            since, or their staged file differs from its record.
 
         Raises:
             StorageError: The disk is full; nothing of the group is stored, and the staged files stay.
         """
+        # The crash tests kill the process at each failpoint and check that recovery ends with all or nothing.
         failpoint("before_intent")
         before: list[EpisodeState] = []
         intents: dict[tuple[int, int], EpisodeState] = {}
@@ -81,6 +81,7 @@ class Committer:
         with self._ledger.batch():
             for staged in group:
                 key = (staged.attempt.idx, staged.attempt.variant)
+                # An episode may occur twice in one group; the second one sees the intent of the first and is refused.
                 known = intents.get(key) or self._ledger.episode(*key)
                 if _is_there(staged) and _may_commit(known, staged.lease):
                     before.append(known or self._ledger.state_of(staged.attempt, EpisodeStatus.PENDING))
@@ -89,9 +90,12 @@ class Committer:
                     intents[key] = self._state(staged, EpisodeStatus.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")
+        # The intents are durable before any file gets its name, so that every file in episodes/ has a row that claims
+        # it.
         with self._undone_on_error(taken, before):
             self.place(taken)
         kept = {staged.path for staged in taken}
+        # Staged files go last: until the ledger says DONE, recovery needs them to complete the commit.
         self.clear([*taken, *(staged for staged in group if staged.path not in kept)])
         return taken
 
@@ -117,6 +121,8 @@ class Committer:
                 for path, source in staged.files.items():
                     self._link(staged, source, path)
                     failpoint("after_link")
+            # The names must be durable before the ledger calls the episodes stored. Files were synced when they were
+            # staged, so that one sync of the folder covers the whole group.
             if group:
                 sync_folder(self._folder / "episodes")
         failpoint("after_directory_sync")
@@ -137,6 +143,7 @@ class Committer:
             self._name(source, f"{self._folder}/{path}")
         except FileExistsError:
             final = self._folder / path
+            # After a crash between link and DONE the name already exists, and is this very file or an equal copy.
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
@@ -165,14 +172,15 @@ class Committer:
     def _undone_on_error(self, taken: list[StagedEpisode], before: list[EpisodeState]) -> Iterator[None]:
         try:
             yield
-        except Exception:  # whatever it was goes on up, once nothing half-made is left
+        except Exception:  # any error is re-raised below, after the group is undone
             for path, source in ((path, source) for staged in taken for path, source in staged.files.items()):
                 final = self._folder / path
                 with suppress(OSError):
-                    if not self._has_links and not source.exists():  # another run's file stays
+                    if not self._has_links and not source.exists():  # it was renamed: move it back
                         move(final, source)
                     elif final.samefile(source):
                         remove_file(final)
+            # Deferred, because the disk may be full: the next batch writes the rows, and memory has them at once.
             self._ledger.defer(*before)
             raise
 
@@ -200,5 +208,6 @@ def _may_commit(known: EpisodeState | None, lease: int) -> bool:
     if known is None:
         return True
     if known.state is EpisodeStatus.PENDING:
+        # Pending after a lost lease: a late result of that lease or an earlier one is refused.
         return lease == 0 or lease > known.lease
     return known.state is EpisodeStatus.LEASED and lease == known.lease

@@ -68,6 +68,7 @@ class Dataset:
         self._lock: FolderLock | None = lock
         self._written = info
         self._written_at = -_INFO_PERIOD
+        # The writer's I/O thread commits while the main thread leases and records; each takes its turn.
         self._turn = threading.RLock()
         self.ledger = Ledger(folder, task=task)
         self._publisher = Committer(folder, self.ledger)
@@ -106,11 +107,11 @@ class Dataset:
 
         Raises:
             InputError: The folder is a file, cannot be written, holds other files or a dataset of another origin, or is
-                in
-                use by another run.
+                in use by another run.
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
+        # Lock first: only then nothing can change between the checks below and the first write.
         lock = open_folder(folder)
         try:
             wanted = DatasetInfo(
@@ -162,6 +163,7 @@ class Dataset:
             if (number := lease) is None:
                 number = 1 + max((state.lease for state in known.values() if state), default=0)
             for variant, state in known.items():
+                # The queue asks the ledger first, so that a lease of a stored episode is a bug and not bad input.
                 if state is not None and state.state is EpisodeStatus.DONE:
                     raise ValueError(f"{state.episode_id} is stored already")
                 values = {"state": EpisodeStatus.LEASED, "lease": number, "owner": owner}
@@ -276,7 +278,7 @@ class Dataset:
             step_count=info.step_count + sum(item.attempt.step_count for item in taken),
             byte_count=info.byte_count + sum(item.attempt.stored_bytes for item in taken),
         )
-        with suppress(StorageError):  # they are stored all the same: later is soon enough
+        with suppress(StorageError):  # the episodes are stored; dataset.json follows with a later write
             self._write_info(when_due=True)
         return [item.attempt for item in taken]
 
@@ -286,6 +288,7 @@ class Dataset:
             self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
     def _write_info(self, *, when_due: bool = False) -> None:
+        # The first episode's fields are written at once, because readers of a running dataset need them.
         is_first = bool(self.info.features) and not self._written.features
         is_due = is_first or time.monotonic() - self._written_at >= _INFO_PERIOD
         if self.info != self._written and (is_due or not when_due):
@@ -299,6 +302,7 @@ class Dataset:
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 make_subfolder(subfolder)
+        # Recovery completes commits first; only then is a file without a row really unknown.
         self.recovered = recover(self.folder, self.ledger, self._publisher)
         if self.recovered.rolled_forward:
             stored = self.ledger.stored()
@@ -322,6 +326,8 @@ class Dataset:
         if len(there) < len(found):
             kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
+            # dataset.json is lowered before the ledger: killed in between, it is behind and not ahead, which is
+            # accepted.
             self._recount(there)
             self.ledger.forget(outdated)
             self.outdated = tuple(_first_outdated(self.folder, attempt) for attempt in outdated)
@@ -330,9 +336,11 @@ class Dataset:
     def _recount(self, stored: list[Attempt]) -> None:
         """Update ``dataset.json`` from the ledger: a killed run may have left it some episodes behind."""
         info = self.info
+        # Only the episodes that dataset.json has not seen are read: reading every file of a large dataset takes
+        # minutes.
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
         for attempt in _latest(stored, behind):
-            with suppress(InputError):  # a file that cannot be read is for `nimbus verify` to tell
+            with suppress(InputError):  # an unreadable file is reported by `nimbus verify`, and must not block a run
                 info = merge(info, infer_dataset_info_from_file(info, self.folder / attempt.path))
         self.info = replace(
             info,

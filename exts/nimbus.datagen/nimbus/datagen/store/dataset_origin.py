@@ -107,7 +107,7 @@ def _shorten(content: str) -> str:
 def refuse_foreign(folder: Path) -> None:
     """Refuse a folder that is neither empty nor a dataset."""
     if stands_for(folder):
-        return  # a spool, which begins with files of its own; the store was looked at
+        return  # a spool holds files of its own from the start; its store was checked before
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"

@@ -36,6 +36,8 @@ class DatasetPaths:
         """
         folder, _, last = name.rpartition("/")
         try:
+            # realpath of the folder is cached and only the last part is looked at for each file: a dataset has many
+            # files in few folders.
             if folder not in self._folders:
                 self._folders[folder] = os.path.realpath(os.path.join(self._real, folder))
             path = os.path.join(self._folders[folder], last)

@@ -71,6 +71,8 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
     kept = KeptFailure(path=f"{FOLDER}/{name}.hdf5", byte_count=staged.stat().st_size, sha256=encoder.hash.hexdigest())
     with disk(folder):
         make_subfolder(folder)
+        # A rename replaces the file of an equal earlier attempt in one step; the row in the ledger follows, and a file
+        # without one is removed when the dataset is opened.
         move(staged, folder / f"{name}.hdf5")
         sync_folder(folder)
     return kept

@@ -1,4 +1,4 @@
-"""Folders with a single writer."""
+"""Dataset folders on disk: creation, checks of the disk, and moves that never overwrite."""
 
 from __future__ import annotations
 
@@ -83,6 +83,7 @@ def check_disk(folder: Path) -> None:
 
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
+            # Try it: file systems and mount options do not announce whether they have these locks.
             fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in WITHOUT:

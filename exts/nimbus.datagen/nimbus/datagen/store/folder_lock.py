@@ -108,6 +108,8 @@ def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
     import fcntl
 
     try:
+        # flock, not lockf: its lock belongs to the open descriptor, so that closing another one of the same file keeps
+        # it, and the kernel releases it with the process.
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in WITHOUT:
@@ -135,6 +137,8 @@ def _lock_file(folder: Path) -> Path:
 
 def _put_aside(path: Path, dead: Holder) -> None:
     """Remove the lock file of a dead process, but not one created by a concurrent process since."""
+    # Two processes may find the same dead holder. A rename succeeds for one of them only; the check afterwards catches
+    # a new lock file that was moved by mistake.
     aside = path.with_name(f"{LOCK_NAME}.{secrets.token_hex(8)}")
     with suppress(FileNotFoundError):
         move(path, aside)
@@ -174,4 +178,6 @@ def _began(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return ""
+    # Fields after the name, which may contain spaces and parentheses: state, and start time (field 22 of proc(5)). A
+    # zombie holds nothing any more.
     return "" if fields[0] == "Z" else fields[19]

@@ -40,7 +40,7 @@ class DatasetInfo:
     task_hash: str
     """Content hash of its task; empty where it has several tasks."""
     tasks: dict[str, TaskEntry] = field(default_factory=dict)
-    """Tasks by name, in a dataset of several; empty in a dataset of one."""
+    """Tasks by name in a dataset of several tasks; empty in a dataset of one task."""
     seed: int
     inputs: dict[str, str] = field(default_factory=dict)
     """Further inputs that decide the content: assets, code, settings and versions by name, see
@@ -51,7 +51,7 @@ class DatasetInfo:
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
     meanings: dict[str, TaskMeaning] = field(default_factory=dict)
-    """Meanings of its tasks by name; not in files of up to Nimbus 0.1.0."""
+    """Meanings of its tasks by name; absent in files up to Nimbus 0.1.0."""
     rate: Rate = 0.0
     """Steps per second [Hz]; like the fields below, empty or 0 until an episode is stored."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)

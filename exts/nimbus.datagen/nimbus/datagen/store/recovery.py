@@ -41,6 +41,7 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
             raise InputError(what, where=str(ledger.path), instead=RESTORE)
         staged = StagedEpisode(attempt=_attempt(ledger, state), path=own_path(folder, state.stage), lease=state.lease)
         claimed.update(staged.files.values())
+        # Each file may be under its final name or still only staged, depending on where the run was cut short.
         if _is_whole(folder, staged):
             whole.append(staged)
         else:
@@ -48,6 +49,7 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
     if whole:
         publisher.place(whole)
         publisher.clear(whole)
+    # All leases end with the run that gave them: its workers are gone.
     with ledger.batch():
         for state in (*broken, *ledger.episodes(EpisodeStatus.LEASED)):
             ledger.record(_pending(state))

@@ -1,4 +1,4 @@
-"""Verification of a whole dataset: ledger against files, shapes and types, finite values, contents against hashes."""
+"""Verification of a whole dataset: ledger against files, shapes and types, finite values, content hashes."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from nimbus.datagen.store.remote.object_store import MissingObjectError, StoreAw
 from nimbus.datagen.store.remote.working_copy import fetched_ahead, forget_local, is_remote, local, names_in
 
 _PAGE = 400
-"""Files that are looked up in the ledger at once."""
+"""Number of files looked up in the ledger by one query."""
 _REQUIRED = tuple(
     field for field in FIELDS if not (field.optional or field.path.endswith("*") or field.path.startswith("labels"))
 )
 
 
 def check_consistency(states: Iterable[EpisodeState], attempts: Iterable[Attempt], *, has_tasks: bool) -> Iterator[str]:
-    """Check that states and attempts fit together; one line for each that does not.
+    """Check that states and attempts agree; yields one line for each contradiction.
 
     Args:
-        states: In the order of task, index and variant.
-        attempts: Those that are stored, in the same order.
-        has_tasks: The dataset has several.
+        states: Episode states, sorted by task, index and variant.
+        attempts: Stored attempts, in the same order.
+        has_tasks: True for a dataset of several tasks.
     """
     rows: tuple[Iterator[EpisodeState | Attempt], ...] = (iter(states), iter(attempts))
     for _, group in groupby(merge(*rows, key=lambda row: _place(row, has_tasks)), lambda row: _place(row, has_tasks)):
@@ -49,7 +49,7 @@ def check_consistency(states: Iterable[EpisodeState], attempts: Iterable[Attempt
         state = next((row for row in mine if isinstance(row, EpisodeState) and row.state is EpisodeStatus.DONE), None)
         stored = [row for row in mine if isinstance(row, Attempt)]
         if len(stored) > 1:
-            yield f"ledger.sqlite: {stored[0].episode_id}: {len(stored)} stored attempts, one may be"
+            yield f"ledger.sqlite: {stored[0].episode_id}: {len(stored)} stored attempts, expected one"
         if state or stored:
             yield from _check_done(state, stored)
 
@@ -59,10 +59,10 @@ def _place(row: EpisodeState | Attempt, has_tasks: bool) -> tuple[str, int, int]
 
 
 def find_unfinished(states: Iterable[EpisodeState]) -> Iterator[str]:
-    """Commits that a run which is gone left half done."""
+    """Yield a line for each commit that an ended run left unfinished."""
     for state in states:
         if state.state is EpisodeStatus.INTENT:
-            yield f"ledger.sqlite: {attempt_name(state)}: its commit was cut short; the next run finishes or undoes it"
+            yield f"ledger.sqlite: {attempt_name(state)}: its commit is unfinished; the next run completes or undoes it"
 
 
 def attempt_name(state: EpisodeState) -> str:
@@ -72,11 +72,11 @@ def attempt_name(state: EpisodeState) -> str:
 
 def _check_done(state: EpisodeState | None, stored: list[Attempt]) -> Iterator[str]:
     if state is None:
-        yield f"ledger.sqlite: {stored[0].episode_id}: is stored, but not done"
+        yield f"ledger.sqlite: {stored[0].episode_id}: has a stored attempt, but its state is not DONE"
     elif not stored:
-        yield f"ledger.sqlite: {attempt_name(state)}: is done, but no attempt at it is stored"
+        yield f"ledger.sqlite: {attempt_name(state)}: its state is DONE, but it has no stored attempt"
     elif (state.sha256, state.byte_count) != (stored[0].sha256, stored[0].byte_count):
-        yield f"ledger.sqlite: {attempt_name(state)}: attempt and state name different files"
+        yield f"ledger.sqlite: {attempt_name(state)}: its stored attempt and its state differ in hash or size"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,12 +120,13 @@ class _Counts:
 
 
 def verify(folder: Path) -> Verification:
-    """Check everything in a dataset by reading it all, from the store where it lies in one.
+    """Check a whole dataset by reading all of it, from its store when it is in one.
 
     Raises:
         InputError: The folder holds no dataset.
     """
-    # In this order: a run writes the ledger before it names a file, and dataset.json after it.
+    # Files, ledger, dataset.json: a run writes the ledger before it names a file, and dataset.json after that, so that
+    # in this order a run that goes on meanwhile causes no false differences.
     files = names_in(folder, "episodes")
     with _reading(folder) as ledger:
         info, counts = read_info(folder), _Counts()
@@ -137,7 +138,7 @@ def verify(folder: Path) -> Verification:
         problems = list(check_consistency(ledger.walk_episodes(), stored, has_tasks=ledger.has_tasks))
         problems += _strays(_unknown(files, ledger, {state.episode_id for state in intents}))
         problems += [] if under_way and is_locked(folder) else under_way
-        # Of a run, the file of a failure comes before the row.
+        # A run writes the file of a failure before its row: while one runs, a file without a row is normal.
         problems += [] if is_locked(folder) else check_failures(folder, ledger.walk_attempts())
         problems += _check_files(folder, ledger.walk_attempts(only_stored=True), info)
         faults = Counter(fault.kind for fault in ledger.faults())
@@ -152,24 +153,24 @@ def verify(folder: Path) -> Verification:
 
 
 def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> Iterator[str]:
-    """Check every episode; those that come next are fetched meanwhile, where a store has them."""
+    """Check every episode; files in a store are fetched ahead."""
     inside, before = DatasetPaths(folder), ""
     is_copy, names = is_remote(folder), set[str]()
 
     def paths(attempts: Iterable[Attempt]) -> Iterator[Path]:
         for attempt in attempts:
-            for name in attempt.files if is_copy else ():  # what is here proves nothing of the store
+            for name in attempt.files if is_copy else ():  # a cached copy proves nothing about the store
                 forget_local(folder / name)
             yield folder / attempt.path
 
     one, other = tee(stored)
     for attempt, path in zip(one, fetched_ahead(paths(other)), strict=True):
         if attempt.path == before or attempt.path in names:
-            yield f"ledger.sqlite: {attempt.episode_id}: names {attempt.path}, as another attempt does"
+            yield f"ledger.sqlite: {attempt.episode_id}: its file {attempt.path} belongs to another attempt as well"
             continue
         before = attempt.path
         if attempt.path != f"episodes/{attempt.episode_id}.hdf5":
-            names.add(attempt.path)  # episodes have ids of their own: others alone can meet
+            names.add(attempt.path)  # paths made from episode ids differ anyway: only others are remembered
         yield from (f"{attempt.path}: {problem}" for problem in _outside(inside, attempt))
         yield from (f"{attempt.path}: {problem}" for problem in check_episode(path, attempt, info))
 
@@ -204,7 +205,11 @@ def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]
             with EpisodeFile(path) as episode:
                 content = content_hash(episode)
                 if problem := next(_videos(episode, attempt), ""):
-                    raise InputError(problem, where=str(episode.path), instead="see what 'nimbus verify' says")
+                    raise InputError(
+                        problem,
+                        where=str(episode.path),
+                        instead=f"run 'nimbus verify {folder}', which lists all problems",
+                    )
             for level, combined in hashes.items():
                 combined.add(attempt.episode_id, content.hexdigest(level, fields=schema))
     return {level: combined.hexdigest() for level, combined in hashes.items()}
@@ -235,7 +240,7 @@ def check_episode(path: Path, attempt: Attempt, info: DatasetInfo) -> list[str]:
             problems = [*_identity(episode, attempt), *_rate(episode, info), *_structure(episode, info)]
             if not problems:
                 problems += _numbers(episode)
-                _ = episode.segments, episode.scene_graph  # refused where one is beyond the steps
+                _ = episode.segments, episode.scene_graph  # reading them checks that they lie within the steps
             problems += _videos(episode, attempt)
             if content_hash(episode).hexdigest() != attempt.sha256:
                 problems.append("the content differs from what was written (sha256)")
@@ -265,7 +270,7 @@ def _differences(info: DatasetInfo, counts: _Counts) -> Iterator[str]:
             yield f"dataset.json: {name} {getattr(info, name)}, but {count} in the ledger; the next run corrects this"
     for name in ("rate", "features"):
         if counts.episode_count and not getattr(info, name):
-            yield f"dataset.json: no {name}; the next run mends this"
+            yield f"dataset.json: no {name}; the next run corrects this"
 
 
 def _strays(files: list[str]) -> Iterator[str]:
@@ -275,11 +280,11 @@ def _strays(files: list[str]) -> Iterator[str]:
 
 
 def _unknown(files: Iterable[str], ledger: Ledger, under_commit: set[str]) -> list[str]:
-    """Files of no stored episode, and of none whose commit is under way."""
+    """Return files that belong to no stored episode and to no commit in progress."""
     rest, others = iter(files), list[str]()
     while page := list(islice(rest, _PAGE)):
         ids = {file.removeprefix("episodes/").removesuffix(".hdf5").removesuffix(".mp4") for file in page}
-        ids |= {name.rpartition(".")[0] for name in ids}  # of a video, the camera stands behind
+        ids |= {name.rpartition(".")[0] for name in ids}  # a video's name ends with its camera
         known = ledger.stored_paths(sorted(ids))
         others += [file for file in page if file not in known]
     begun = tuple(f"episodes/{episode}." for episode in under_commit)

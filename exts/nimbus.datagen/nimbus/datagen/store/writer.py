@@ -76,6 +76,7 @@ class Hdf5Writer(Writer):
         Raises:
             StorageError: The disk is full; nothing of this episode stays.
         """
+        # Raises the error of an earlier episode before this one is begun.
         self._io.is_busy()
         taken = self._write(item) if item.trajectory.outcome.success else self._fail(item)
         for attempt in taken:
@@ -123,6 +124,7 @@ class Hdf5Writer(Writer):
         """Record a failed attempt; its rendered images are dropped unless they are kept."""
         started, begin, shown = time.time(), time.thread_time(), TimedObservations(item)
         kept = self.keep(item, shown)
+        # Consume the images even if they are dropped: the renderer counts their time, and its iterator must end.
         for _ in shown:
             pass
         times = dict(item.times)

@@ -37,7 +37,8 @@ def guarded_import() -> Iterator[None]:
     the process alive at its end.
 
     Raises:
-        UnendingImportError: It takes longer than :data:`IMPORT_SECONDS`, or calls a function that ends the process.
+        UnendingImportError: An import takes longer than :data:`IMPORT_SECONDS`, or calls a function that ends the
+            process.
     """
     kept = {name: getattr(os, name) for name in _ENDS if hasattr(os, name)}
     own = os.getpid()

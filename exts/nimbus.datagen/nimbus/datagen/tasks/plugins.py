@@ -59,7 +59,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
     """Check the classes that a file has registered.
 
     Raises:
-        InputError: There are none, they are of an unknown kind, or they cannot be used.
+        InputError: The file registers no component, or one that is of an unknown kind or unusable.
     """
     if not components:
         instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'

@@ -31,7 +31,7 @@ class Scope:
     tried: Any = ()
     """Steps that failed, in a recovery."""
     reason: Any = None
-    """Their failure, in a recovery."""
+    """Failure of the tried steps, in a recovery."""
 
     def bind(self, variable: str, member: Any) -> Scope:
         """Return the scope with a further name."""
@@ -115,7 +115,7 @@ class Composite(ABC):
     kinds: ClassVar[tuple[str, ...]] = ("skill",)
     """Kinds of its entries: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
     words: ClassVar[tuple[str, ...]] = ()
-    """Its keys, the first one first."""
+    """Keys of the combination in a task file; the first one names it."""
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
     """Execution of its blocks: repeatedly, one of them, one of them under its own conditions, or unknown. Used to find
     contradictions."""

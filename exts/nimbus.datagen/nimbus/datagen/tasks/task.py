@@ -33,7 +33,7 @@ from nimbus.datagen.tasks.steps import Steps, parse_steps
 from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile, presets
 
 _HIGHEST_CAMERA = 2.4
-"""[m] Above the floor."""
+"""Largest height of a camera above the floor [m]."""
 _BLOCK = 5
 """Episodes in a row that share a scene: a worker opens and maps it once for them."""
 AS_THE_TASK = "task"
@@ -150,7 +150,7 @@ def manipulation_of(task: BaseTask) -> Task:
     """Return a task of a robot that manipulates.
 
     Raises:
-        InputError: It is of another kind.
+        InputError: The task is of another kind.
     """
     if not isinstance(task, Task):
         what = f"'{task.name}' is a navigation task, this needs one with steps"
@@ -181,7 +181,7 @@ def file_model(document: Document) -> type[TaskFile] | type[NavigationFile]:
     """Return the model of a task file: one with ``navigate:`` is a navigation task.
 
     Raises:
-        InputError: It has ``steps:`` too.
+        InputError: The file has both ``navigate:`` and ``steps:``.
     """
     if not isinstance(document.data, dict) or "navigate" not in document.data:
         return TaskFile
@@ -291,7 +291,7 @@ AnyTask = TypeVar("AnyTask", bound=BaseTask)
 
 
 def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), where: str = "randomize") -> AnyTask:
-    """The same task, randomized by another amount; its layouts keep their objects and places.
+    """Return a task randomized at another level; its layouts keep their objects and places.
 
     Args:
         task: The task.
@@ -300,7 +300,7 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
         where: Command-line flag, for messages.
 
     Raises:
-        InputError: There is no such level, or it has no such randomizer.
+        InputError: There is no such level, or the level has no randomizer of a name in ``only``.
     """
     known = presets("randomizations")
     if level not in (AS_THE_TASK, *known):

@@ -61,6 +61,8 @@ def releases_inside(
         object_turn = world_T_box[:3, :3].T @ turn @ tool_T_object[:3, :3]
         points = vertices @ object_turn.T
         lower, upper = points.min(axis=0), points.max(axis=0)
+        # Rotations that fit come first, then small rotations of the hand; rounded, so that ties do not depend on the
+        # last bit.
         overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
         candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
     best = sorted(candidates, key=lambda entry: entry[:3])[:_TURN_COUNT]

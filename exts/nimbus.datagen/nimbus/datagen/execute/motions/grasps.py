@@ -66,6 +66,7 @@ def _library_axes(
 
 def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
     """Return grasp axes of a model."""
+    # A stream of the variant, not of the episode: axes are the same in all episodes, and are cached.
     rng = generator(0, "grasps", model.kind, model.variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
@@ -180,6 +181,8 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
     same_side = frames[:, :, 2] @ hand[:3, 2]
     away: FloatArray = receiver.pose(name)[:3, 3] - receiver.pose(receiver.base_link())[:3, 3]
     away /= np.linalg.norm(away)
+    # Hard limits first; among the grasps that satisfy them, the score prefers hands far apart, approaches away from the
+    # receiver's base and from opposite sides.
     keep = (apart > _APART) & (same_side < _LEAST_ANGLE)
     from_above = _from_above(receiver, axes, name, frames, origins)
     keep &= from_above > _PUTS_DOWN

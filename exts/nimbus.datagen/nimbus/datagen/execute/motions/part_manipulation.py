@@ -163,6 +163,7 @@ class PartManipulator:
         for stroke in self._strokes(grips, goal):
             if abs(stroke.end - goal) < 1e-9:
                 return stroke
+            # Grasps are sorted by comfort: a later one must be clearly better to replace an earlier one.
             if best is None or abs(stroke.end - start) > 1.05 * abs(best.end - start):
                 best = stroke
         if best is None:
@@ -195,7 +196,7 @@ class PartManipulator:
         scene = self._cell.look()
 
         def is_clear(q: FloatArray) -> bool:
-            """Return whether the robot is clear of everything at a posture (J,) [rad or m]."""
+            """Return True if the robot is clear of everything at a posture (J,) [rad or m]."""
             return min(scene.contacts(q).values(), default=np.inf) > _FINGER_CLEARANCE
 
         found = solve_ik(
@@ -222,6 +223,7 @@ class PartManipulator:
             free = 0
             while free + 1 < len(path) and not scene.touches(path[free + 1]):
                 free += 1
+        # Two steps of margin before the first contact or unreachable pose.
         return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
 
     def _touch(self, stroke: _Stroke) -> None:
@@ -258,6 +260,7 @@ class PartManipulator:
         start, plan = part.position, MotionPlan(status=MotionStatus.NO_PATH)
         end = stroke.end + np.sign(stroke.end - start) * self._as_joint(beyond)
         scene = cell.look()
+        # Planned again from the actual poses: closing the fingers has moved hand or part.
         for length in _LENGTHS:
             poses = part.hand_path(cell.tool_pose(), start, start + length * (end - start), share=stroke.share)
             with scene.allow(part.label):

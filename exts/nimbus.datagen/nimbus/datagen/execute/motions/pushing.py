@@ -95,6 +95,7 @@ def push_object(
     for _ in range(strokes):
         if is_there():
             return
+        # The measured distance between tool and object replaces the estimate from the outline in the next stroke.
         reach = _stroke(cell, name, target - object_center(cell, name), reach=reach, speed=speed, touching=bodies)
         turned = cell.pose(name)[:3, :3] @ upright.T
         if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:

@@ -87,6 +87,7 @@ def _plumb(cell: Workcell, start: FloatArray, passed: NDArray[np.bool_]) -> floa
         solid = model.geom_contype[geom[0]] or model.geom_conaffinity[geom[0]]
         if solid and not passed[model.geom_bodyid[geom[0]]]:
             return float(start[2] - distance)
+        # Continue just below the ignored surface; without the offset the ray would hit it again.
         start = start - (0.0, 0.0, distance + 1e-4)
     return -np.inf
 
@@ -164,6 +165,7 @@ def _standing_height(
     if room is not None:
         around = _grid(lower[:2] - room, upper[:2] + room, 5)
         around = measure_support_heights(cell, origin + around, top=top)
+        # The outline must lie on one level surface, and nothing around it may be higher, where the fingers open.
         if np.ptp(support[len(points) :]) > _LEVEL or around.max() > height + lower[2] + _LEVEL:
             return None
     return height

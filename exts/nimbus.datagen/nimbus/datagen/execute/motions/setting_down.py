@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4
+"""Number of releases planned for at once; the planner goes to the nearest of them."""
 _MOST_WAYS = 192
 """Largest number of releases that are planned for; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012

@@ -51,6 +51,7 @@ def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: Fl
             cell.wait(periods - needed)
             cell.follow(plan)
             return
+        # Meet later, at the duration of this plan and a margin of two periods.
         periods = needed + 2
     raise SkillFailure(Reason.NO_PATH, f"{name} is too fast")
 

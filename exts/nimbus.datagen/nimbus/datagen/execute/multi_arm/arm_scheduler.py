@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from nimbus.datagen.execute.workcell import SimulatedWorkcell
 
 _BETWEEN_ARMS = 0.02
-"""Clearance between two arms in motion [m], and the number of checks per record period:"""
+"""Clearance between two arms in motion [m]."""
 _LOOKS = 4
+"""Number of checks per record period along two plans."""
 
 _PATIENCE = 300
 """Longest wait of an arm for another one in its way [record periods]."""
 
 
 def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
-    """Hold an arm while the plans of other arms come near the plan (T, J) that it is about to begin."""
+    """Hold an arm while another arm's plan in execution comes near the plan (T, J) that is about to begin."""
     for _ in range(_PATIENCE):
         if not any(paths_conflict(cell, positions, arm) for arm in cell.arms.values() if len(arm.upcoming)):
             return
@@ -40,6 +41,7 @@ def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: Simulat
     tool_T_held = np.linalg.inv(carried) @ other.pose(held) if held else carried
     try:
         with scene.nearer(_BETWEEN_ARMS):
+            # Pairs that are near from the start, as in a handover, do not count: waiting would not separate them.
             already = set(scene.contacts(positions[0]))
             for moment in np.arange(0, count, 1 / _LOOKS):
                 qpos[at] = _row(theirs, moment)
@@ -85,6 +87,8 @@ class _Turn:
         self._stop = False
         self.done = False
         self.error: BaseException | None = None
+        # Threads serve as coroutines here: skills are plain functions that block in command(), and only one runs at a
+        # time.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -72,6 +72,7 @@ class CuroboAdapter:
         planner = self._single(slots) if batch == 1 else self._batch(batch, slots)
         self._take_world(planner, (batch, slots), header, arrays)
         self._attach(planner, header["attached"], arrays)
+        # Equal queries give equal motions only if each starts with the same random state.
         planner.reset_seed()
         start = self._state(_padded(arrays["starts"], batch))
         if "goal_joints" in arrays:
@@ -80,7 +81,7 @@ class CuroboAdapter:
             goals = self._goals(header["tool"], _padded(arrays["goal_poses"], batch), slots)
             result = planner.plan_pose(goals, start)
             if result is None and slots > 1:
-                result = planner.plan_pose(goals, start)  # sets of goals are known to fail once for no reason
+                result = planner.plan_pose(goals, start)  # goal sets can fail once without a reason: try again
         if result is None:
             return {"queries": [{"status": "no_ik"}] * count}, {}
         return self._answer(planner, result, count, batch)
@@ -95,7 +96,7 @@ class CuroboAdapter:
             many.destroy()
         self._singles, self._batches, self._world_keys, self._meshes = {}, {}, {}, set()
 
-    # What planners are built for
+    # Planners, one for each robot and size of query
 
     def _take_robot(self, robot: dict[str, Any]) -> None:
         key = hashlib.sha256(json.dumps(robot, sort_keys=True).encode()).hexdigest()
@@ -145,7 +146,7 @@ class CuroboAdapter:
             self._batches[batch, slots] = planner
         return self._batches[batch, slots]
 
-    # What changes from query to query
+    # State that changes from query to query
 
     def _take_world(
         self,
@@ -187,19 +188,19 @@ class CuroboAdapter:
             manager.detach(link_name=link)
 
     def _state(self, positions: FloatArray) -> JointState:
-        """(B, J): more dimensions would be an error."""
+        """Return the joint state of positions (B, J); cuRobo accepts exactly two dimensions."""
         state: JointState = JointState.from_numpy(joint_names=self._joints, position=positions)
         return state
 
     def _goals(self, tool: str, poses: FloatArray, slots: int) -> GoalToolPose:
-        """Sets of goals of exactly the size that the planner was built for: the last goal fills them up."""
+        """Return goal sets of the size that the planner was built for, padded with the last goal."""
         last = np.repeat(poses[:, -1:], slots - poses.shape[1], axis=1)
         flat = np.concatenate([poses, last], axis=1).reshape(-1, 7)
         pose: Pose = Pose.from_numpy(position=flat[:, :3], quaternion=flat[:, 3:])
         goals: GoalToolPose = GoalToolPose.from_poses({tool: pose}, ordered_tool_frames=[tool], num_goalset=slots)
         return goals
 
-    # What comes back
+    # Responses
 
     def _answer(
         self,

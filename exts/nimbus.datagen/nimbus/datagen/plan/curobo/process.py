@@ -51,6 +51,7 @@ class CuroboProcess:
 
     def __init__(self, *, where: str = "--planner") -> None:
         python = os.environ.get(PYTHON) or sys.executable
+        # A socket pair instead of pipes on stdin and stdout, which cuRobo and CUDA print to.
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._log = tempfile.TemporaryFile()

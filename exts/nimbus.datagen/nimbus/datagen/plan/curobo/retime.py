@@ -29,6 +29,7 @@ def retime(
     fine = np.linspace(0.0, time[-1], _FINER * len(positions) + 1)
     speed = (np.abs(spline(fine, 1)) / velocity).max()
     push = (np.abs(spline(fine, 2)) / acceleration).max()
+    # Stretching time by s divides velocities by s and accelerations by s².
     stretch = max(float(speed), float(np.sqrt(push)), 1e-3)
     count = max(1, int(np.ceil(stretch * time[-1] / period - 1e-9)))
     at = np.linspace(0.0, time[-1], count + 1)

@@ -21,7 +21,7 @@ def main(descriptor: int) -> None:
     Args:
         descriptor: Socket to the client.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client decides when it is over
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends it by closing the socket
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(EOFError, ConnectionError):
         found = look_for_curobo()
         wire.send(channel, found)

@@ -24,11 +24,11 @@ class Hull:
     """Convex shape in its own frame."""
 
     vertices: FloatArray
-    """(V, 3) [m]"""
+    """(V, 3) corners [m]."""
     faces: NDArray[np.int64]
-    """(F, 3), outward"""
+    """(F, 3) corners of each face, wound outward."""
     planes: FloatArray
-    """(F, 4) outward normals and offsets: negative inside [m]"""
+    """(F, 4) outward unit normals and offsets; their signed distance is negative inside [m]."""
 
     @classmethod
     def of(cls, points: FloatArray) -> Hull:
@@ -62,7 +62,7 @@ def _hull(points: bytes) -> Hull:
 
 
 def geom_points(model: mujoco.MjModel, geom: int) -> FloatArray:
-    """Return (N, 3) points in a geom's frame whose hull it is [m].
+    """Return points (N, 3) whose convex hull covers a geom, in its frame [m].
 
     Raises:
         ValueError: The geom has no hull of a finite size.
@@ -124,6 +124,7 @@ def _cover(corners: bytes, limit: int, tolerance: float) -> tuple[tuple[tuple[fl
         for point in covers[best]:
             if left[point]:
                 left[point] = False
+                # Counts are updated instead of recomputed: greedy set cover in time linear in the number of covers.
                 useful[covered_by[point]] -= 1
     return tuple(chosen), not left.any()
 

@@ -22,13 +22,13 @@ class CuroboWorld:
     """Obstacles in the world frame; poses are positions [m] and quaternions wxyz."""
 
     box_poses: FloatArray
-    """(B, 7)"""
+    """(B, 7) poses of the boxes."""
     box_sizes: FloatArray
-    """(B, 3) whole extents [m]"""
+    """(B, 3) full extents of the boxes [m]."""
     mesh_names: tuple[str, ...]
     """Names of the meshes, equal up to the final number for equal meshes, because cuRobo identifies meshes by name."""
     mesh_poses: FloatArray
-    """(M, 7)"""
+    """(M, 7) poses of the meshes."""
     mesh_vertices: tuple[FloatArray, ...]
     mesh_faces: tuple[NDArray[np.int64], ...]
 

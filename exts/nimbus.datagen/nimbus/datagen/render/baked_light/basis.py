@@ -34,7 +34,7 @@ _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 _PROBE = 0.15
 """Height above the workplace at which the light for moving things is sampled [m]."""
 _USUAL_DROP = 1.6
-"""[m] Below a lamp of a home, where its strength 1 is that of light 1 from above."""
+"""Distance below a home's lamp at which strength 1 equals light 1 from above [m]."""
 _SLOW = 240.0
 """Upper bound of a bake's duration, kernel compilation included [s]."""
 
@@ -44,23 +44,24 @@ class StillScene:
     """Static faces, F of them, with their groups."""
 
     corners: FloatArray
-    """(F, 3, 3) [m]"""
+    """(F, 3, 3) corners of the faces [m]."""
     normals: FloatArray
     """(F, 3, 3) unit normals at the corners."""
     groups: NDArray[np.uint8]
-    """(F,) below GROUPS."""
+    """(F,) group of surfaces of each face, below GROUPS."""
     workplace: FloatArray
     """(3,) center of the work surface [m]."""
     lamps: FloatArray | None = None
-    """(L, 3) middles of the scene's own lamps [m]; None: PLACES of them hang around the workplace"""
+    """(L, 3) centers of the scene's own lamps [m]; when None, PLACES lamps are placed around the workplace."""
     lamp_sources: IntArray | None = None
-    """(L,) source below PLACES that each of them belongs to."""
+    """(L,) source, below PLACES, of each lamp."""
 
 
 def light_basis(scene: StillScene) -> LightBasis:
     """Return the basis of a scene, made on first use and kept between runs."""
     content = [scene.corners.astype(np.float32), scene.normals.astype(np.float32), scene.groups, scene.workplace]
     content += [] if scene.lamps is None or scene.lamp_sources is None else [scene.lamps, scene.lamp_sources]
+    # Keyed by content, so that any change of the geometry makes a new bake.
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
     path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
     if not path.is_file():
@@ -87,6 +88,7 @@ def bake(scene: StillScene) -> LightBasis:
     shining = len(points)
     samples = grid.samples.copy()
     counts = (grid.steps + 1) * (grid.steps + 2) // 2
+    # Points on light sources such as windows share one emissive sample, whose light is set in weighing.
     samples[np.repeat(is_open, counts)] = shining
     probes = np.repeat(np.eye(3), 2, axis=0) * np.tile([[1.0], [-1.0]], (3, 1))
     above = scene.workplace + (0.0, 0.0, _PROBE)
@@ -120,7 +122,7 @@ def bake(scene: StillScene) -> LightBasis:
 def _light_of_lamps(
     scene: StillScene, tracer: BakeTracer, points: Float32Array, normals: Float32Array
 ) -> tuple[FloatArray, Float32Array]:
-    """Places of the lamps (L, 3), and the light of each source on points (S, PLACES)."""
+    """Return lamp positions (L, 3) [m], and the light of each source on points (S, PLACES)."""
     lamps = _lamp_places(scene, tracer) if scene.lamps is None else scene.lamps
     below = scene.workplace if scene.lamps is None else lamps[0] - (0.0, 0.0, _USUAL_DROP)
     unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(

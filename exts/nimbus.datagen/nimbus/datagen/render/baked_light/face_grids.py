@@ -86,6 +86,6 @@ def _distinct(places: FloatArray, normals: FloatArray) -> tuple[NDArray[np.int32
     """
     packed = np.zeros(len(places), dtype=np.int64)
     for column in np.column_stack([np.rint(places * 500), np.rint(normals * 8)]).astype(np.int64).T:
-        packed = packed * 1_000_003 + column  # wraps round: places that differ hardly ever meet
+        packed = packed * 1_000_003 + column  # a hash that wraps around; collisions are improbable
     _, first, number = np.unique(packed, return_index=True, return_inverse=True)
     return number.ravel().astype(np.int32), first

@@ -19,11 +19,11 @@ _GLOW = 1.6
 _LEAST, _MOST = 0.4, 3.0
 """Range of the exposure that gives the workplace the light it would have without walls."""
 _DAYLIGHT = 4.0
-"""Windows of a home shine so many times as bright as the light's sky."""
+"""Brightness of a home's windows relative to the light's sky."""
 _MIDDLE = 0.5
-"""Light on half of the samples of a home is brighter than this."""
+"""Median light of a home's samples after exposure."""
 _BRIGHTEST = 6.0
-"""Exposure of a home at most."""
+"""Largest exposure of a home."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 
 
@@ -85,11 +85,11 @@ def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray |
 
 
 def weigh_scene(basis: LightBasis, light: Light, colors: FloatArray) -> WeighedLight:
-    """Sum up the basis of a whole scene in which nothing moves: exposed so that its middle is as bright as grey.
+    """Combine the basis of a whole static scene, exposed so that its median light is fixed.
 
     Args:
-        basis: Of the scene, with lamps of its own.
-        light: As drawn: ``color`` is that of the lamps, or ``lamps`` those of each source; ``sky`` comes in by windows.
+        basis: Basis of the scene, which has lamps of its own.
+        light: Drawn light: ``color`` of all lamps, or ``lamps`` for each source; ``sky`` enters through windows.
         colors: (GROUPS, 3) linear albedo of each group of surfaces.
     """
     lamps = [lamp.color for lamp in light.lamps] if len(light.lamps) == PLACES else [light.color] * PLACES
@@ -108,8 +108,7 @@ def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArr
 
     Args:
         picture: (H, W, 3) linear light, equirectangular; its top row is straight up, its left edge at +x, and its
-            columns
-            run clockwise as seen from above.
+            columns run clockwise as seen from above.
         turn: Rotation about the vertical [rad].
         intensity: Factor.
     """
@@ -133,6 +132,7 @@ def _reflected(basis: LightBasis, weights: FloatArray, colors: FloatArray) -> Fl
     first, between = mean @ once, mean @ share
     rest = np.empty((GROUPS, 3))
     for channel in range(3):
+        # The sum of all further bounces is a geometric series of the exchange between groups, solved in closed form.
         rest[:, channel] = np.linalg.solve(np.eye(GROUPS) - between * colors[:, channel], first[:, channel])
     return once + share @ (colors * rest)
 

@@ -14,6 +14,7 @@ from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.geometry import cameras
 
 _ITERATIONS = 20
+"""Number of fixed-point iterations that invert the distortion; those accepted below converge much earlier."""
 
 
 class Lens:
@@ -32,6 +33,7 @@ class Lens:
     def __init__(self, camera: Camera) -> None:
         self._matrix, self._coefficients = cameras.intrinsics(camera), camera.distortion
         x, y = self._rays(camera)
+        # A margin of 2 % keeps bilinear samples inside the wider image.
         scale = 1.02 * max(np.abs(x).max() / self._half_width, np.abs(y).max() / self._half_height)
         tangent = scale * math.tan(0.5 * camera.vertical_fov)
         self.pinhole = replace(camera, vertical_fov=2.0 * math.atan(tangent), distortion=(0.0, 0.0))
@@ -52,6 +54,7 @@ class Lens:
             factor = 1.0 + square * (k1 + k2 * square)
             x, y = seen_x / factor, seen_y / factor
         square = x * x + y * y
+        # The derivative of the distorted radius: where it is not positive, the mapping is not invertible.
         if (1.0 + square * (3.0 * k1 + 5.0 * k2 * square)).min() <= 0.05:
             raise ValueError(f"a distortion of {k1:g}, {k2:g} folds the image of camera '{camera.name}' over")
         return x, y

@@ -35,6 +35,7 @@ def shown_poses(
     after = np.minimum(before + 1, len(positions) - 1)
     share = (late - before)[:, None, None]
     one, other = wxyz[before], wxyz[after]
+    # q and -q are the same rotation: interpolate along the shorter arc.
     other = np.where(np.sum(one * other, axis=-1, keepdims=True) < 0.0, -other, other)
     turned = (1.0 - share) * one + share * other
     turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
@@ -58,6 +59,7 @@ class SensorModel:
         self._curve = _exposed(sensor.exposure)
         if sensor.grain:
             self._grain = np.rint(255.0 * sensor.grain * rng.standard_normal((*self._shape, 3))).astype(np.int16)
+        # Color and depth have separate seeds, so that one can be drawn anew without the other.
         rng = generator(sensor.depth_seed, "depth")
         self._holes, self._depth_noise = np.zeros(self._shape, bool), np.zeros(self._shape, np.float32)
         if sensor.depth_noise:
@@ -88,6 +90,8 @@ class SensorModel:
             rgb = np.clip(rgb + grain, 0, 255).astype(np.uint8)
         if sensor.depth_noise and len(depth):
             noise = _shifted(self._depth_noise, (sensor.depth_seed, "noise"), len(depth), first_step)
+            # Noise grows with the square of the depth, as in stereo and structured light. Clamped above 0, which means
+            # no hit.
             depth = np.where(depth > 0, np.maximum(depth + noise * depth**2, 1e-3), 0).astype(np.float32)
         if sensor.depth_holes and len(depth):
             lost = _shifted(self._holes, (sensor.depth_seed, "holes"), len(depth), first_step)

@@ -32,8 +32,8 @@ def frames_from_buffers(
         instance: (K, H, W) index into the instance names.
         labels: Meaning of the indices.
         camera: The camera.
-        eyes: (K, 3) [m], in the region's frame, which is the world's.
-        turns: (K, 4) OpenGL axes.
+        eyes: (K, 3) camera positions in the region's frame, which equals the world frame [m].
+        turns: (K, 4) camera orientations wxyz, OpenGL axes.
         far: Far clipping distance [m].
     """
     depth = np.asarray(buffers["distance_to_image_plane"], dtype=np.float32).reshape(instance.shape)

@@ -150,7 +150,7 @@ class RegionRenderer:
         import isaacsim.core.experimental.utils.app as app_utils
         import omni.replicator.core as rep
 
-        rep.orchestrator.stop()  # else a step that failed is waited for, for ever
+        rep.orchestrator.stop()  # otherwise the next line waits forever for a failed step
         rep.orchestrator.wait_until_complete()
         app_utils.stop()
         self._sensors.clear()
@@ -167,7 +167,7 @@ class RegionRenderer:
             following: Poses one step later, for optical flow; K - 1 of them at the end of an episode.
         """
         count = len(positions)
-        every = np.minimum(np.arange(len(self.regions)), count - 1)  # regions left over show the last step
+        every = np.minimum(np.arange(len(self.regions)), count - 1)  # surplus regions repeat the last step
         bodies, turns, eyes, views = region_poses(self.cameras, self._names, positions[every], wxyz[every])
         self._place(bodies, turns, eyes, views)
         images = self._step()

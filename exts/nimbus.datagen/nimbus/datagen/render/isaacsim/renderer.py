@@ -120,7 +120,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             with nullcontext() if self._has_rendered else allow(_PATIENCE):
                 seen = renderer.render(positions, wxyz, following=following if self._flow else None)
             self._has_rendered = True
-            tick()  # of a whole batch: rounds of Kit's loop say nothing here
+            tick()  # once per batch: iterations of Kit's loop are no progress while it renders
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
             yield Observation(start=start, cameras=taken)
             start += len(positions)
@@ -150,9 +150,10 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
                     with progress_by_update():
                         renderer.open(warm_up=self._warm_up)
                 except BaseException:
-                    self._leave()  # as any other: sensors that are only dropped crash Kit
+                    self._leave()  # closed in order, because sensors that are only dropped crash Kit
                     raise
-                shutil.rmtree(Path(self._folder.name) / f"{self._count - 1:05d}", ignore_errors=True)  # not open now
+                # The previous stage is closed by now, so that its files can go.
+                shutil.rmtree(Path(self._folder.name) / f"{self._count - 1:05d}", ignore_errors=True)
         return self._shown[1]
 
     def _leave(self) -> None:

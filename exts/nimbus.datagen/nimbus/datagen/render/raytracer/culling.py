@@ -17,9 +17,9 @@ from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes,
 wp.set_module_options({"enable_backward": False})
 
 _NEAR = wp.constant(2.0e-3)
-"""[m] What is closer to the camera than this is not looked for."""
+"""Depth of the near plane [m]; nearer geometry is ignored."""
 _SLACK = wp.constant(0.01)
-"""Share of a rectangle's edge and of a cell, more than single precision is wrong by."""
+"""Margin as a fraction of a rectangle's edge and of a cell, above the error of single precision."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 
 
@@ -133,7 +133,7 @@ def _mark(
     slopes = wp.vec4(0.0)
     room = wp.vec2(1.0)
     if boxes.mesh[box] < rectangles:
-        # Shares of both edges at the middle of the first cell, and what they grow by from cell to cell.
+        # Coordinates along both edges at the center of the first cell, and their increments from cell to cell.
         one = steps.shades[mesh * 3 + 1]
         two = steps.shades[mesh * 3 + 2]
         slope_one = wp.vec3(one[0], one[1], one[2])
@@ -158,6 +158,7 @@ def _mark(
                 t = shares[1] + float(row) * slopes[2] + float(column) * slopes[3]
                 if wp.abs(s - 0.5) > room[0] or wp.abs(t - 0.5) > room[1]:
                     continue
+            # Boxes of one step run in different threads on a GPU, and |= on an array is atomic in Warp.
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 
@@ -192,12 +193,12 @@ def cover_light(
 
     Args:
         boxes: Around pieces of G meshes.
-        casts: (K, G) which of them cast shadows.
-        steps: K steps with ``margins`` and ``shades``; gets ``bounds``, ``grid_corner``, ``grid_scale`` and ``cells``.
+        casts: (K, G) True for meshes that cast shadows.
+        steps: K steps with ``margins`` and ``shades``; receives ``bounds``, ``grid_corner``, ``grid_scale``, ``cells``.
         axes: Unit vectors along the rows and the columns of the grid.
         extents: (K, G, 2, 2) lower and upper corners of the meshes with those margins, along the rows and the columns
             [m].
-        rectangles: How many of the meshes are rectangles; those are the first.
+        rectangles: Number of meshes that are rectangles; they come first.
     """
     count, meshes = casts.shape
     device = boxes.mesh.device
@@ -217,12 +218,12 @@ def cover_light(
 
 
 def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
-    """Set a grid across the light and the cells of it that are within two seams of what moves, and boxes around that.
+    """Set a grid across the light with the cells within two seams of moving meshes, and boxes around these meshes.
 
     Args:
         boxes: Around pieces of G meshes.
-        moves: (K, G) which of them to look at.
-        steps: K steps with ``bounds``; gets the fields that begin with ``near``.
+        moves: (K, G) True for meshes that move.
+        steps: K steps with ``bounds``; receives the fields that begin with ``near``.
         around: (K, G, 8, 3) corners of a box around each mesh, in the world frame [m].
     """
     device, reach = boxes.mesh.device, 2 * SEAM

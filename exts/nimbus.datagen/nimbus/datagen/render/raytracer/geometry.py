@@ -24,9 +24,9 @@ from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
-"""A part of more rectangles is traced faster as a mesh."""
+"""Largest number of rectangles of a part that are tested one by one; more are faster as a mesh."""
 _EVEN = 1e-5
-"""Texture coordinates are the same that differ by no more."""
+"""Difference up to which texture coordinates count as equal."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
 """Instances without shadows: light is assumed to enter through the walls of the room."""
 
@@ -42,7 +42,7 @@ class Geometry:
     bodies: tuple[str, ...]
     """Body of each of the G meshes; empty for static ones."""
     boxes: Any
-    """A ``Boxes``: around pieces of the meshes."""
+    """``Boxes`` around pieces of the meshes."""
     bounds: NDArray[np.float64]
     """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
     casts_shadow: NDArray[np.bool_]
@@ -50,10 +50,10 @@ class Geometry:
     flat: NDArray[np.bool_]
     """(G,) True for rectangles, which are visible and cast shadows from their front only."""
     rectangles: NDArray[np.float64]
-    """(R, 4, 3) of the rectangles, in their own frames: first corner, unit normal, and the two edges over the squares
-    of their lengths."""
+    """(R, 4, 3) first corner [m], unit normal, and both edges divided by their squared lengths [1/m], of each rectangle
+    in its own frame."""
     tones: Mapping[Tone, wp.array]
-    """Bytes of colors over linear light, by the curve of a sensor."""
+    """Tables from linear light to sRGB bytes, by the sensor's tone curve."""
     keep: tuple[wp.Mesh, ...]
     """Device meshes, kept alive because the scene refers to them by number only."""
 
@@ -73,6 +73,7 @@ def build_geometry(
     looks = [_look(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
+    # By identity: parts that show the same image object share its texels on the device.
     distinct = {id(image): image for _, image in looks}
     texture = {key: place for place, key in enumerate(distinct)}
     images = [mipmap(image) for image in distinct.values()]
@@ -91,6 +92,7 @@ def build_geometry(
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     pieces = [cut(group.triangles) for group in groups]
+    # Faces of a piece are neighbors in memory, because they are drawn together.
     order = _face_order(groups, pieces)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts)[order], wp.int32)
     solid = [piece for piece, group in zip(pieces, groups, strict=True) if group.rectangle is None]
@@ -155,7 +157,7 @@ class _Group:
 
 
 def _face_order(groups: Sequence[_Group], pieces: Sequence[MeshPieces]) -> NDArray[np.int64]:
-    """Numbers (F,) of all faces in the order of the device: those of rectangles first, as they were."""
+    """Return the faces (F,) in the order of the device: rectangles first, unchanged, then piece after piece."""
     starts = np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]])
     return np.concatenate(
         [
@@ -166,7 +168,7 @@ def _face_order(groups: Sequence[_Group], pieces: Sequence[MeshPieces]) -> NDArr
 
 
 def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
-    """Set faces and vertices of the meshes, piece after piece; meshes come after rectangles.
+    """Upload faces and vertices of the meshes, piece after piece; meshes come after rectangles.
 
     Faces get the order of the pieces.
     """
@@ -199,7 +201,7 @@ def _put_grids(
     order: NDArray[np.int64],
     upload: Callable[[NDArray, Any], wp.array],
 ) -> None:
-    """Set the grids of all faces, in an order, and the light in them; all parts share the samples of one scene."""
+    """Upload the light grids of all faces, in the given order, and the light; all parts share a scene's samples."""
     scene.is_baked = baked is not None
     if baked is None:
         return
@@ -214,7 +216,7 @@ def _put_grids(
 
 
 def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Texture coordinates (3 R, 2) of the first corners of rectangles and along both edges; (R,) where they hold.
+    """Return texture coordinates (3 R, 2) at rectangles' first corners and along both edges, and (R,) their validity.
 
     Args:
         uvs: (6 R, 2) of the corners of the two faces of each, which share the diagonal from the first corner.
@@ -226,7 +228,7 @@ def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArr
 
 
 def _paint(triangles: Triangles, image: NDArray[np.uint8]) -> NDArray[np.float32] | None:
-    """Linear colors (F, 3) of faces that each show one place of an image; None where some face shows more."""
+    """Return linear colors (F, 3) of faces that each show a single texel of an image; None if any face shows more."""
     corners = triangles.uvs[triangles.faces]
     if np.any(corners != corners[:, :1]):
         return None

@@ -51,6 +51,7 @@ class ImageRenderer:
         geometry.scene.to_srgb = geometry.tones[camera.sensor.tone]
         runs = camera.height * -(-camera.width // TILE)
         inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
+        # A mounted camera moves, so that all of its pixels change.
         if not self._reuse or camera.mount:
             wp.launch(render_views, dim=len(now.positions) * runs, inputs=[*inputs, 0], device=self._device)
             return images
@@ -60,6 +61,7 @@ class ImageRenderer:
         view.stale = wp.zeros(tiles, dtype=wp.uint8, device=self._device)
         view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
         changes = find_changes(geometry, now, before)
+        # One launch per step, because each begins with the pixels of the step before.
         for step in range(len(now.positions)):
             choose_tiles(geometry.scene, now, before, changes, step)
             if step or before:
@@ -85,7 +87,7 @@ class ImageRenderer:
 
 
 def _copy_step(images: Any, source: int, step: int, pixels: int) -> None:
-    """Copy all pixels of one step, where it is another."""
+    """Copy all pixels of one step to another; does nothing when both are the same."""
     if source == step:
         return
     for name, channels in (("rgb", 3), ("depth", 1), ("instance", 1), ("semantic", 1), ("normals", 3)):

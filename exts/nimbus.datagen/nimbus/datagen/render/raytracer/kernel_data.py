@@ -22,9 +22,9 @@ LEVELS = wp.constant(12)
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
 SEAM = wp.constant(0.02)
-"""[m] Height above a place at which what is near it is looked for: seams are as wide."""
+"""Distance within which moving things darken a surface beside them, and width of these seams [m]."""
 BRIGHTEST = wp.constant(4.0)
-"""Linear light at the end of that table."""
+"""Linear light at the end of the table of TONES entries."""
 
 
 @wp.struct
@@ -62,7 +62,7 @@ class DeviceScene:
     piece_faces: wp.array(dtype=wp.int32)
     """Starts of the faces of each piece, and the end; faces are numbered piece after piece."""
     outward: wp.array(dtype=wp.vec3)
-    """Normals; zero for faces whose backs can be seen, which are not of a closed surface."""
+    """Outward normals of faces of closed surfaces; zero for faces of open ones, whose backs can be visible."""
     face_normals: wp.array(dtype=wp.vec3)
     """Unit normals of the faces of meshes, in the frame of each."""
     points: wp.array(dtype=wp.vec3)
@@ -79,9 +79,9 @@ class DeviceScene:
     face_paint: wp.array(dtype=wp.vec3)
     """Linear color of each face that has only one."""
     rectangle_uvs: wp.array(dtype=wp.vec2)
-    """Texture coordinates of the first corner of each rectangle, and what they grow by along its two edges."""
+    """Texture coordinates at the first corner of each rectangle, and their increments along its two edges."""
     is_even: wp.array(dtype=wp.uint8)
-    """A byte for each rectangle: those three hold in both of its faces."""
+    """One byte per rectangle: 1 if ``rectangle_uvs`` is valid in both of its faces."""
     looks: wp.array(dtype=MaterialRow)
     level_start: wp.array2d(dtype=wp.int32)
     texels: wp.array(dtype=wp.uint32)
@@ -149,15 +149,15 @@ class Raster:
     depth."""
     offsets: wp.array(dtype=wp.vec3)
     shown: wp.array(dtype=wp.uint8)
-    """One byte per mesh: it is shown."""
+    """One byte per mesh: 1 if it is drawn."""
     drawn: wp.array(dtype=wp.uint8)
-    """One byte per piece: its mesh is shown, and it overlaps the image."""
+    """One byte per piece: 1 if its mesh is drawn and it overlaps the image."""
     places: wp.array(dtype=wp.vec3)
     """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
     """Packed nearness and face of each pixel of a camera, see ``raster``."""
     tops: wp.array(dtype=wp.uint32)
-    """Bits of the height of each pixel of a picture from the light; 0 when there is nothing."""
+    """Bits of the height of each pixel of a height map from the light; 0 for an empty pixel."""
 
 
 @wp.struct
@@ -194,11 +194,11 @@ class Steps:
     """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
     corners: wp.array(dtype=wp.vec3)
     edges: wp.array(dtype=wp.vec3)
-    """First corner of each rectangle in the world frame [m], and its two edges over the squares of their lengths."""
+    """First corner of each rectangle in the world frame [m], and both edges divided by their squared lengths [1/m]."""
     heights: Raster
-    """The meshes that cast shadows, from the light: one below the other, ``MAP`` lines for each."""
+    """Height maps of the meshes that cast shadows: one below the other, ``MAP`` lines for each."""
     pictures: wp.array(dtype=wp.int32)
-    """Number of each mesh's picture among them: that of a step before, while the mesh stands still."""
+    """Number of each mesh's height map; that of an earlier step while the mesh does not move."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
     """Corner of each mesh's height map across the light [m], and its pixels per metre."""
@@ -222,11 +222,11 @@ class Views:
     """Rectangles that each tile may show."""
     meshes: Raster
     is_still: wp.bool
-    """Only tiles that are stale are rendered; the images hold those of the step before."""
+    """True when only stale tiles are rendered; the others keep the pixels of the previous step."""
     stale: wp.array(dtype=wp.uint8)
-    """One byte per tile of one step: it must be rendered."""
+    """One byte per tile of one step: 1 if it must be rendered."""
     reach: wp.array(dtype=wp.vec4)
-    """Bounds of the points visible in each row of a tile, as in ``Steps.bounds``; of the step rendered last."""
+    """Bounds of the points visible in each row of a tile, as in ``Steps.bounds``, of the latest rendered step."""
 
 
 @wp.struct

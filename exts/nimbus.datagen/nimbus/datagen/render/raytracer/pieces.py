@@ -22,7 +22,7 @@ class MeshPieces:
     boxes: NDArray[np.float64]
     """(P, 2, 3) lower and upper corners [m]."""
     faces: NDArray[np.int32]
-    """(F,) numbers of the faces in the mesh, piece after piece; all else is in this order."""
+    """(F,) numbers of the faces in the mesh, piece after piece; the other arrays follow this order."""
     normals: NDArray[np.float32]
     """(F, 3) unit normals of the faces."""
     outward: NDArray[np.float32]
@@ -34,7 +34,7 @@ class MeshPieces:
     point_counts: NDArray[np.int64]
     """(P,) number of vertices of each piece."""
     corners: NDArray[np.int32]
-    """(F, 3) places of each face."""
+    """(F, 3) rows in ``points`` of the corners of each face."""
 
 
 @lru_cache(maxsize=512)
@@ -65,7 +65,7 @@ def cut(triangles: Triangles) -> MeshPieces:
 
 
 def _unit_normals(corners: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Normals (F, 3) of faces (F, 3, 3); zero where a face has no area."""
+    """Return unit normals (F, 3) of faces (F, 3, 3) [m]; zero for faces without area."""
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     return np.divide(normals, length, out=np.zeros_like(normals), where=length > 0).astype(np.float32)
@@ -83,12 +83,15 @@ def outward_normals(places: NDArray[np.float64], corners: NDArray[np.int32]) -> 
     order = np.argsort(keys, kind="stable")
     place = np.minimum(np.searchsorted(keys[order], reverse), len(keys) - 1)
     _, number, uses = np.unique(keys, return_inverse=True, return_counts=True)
+    # An edge of a closed surface is used once in each direction. Edges of three faces, as where two solids touch, count
+    # as open.
     paired = (keys[order][place] == reverse) & (uses[number] == 1) & (uses[number][order][place] == 1)
     face, neighbour = np.repeat(np.arange(len(corners)), 3), order[place] // 3
     count, surface = len(corners), _surfaces(len(corners), face[paired], neighbour[paired])
     closed = np.bincount(surface, ~paired.reshape(-1, 3).all(axis=1), count) == 0
     a, b, c = np.moveaxis(places[corners], 1, 0)
     normals = np.cross(b - a, c - a)
+    # Six times the signed volume (divergence theorem): its sign tells whether faces are wound outward.
     volume = np.bincount(surface, np.sum(a * normals, axis=1), count)
     return normals * (np.sign(volume) * closed)[surface][:, None]
 
@@ -106,6 +109,7 @@ def _surfaces(count: int, face: IntArray, neighbour: IntArray) -> IntArray:
     while True:
         lower = found.copy()
         np.minimum.at(lower, face, found[neighbour])
+        # Pointer jumping: halves the distance to the lowest face, so that long strips need few rounds.
         lower = lower[lower]
         if np.array_equal(lower, found):
             return found

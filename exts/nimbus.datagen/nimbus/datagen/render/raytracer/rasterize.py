@@ -16,9 +16,9 @@ from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
 
 _WIDER = 1.01
-"""[px] Reach of the pixels around a place, and of rounding."""
+"""Margin around a mesh in its height map [px]: the four pixels around a point, and rounding."""
 _ROUNDING = 1e-5
-"""[m] More than single precision is wrong by."""
+"""Margin above the error of single precision [m]."""
 
 
 def draw_view(
@@ -59,18 +59,18 @@ def draw_heights(
     *,
     draw: bool,
 ) -> FloatArray:
-    """Set the ``heights`` of some of the meshes towards the light, and where the picture of each lies.
+    """Draw height maps of meshes toward the light, and set the location of each mesh's map.
 
     A map depends on the pose of its mesh only, and is scaled to fill its area.
 
     Args:
         geometry: G meshes.
-        steps: K steps; gets ``heights``, ``pictures``, ``map_corner``, ``map_scale`` and ``margins``.
-        places: (K, G, 3) of the meshes [m].
-        world_R_mesh: (K, G, 3, 3)
-        shown: (K, G) which of them to draw.
-        axes: (3, 3) unit vectors along the columns and the rows of the picture, and towards the light.
-        draw: Draw them; else ``heights`` stays without a picture.
+        steps: K steps; receives ``heights``, ``pictures``, ``map_corner``, ``map_scale`` and ``margins``.
+        places: (K, G, 3) mesh positions [m].
+        world_R_mesh: (K, G, 3, 3) mesh orientations.
+        shown: (K, G) True for meshes to draw.
+        axes: (3, 3) unit vectors along the columns and the rows of a map, and toward the light.
+        draw: Draw the maps; when False, ``heights`` holds no pixels.
 
     Returns:
         (K, G, 2, 2) lower and upper corners of all meshes across the light with their margins, along the rows and the
@@ -85,11 +85,13 @@ def draw_heights(
     margins = np.where(geometry.flat[:, None], 0.0, _WIDER / scale[..., 1::-1])
     scale[..., 2], corner[..., 2] = 1.0, -BASE
     offsets, first = scale * (offset - corner), int(geometry.flat.sum())
+    # Maps lie one below the other in a single image, so that one launch draws all of them.
     offsets[..., 1] += MAP * (np.arange(len(geometry.flat)) - first)
     changed = np.ones(shown.shape, dtype=bool)
     changed[1:] = np.any(turned[1:] != turned[:-1], axis=(-2, -1)) | np.any(offset[1:] != offset[:-1], axis=-1)
     heights = _raster(geometry, scale[..., None] * turned, offsets, shown & changed)
     pictures = np.arange(len(shown))[:, None] * (len(geometry.flat) - first) + np.arange(len(geometry.flat)) - first
+    # Numbers grow from step to step: the running maximum is the latest step in which the mesh moved.
     pictures = np.maximum.accumulate(np.where(changed, pictures, -first), axis=0)
     steps.pictures = wp.array(pictures.ravel(), dtype=wp.int32, device=geometry.boxes.mesh.device)
     heights.width, heights.height, heights.perspective = MAP, MAP * (len(geometry.flat) - first), False

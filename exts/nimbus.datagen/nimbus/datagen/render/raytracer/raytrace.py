@@ -45,7 +45,7 @@ Row = wp.types.vector(length=8, dtype=wp.float32)
 """A value for each pixel of one row of a tile."""
 Numbers = wp.types.vector(length=8, dtype=wp.int32)
 _ROUNDING = wp.constant(1.0e-5)
-"""[m] More than single precision is wrong by."""
+"""Margin above the error of single precision [m]."""
 
 
 @wp.func
@@ -89,7 +89,7 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, step: int, me
 
 @wp.struct
 class FlatRow:
-    """One row of a tile that shows one rectangle, but for meshes before it."""
+    """Values shared by a row of a tile that shows a single rectangle, apart from meshes before it."""
 
     is_one: wp.bool
     depth: Row
@@ -97,7 +97,7 @@ class FlatRow:
     v: Row
     """Texture coordinates."""
     level: wp.int32
-    """Size of the texture."""
+    """Mip level of the texture."""
     can_be_shaded: wp.bool
 
 
@@ -114,7 +114,7 @@ def _flat_row(
     y: float,
     places: Row,
 ) -> FlatRow:
-    """Find the values that the pixels of a row share, from its first pixel's place on."""
+    """Compute the values that the pixels of a row share; (x, y) is the center of its first pixel [px]."""
     found = FlatRow()
     mesh = flat[0]
     if mesh < 0 or wp.min(flat) != wp.max(flat):
@@ -158,7 +158,7 @@ def _flat_row(
 
 @wp.func
 def _along_row(axis: wp.vec3, origin: wp.vec3, ray: wp.vec3, step_x: wp.vec3, depth: Row, places: Row) -> Row:
-    """Places of the pixels of a row along an axis."""
+    """Return the coordinates of a row's visible points along an axis [m]."""
     return Row(wp.dot(axis, origin)) + wp.cw_mul(Row(wp.dot(axis, ray)) + places * wp.dot(axis, step_x), depth)
 
 
@@ -175,7 +175,7 @@ def render_views(
     step = line // views.height
     tile = (step * tile_rows + (line % views.height) // TILE) * tile_columns + column
     if views.is_still:
-        # A tile that shows the same as a step before is copied, see ``still``.
+        # A tile that is unchanged since the previous step was copied, see ``still``.
         if views.stale[tile - step * tile_rows * tile_columns] == wp.uint8(0):
             return
     reach = wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9)
@@ -251,7 +251,7 @@ def render_views(
                 if kept[3] >= 0.0:
                     facing = wp.where(kept[3] > 0.004, facing, 0.0)
                     lit = wp.vec3(kept[0], kept[1], kept[2])
-                    # Baked light includes the key light; in a shadow of a moving thing its share is taken off.
+                    # Baked light includes the key light, whose fraction is subtracted in the shadow of a moving thing.
                     shaded = wp.where(facing > 0.0, wp.max(lit - scene.key * kept[3], wp.vec3(0.0)), lit)
             if scene.is_baked:
                 missing = shaded * (1.0 - open_share(scene, steps, light, step, instance, point, hit.normal))

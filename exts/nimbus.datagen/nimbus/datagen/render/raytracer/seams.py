@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Dark seams where things that move stand on, or beside, other things: light from all sides that does not get there."""
+"""Contact shadows ("seams"): ambient light missing where a moving thing stands on or beside another one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nimbus.datagen.render.raytracer.shading import lowest
 wp.set_module_options({"enable_backward": False})
 
 _SEAM_DEPTH = wp.constant(0.75)
-"""Share of the light from all sides that is missing where two things touch."""
+"""Fraction of the ambient light that is missing where two things touch."""
 
 
 @wp.func
 def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.vec3) -> float:
-    """Nearness of a mesh to a point a seam above a surface: 1 where it touches it, 0 from the surface's distance on."""
+    """Return the nearness of a mesh to a point one seam width above a surface: 1 at contact, 0 from one width on."""
     distance = wp.float32(SEAM)
     if scene.meshes[mesh] == wp.uint64(0):
         off = point - steps.corners[row]
@@ -38,7 +38,7 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
 def open_share(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, instance: int, place: wp.vec3, normal: wp.vec3
 ) -> float:
-    """Share of the light from all sides that reaches a place beside things that move; what it is part of aside."""
+    """Return the fraction of ambient light that reaches a point beside moving things; its own instance is ignored."""
     if steps.near.words == 0:
         return 1.0
     corner = steps.near_corner[step]

@@ -21,10 +21,10 @@ from nimbus.datagen.render.raytracer.kernel_data import (
 wp.set_module_options({"enable_backward": False})
 
 SHADOW_OFFSET = wp.constant(4.0e-4)
-"""[m] Shadow rays start this far off the surface."""
+"""Distance from the surface at which shadow rays start [m]."""
 _FAR = wp.constant(1.0e6)
 _LEVEL = wp.constant(3.0e-4)
-"""[m] What is not higher than this above a face is taken to be the face itself."""
+"""Height above a face up to which a height map's pixel counts as the face itself [m]."""
 _MOST_CELLS = wp.constant(16)
 """Largest number of cells across the light in which casters of one row of a tile are looked for together."""
 _ABOVE = wp.constant(4.0e-3)
@@ -226,7 +226,7 @@ def _linear(scene: DeviceScene, lane: wp.uint32) -> float:
 
 @wp.func
 def texture_level(look: MaterialRow, footprint: float) -> int:
-    """Choose the size of a texture whose texels are about as large as a pixel, ``footprint`` texels wide."""
+    """Return the mip level with texels about as large as a pixel; ``footprint`` is its width in texels of level 0."""
     level = wp.int32(0)
     wide = footprint
     while wide > 1.5 and level < LEVELS - 1 and (look.width >> (level + 1)) > 0 and (look.height >> (level + 1)) > 0:
@@ -237,9 +237,9 @@ def texture_level(look: MaterialRow, footprint: float) -> int:
 
 @wp.func
 def sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, level: int) -> wp.vec3:
-    """Bilinear, from one size of a texture; linear RGB.
+    """Return linear RGB, sampled bilinearly from one mip level of a texture.
 
-    Bytes are weighed in sixteenths, two of them in the halves of one integer.
+    Weights are in sixteenths, and two bytes are blended at once in the halves of one integer.
     """
     width = look.width >> level
     height = look.height >> level
@@ -326,15 +326,17 @@ def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
 
 @wp.func
 def footprint(look: MaterialRow, depth: float, ray: wp.vec3, normal: wp.vec3, pixel: float) -> float:
-    """Width of a pixel on a surface, in texels; ``pixel`` is its width at unit distance."""
+    """Return the width of a pixel on a surface [texels]; ``pixel`` is its width at unit distance."""
     long = wp.length(ray)
+    # The square root below is a compromise between both axes of the elongated footprint; the floor keeps grazing
+    # surfaces from becoming too blurred.
     slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
     return depth * long * pixel * look.density / wp.sqrt(slant)
 
 
 @wp.func
 def corner_uv(scene: DeviceScene, hit: Hit) -> wp.vec2:
-    """Texture coordinates of a place on a face."""
+    """Return the texture coordinates of a hit."""
     return (
         scene.corner_uvs[hit.face * 3] * hit.u
         + scene.corner_uvs[hit.face * 3 + 1] * hit.v

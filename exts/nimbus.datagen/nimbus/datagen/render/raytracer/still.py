@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 wp.set_module_options({"enable_backward": False})
 
 _ROUNDING = 1.0e-3
-"""[m] More than shadow rays start off a surface, and than single precision is wrong by."""
+"""Margin above the start distance of shadow rays and the error of single precision [m]."""
 _WORDS = wp.constant(GRID // 32)
 """Words per row of the grid across the light, one bit per cell."""
 
@@ -34,9 +34,9 @@ class Changes:
     """Differences of K steps from their predecessors, with a grid of changed shadows across the light."""
 
     step_before: wp.int32
-    """Number of the step before the first, in the stack that was rendered before."""
+    """Number of the step before the first one, in the previously rendered stack."""
     margin: wp.float32
-    """Around a mesh that has moved, within which light has changed [m]."""
+    """Distance around a moved mesh within which light has changed [m]."""
     words: wp.int32
     moved: wp.array(dtype=wp.uint32)
     """Bits of the G meshes that moved, in a few words for each step."""
@@ -150,9 +150,9 @@ class Shown:
     rotations: NDArray[np.float64]
     """(K, G, 3, 3) mesh orientations."""
     casts: NDArray[np.bool_]
-    """(K, G) which of them cast shadows."""
+    """(K, G) True for meshes that cast shadows."""
     extents: NDArray[np.float64]
-    """(K, G, 2, 2) lower and upper corners of them across the light, as :func:`rasterize.draw_heights` gives them."""
+    """(K, G, 2, 2) lower and upper corners of the meshes across the light, from :func:`rasterize.draw_heights` [m]."""
     steps: Any
     view: Any
 

@@ -21,16 +21,16 @@ def _toned(light: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _filmic(light: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Curve of film by K. Narkowicz, "ACES filmic tone mapping curve" (2015), with middle gray where it was."""
+    """Apply the film curve of K. Narkowicz, "ACES filmic tone mapping curve" (2015), with middle gray preserved."""
     x = _FILM_EXPOSURE * light
     return np.clip(x * (2.51 * x + 0.03) / (x * (2.43 * x + 0.59) + 0.14), 0.0, 1.0)
 
 
 LINEAR_OF_SRGB = linear(np.arange(TINTS) * (256.0 / 255.0) / TINTS).astype(np.float32)
-"""(TINTS,) over sRGB values from 0 to 256 / 255."""
+"""(TINTS,) linear light over sRGB values from 0 to 256 / 255."""
 _light = (np.arange(TONES) + 0.5) / TONES * BRIGHTEST
 BYTE_OF_LIGHT: dict[Tone, NDArray[np.uint8]] = {
     "plain": np.rint(encoded(_toned(_light)) * 255.0).astype(np.uint8),
     "filmic": np.rint(encoded(_filmic(_light)) * 255.0).astype(np.uint8),
 }
-"""(TONES,) over light from 0 to BRIGHTEST, by the curve."""
+"""(TONES,) sRGB bytes over linear light from 0 to BRIGHTEST, by tone curve."""

@@ -20,6 +20,7 @@ from nimbus.datagen.store.ledger.attempt import Video, has_size
 LEVELS = {"D0": "layouts and plans", "D1": "layouts, plans and pixels"}
 """Content compared by each level of determinism."""
 _ROWS_BYTES = 8 << 20
+"""Memory for the rows that are read at a time [bytes]."""
 
 
 class ContentHash:
@@ -46,6 +47,7 @@ class ContentHash:
         encoded = [text.encode() for text in values]
         self.begin(path, TEXT, (len(encoded),))
         for text in encoded:
+            # The length separates the texts: without it, ["ab", "c"] and ["a", "bc"] would be equal.
             self._digests[path].update(len(text).to_bytes(8, "little") + text)
 
     def hexdigest(self, level: str = "D1", *, fields: int = FIELD_SCHEMA) -> str:
@@ -60,7 +62,7 @@ class ContentHash:
 
 
 class CombinedHash:
-    """One hash over episode hashes, which are added in the order of their ids; of one id, the last counts."""
+    """Hash over episode hashes, added in the order of their ids; when an id repeats, its last hash counts."""
 
     def __init__(self) -> None:
         self._total = hashlib.sha256()
@@ -114,7 +116,7 @@ def is_whole(path: Path, *, sha256: str, byte_count: int) -> bool:
     try:
         with EpisodeFile(path) as episode:
             return content_hash(episode).hexdigest() == sha256
-    except (InputError, OSError, RuntimeError, KeyError, ValueError):  # whatever a damaged file may raise
+    except (InputError, OSError, RuntimeError, KeyError, ValueError):  # all that HDF5 raises for a damaged file
         return False
 
 

@@ -55,7 +55,8 @@ class VideoReader:
             if isinstance(file, Path) and file.exists():
                 check_regular(file)
             source: Any = str(file) if isinstance(file, Path) else file
-            self._container: Any = av.open(source, format="mp4", options=_QUICK)  # no lists of other files
+            # The format is fixed: a guessed one could be a playlist, which names files outside the dataset.
+            self._container: Any = av.open(source, format="mp4", options=_QUICK)
             self._stream: Any = self._container.streams.video[0]
         except FileNotFoundError:
             what = "restore it from a copy, or run again"
@@ -66,6 +67,7 @@ class VideoReader:
             raise self._unreadable(ValueError("no decoder for its images"))
         if self._stream.time_base is None or max(self.size) > _LARGEST:
             raise self._unreadable(ValueError(f"images of {self.size[0]} x {self.size[1]}"))
+        # Readers decode in many processes at once; threads inside each would only compete.
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())

@@ -36,6 +36,7 @@ from nimbus.datagen.store.episode_file.videos import CameraVideo, VideoRecord
 from nimbus.datagen.store.publish import storage_error
 
 _CHUNKED_BYTES = 1 << 16
+"""Size above which an array is compressed [bytes]; smaller ones are stored contiguously."""
 FAR = np.iinfo(np.uint16).max
 """Largest stored depth [mm]; greater depths are clipped to it."""
 
@@ -241,11 +242,12 @@ class EpisodeEncoder:
         values = np.ascontiguousarray(values, dtype=_field(path).dtype)
         self.hash.array(path, values)
         compressed = values.nbytes > _CHUNKED_BYTES
+        # Byte shuffle before gzip: neighboring values differ in their low bytes only.
         options: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compressed else {}
         self._create(path, data=values, **options)
 
     def _rows(self, path: str, start: int, values: NDArray[Any], step_count: int) -> None:
-        """Append rows to a dataset over all steps."""
+        """Append rows to a dataset whose first axis is the steps of the whole episode."""
         values = np.ascontiguousarray(values, dtype=_field(path).dtype)
         is_image = "H" in _field(path).dims
         if start == 0:
@@ -255,6 +257,7 @@ class EpisodeEncoder:
                 self._describe(create_images(self._file, path, shape, values.dtype, level=self._compression), path)
             else:
                 self._create(path, shape=shape, dtype=values.dtype)
+        # The hash covers values, not file bytes, which differ between compressors and HDF5 versions.
         self.hash.extend(path, values)
         dataset = self._file[path]
         assert isinstance(dataset, h5py.Dataset)
@@ -291,13 +294,14 @@ def _without_defaults(layout: dict[str, Any]) -> dict[str, Any]:
 
 
 _SENSOR_OPTIONS = ("antialiasing", "tone")
-"""Fields of sensors that are stored where they differ from their defaults; the others are where any of them does."""
+"""Fields of sensors that are stored only when they differ from their defaults; all other fields of a sensor are stored
+together."""
 _ALWAYS = ("scale", "drawn")
 """Fields that are stored even with their default values."""
 
 
 def _drop(values: dict[str, Any], kind: type[Any]) -> None:
-    """Remove fields that have their default."""
+    """Remove fields whose value is their default."""
     for field in dataclasses.fields(kind):
         if field.name not in _ALWAYS and values[field.name] == _plain_default(field):
             del values[field.name]
@@ -317,6 +321,7 @@ def _field(path: str) -> Field:
 
 
 def _text_type(texts: list[str]) -> Any:
+    # Fixed length, so that a text is stored in the dataset itself and not in a separate heap of the file.
     return h5py.string_dtype("utf-8", max((len(text.encode()) for text in texts), default=0) or 1)
 
 

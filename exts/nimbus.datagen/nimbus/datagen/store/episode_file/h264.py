@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError
 
 GROUP = 10
-"""Frames between keyframes: the most that a random read decodes."""
+"""Frames between keyframes; the largest number that a random read has to decode."""
 CODEC = "h264"
 PIXELS = "yuv420p"
 ENCODER = {
@@ -19,9 +19,11 @@ ENCODER = {
     "crf": "20",
     "g": str(GROUP),
     "keyint_min": str(GROUP),
+    # No keyframes at scene cuts: they stand at multiples of GROUP exactly, which seeking relies on.
     "sc_threshold": "0",
+    # No B-frames: decoding a frame needs earlier ones only, and frames come out in the order of their times.
     "bf": "0",
-    "threads": "1",  # another number of threads makes other bytes
+    "threads": "1",  # the encoded bytes depend on the number of threads
 }
 TICKS = 1000
 """Ticks per frame of a file's clock, so that times are whole numbers in files of any length."""
@@ -98,7 +100,7 @@ def check_size(camera: str, size: tuple[int, int], *, where: Path | str) -> None
     """
     if size[0] % 2 or size[1] % 2:
         even = ", ".join(str(side + side % 2) for side in size)
-        what = f"camera '{camera}' is {size[0]} x {size[1]}: H.264 wants even sizes"
+        what = f"camera '{camera}' is {size[0]} x {size[1]}: H.264 needs an even width and height"
         raise InputError(what, where=str(where), instead=f"make the dataset with size: [{even}]")
 
 
@@ -109,6 +111,6 @@ def whole_rate(rate: float, *, where: Path | str) -> int:
         InputError: The rate is not a whole number.
     """
     if rate < 1 or rate != round(rate):
-        what = f"{rate:g} steps a second: frames of a video come at a whole rate"
+        what = f"{rate:g} steps a second: a video needs a whole number of frames per second"
         raise InputError(what, where=str(where), instead="make the dataset at a whole rate")
     return round(rate)

@@ -59,6 +59,7 @@ class EpisodeJobs:
         self._is_open = True
         key = item.layout.key
         self._lease = shelf.lease_of(key.index, key.variant)
+        # Lease and process id in the name: two workers with the same episode never write into the same file.
         self._path = shelf.stage / f"{key.id}.{self._lease}.{os.getpid()}.tmp"
         self._videos: dict[str, VideoRecord] = {}
         with disk(self._path):

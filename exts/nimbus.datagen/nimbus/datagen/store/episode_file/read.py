@@ -36,7 +36,7 @@ _MEND = "restore this file from a copy, or delete it and run again"
 
 
 _LEAST = 1 << 20
-"""Size up to which a dataset is read without comparing it with its stored bytes."""
+"""Size up to which a dataset is read without a comparison with its stored bytes [bytes]."""
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
 _DEFLATE = 1100
@@ -59,7 +59,7 @@ def check_size(dataset: h5py.Dataset) -> None:
 
 
 def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
-    """Return the object at a path in a file, or None; refuse content from outside the file.
+    """Return the object at a path in a file, or None; refuses content from outside the file.
 
     Args:
         file: The file.
@@ -70,6 +70,7 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
     """
     links: Any = file.id.links
     parts = path.encode().split(b"/")
+    # Every part of the path is checked, because a group on the way may be a link as well.
     for count in range(1, len(parts) + 1):
         try:
             kind = links.get_info(b"/".join(parts[:count])).type
@@ -111,7 +112,7 @@ class EpisodeFile:
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
         self._sizes: dict[str, int] = {}
-        """Sizes by symbol of the schema, as the datasets that were read have them."""
+        """Sizes by symbol of the schema, bound by the datasets read so far."""
         if not isinstance(path, ByteRange) or path.is_here:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
@@ -376,7 +377,7 @@ class EpisodeFile:
             self._source.fetch([(chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in chunks])
 
     def video_file(self, camera: str) -> Path:
-        """The MP4 that holds what a camera saw."""
+        """Return the path of the MP4 with a camera's images."""
         return local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
 
     def _is_video(self, path: str) -> bool:

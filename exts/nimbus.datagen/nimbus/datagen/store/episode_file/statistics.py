@@ -43,6 +43,7 @@ class VectorTotal:
     def add(self, values: NDArray[Any]) -> None:
         """Add an episode's (T, D) rows."""
         rows = values.astype(np.float64).reshape(len(values), -1)
+        # The stride continues across episodes, so that each row has the same chance whatever the episodes' lengths.
         self._kept.append(values.reshape(len(values), -1)[-self._count % self._every :: self._every])
         total, mean = self._count + len(rows), rows.mean(axis=0)
         # Chan's parallel update of mean and variance is stable where a sum of squares cancels.
@@ -53,7 +54,7 @@ class VectorTotal:
         self._low, self._high = np.minimum(self._low, rows.min(axis=0)), np.maximum(self._high, rows.max(axis=0))
 
     def stats(self) -> dict[str, list[float]]:
-        """Return statistics of all rows."""
+        """Return statistics of each column over all rows."""
         found = vector_stats(np.concatenate(self._kept))
         return found | {
             "min": self._low.tolist(),
@@ -93,7 +94,7 @@ def image_stats(counts: NDArray[np.int64], frame_count: int) -> dict[str, Any]:
 
 
 def _quantile(counts: NDArray[np.int64], level: float) -> float:
-    """Return a quantile with linear interpolation, as NumPy does."""
+    """Return a quantile in [0, 1] of a channel's (256,) counts, interpolated linearly as NumPy does."""
     ends = np.cumsum(counts)
     place = level * (ends[-1] - 1)
     low, high = (int(np.searchsorted(ends, rank, side="right")) for rank in (np.floor(place), np.ceil(place)))

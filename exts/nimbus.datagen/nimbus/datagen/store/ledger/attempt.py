@@ -199,6 +199,7 @@ def attempt_of(
         started=started,
         ended=time.time(),
         drawn=_rounded({"physical": layout.physical.drawn, "visual": layout.visual.drawn}),
+        # A step has one segment for each phase: dict.fromkeys drops the repetitions and keeps the order.
         steps=tuple(dict.fromkeys(f"{part.skill} {part.target}".rstrip() for part in trajectory.segments)),
         grasps=_grasps(trajectory),
         failure=failure,

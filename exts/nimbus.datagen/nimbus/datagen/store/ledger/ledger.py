@@ -42,12 +42,12 @@ _ORDER = "task, seed, idx, variant, attempt"
 _DRAWN = """COALESCE((
 SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND draws.attempt = attempts.attempt
 ), drawn)"""
-"""Drawn values of an attempt, which earlier versions kept in its row."""
+"""SQL for the drawn values of an attempt; earlier versions kept them in its row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
 _SPREAD = 2654435761
 """Factor that scatters indices (Knuth, 1973): episodes of one part of a run are every n-th."""
 _PAGE = 500
-"""Rows that are read at once."""
+"""Number of rows fetched at a time."""
 _NO_INDEX = 1 << 62
 """Value above all indices and variants."""
 _STORED_COUNT = f"""
@@ -99,10 +99,12 @@ class Ledger:
                 yield
                 return
             self._in_batch = True
+            # Copies: what is deferred inside the block waits for the next batch, and a failed batch loses nothing.
             rows, states = list(self._deferred), dict(self._deferred_states)
             self._deferred_states = {}
             try:
                 with writing(self.path):
+                    # IMMEDIATE takes the write lock now, so that a transaction cannot fail half-way for lack of it.
                     self._connection.execute("BEGIN IMMEDIATE")
                     self._insert([*rows, *states.values()])
                 yield
@@ -111,6 +113,7 @@ class Ledger:
                 del self._deferred[: len(rows)]
             except BaseException:
                 self._deferred_states = states | self._deferred_states
+                # The cache may hold states of the failed transaction; the next lookup reads the file again.
                 self._open = dict(self._deferred_states)
                 raise
             finally:
@@ -218,13 +221,13 @@ class Ledger:
         with_drawn: bool = False,
         order: Literal["run", "place", "id"] = "run",
     ) -> Iterator[Attempt]:
-        """Yield every attempt, by task, index, variant and attempt, in memory that does not grow with the ledger.
+        """Yield every attempt, by task, index, variant and attempt, in constant memory.
 
         Args:
-            only_stored: Those alone that have a file.
-            with_drawn: The values that were drawn too, a third of a row.
-            order: ``place`` is the order of :meth:`walk_episodes`, whatever tasks and seeds the rows name; ``id`` that
-                of episode ids.
+            only_stored: Yield only attempts that have a file.
+            with_drawn: Also read the drawn values, which make up a third of a row.
+            order: ``place`` is the order of :meth:`walk_episodes`, whatever tasks and seeds the rows name; ``id`` is
+                the order of episode ids.
         """
         which = "WHERE path != ''" if only_stored else ""
         place = "task, idx, variant, attempt" if self.has_tasks else "idx, variant, attempt"
@@ -243,27 +246,29 @@ class Ledger:
             return self._connection.execute("SELECT 1 FROM episodes WHERE task != '' LIMIT 1").fetchone() is not None
 
     def sample_attempts(self, most: int) -> Iterator[Attempt]:
-        """Yield all attempts, with what was drawn, at so many episodes at most, which are spread over the ledger.
+        """Yield all attempts, with their drawn values, of a limited number of episodes spread over the ledger.
 
         Args:
-            most: Episodes.
+            most: Largest number of episodes.
         """
         with self._lock, reading(self.path):
             (last,) = self._connection.execute("SELECT COALESCE(MAX(idx), 0) FROM attempts").fetchone()
+        # Sampled by a hash of the index: every n-th index would always be the same part of a run that was split into
+        # parts.
         share = -(-(last + 1) // most)
         which = f"WHERE ((idx * {_SPREAD}) & 4294967295) % {share} = 0" if share > 1 else ""
         return self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}")
 
     def walk_episodes(self) -> Iterator[EpisodeState]:
-        """Yield the state of every episode that has a row, by task, index and variant, likewise."""
+        """Yield the state of every episode that has a row, by task, index and variant, in constant memory."""
         return self._walk(EPISODES, f"{EPISODES.select} ORDER BY task, idx, variant")
 
     def walk_spans(self, run: int) -> Iterator[TimeSpan]:
-        """Yield the spans of a run, likewise."""
+        """Yield the time spans of a run, in constant memory."""
         return self._walk(SPANS, f"{SPANS.select} WHERE run = :run ORDER BY rowid", {"run": run})
 
     def attempts_of(self, episode_ids: Sequence[str]) -> list[Attempt]:
-        """Read the attempts at some episodes that left a file, without what was drawn."""
+        """Return the attempts of some episodes that have a file, without their drawn values."""
         marks = ", ".join("?" for _ in episode_ids)
         statement = f"{_WITHOUT_DRAWN} WHERE episode_id IN ({marks}) AND (path != '' OR failure != 'null')"
         with self._lock, reading(self.path):
@@ -271,11 +276,11 @@ class Ledger:
             return [ATTEMPTS.parse(row) for row in rows]
 
     def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
-        """Return the paths of all files of some episodes that are stored."""
+        """Return the paths of all files of those of some episodes that are stored."""
         return {path for row in self.attempts_of(episode_ids) if row.path for path in row.files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
-        """Read the attempts that have a file, of one episode or of all, by task, index and variant."""
+        """Return the attempts that have a file, of one episode or of all, by task, index and variant."""
         if index is None:
             return list(self.walk_attempts(only_stored=True))
         return [attempt for attempt in self.attempts(index) if attempt.path]
@@ -314,6 +319,7 @@ class Ledger:
             key = (self.task, index, variant)
             if known := self._deferred_states.get(key) or self._open.get(key):
                 return known
+            # Most lookups are of new episodes, which cannot have a row yet: this saves a query for each lease.
             if (index, variant) > self._last:
                 return None
             which = f"WHERE idx = :idx AND variant = :variant AND {_OWN}"
@@ -370,13 +376,14 @@ class Ledger:
         return list(self._walk(table, f"{table.select} {rest}", values))
 
     def _walk(self, table: Table[T], statement: str, values: Mapping[str, str | int] | None = None) -> Iterator[T]:
-        """Yield rows; the same one twice, or more than the file has room for, is damage."""
+        """Yield rows; a repeated row, or more rows than the file can hold, means that the file is damaged."""
         count = 0
         before: tuple[Any, ...] | None = None
         with self._lock, reading(self.path):
             cursor = self._connection.execute(statement, values or {})
         while True:
             with self._lock, reading(self.path):
+                # The lock is held for one page at a time, so that a long walk does not block the threads of a run.
                 rows = [table.parse(cells) for cells in cursor.fetchmany(_PAGE)]
                 for row in rows:
                     if table.key and (key := table.key_of(row)) == before:
@@ -398,7 +405,7 @@ class Ledger:
             self._connection.executemany(table.insert, map(table.values, same))
 
     def _insert_attempts(self, attempts: list[Attempt]) -> None:
-        """Add attempts, what was drawn in a table of its own."""
+        """Add attempts, and their drawn values in a separate table."""
         bare = (replace(one, drawn={}) if one.drawn else one for one in attempts)
         self._connection.executemany(ATTEMPTS.insert, map(ATTEMPTS.values, bare))
         for one in attempts:

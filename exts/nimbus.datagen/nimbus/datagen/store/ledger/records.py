@@ -16,14 +16,14 @@ class EpisodeStatus(StrEnum):
 
     PENDING = "PENDING"
     LEASED = "LEASED"
-    """A worker holds its lease."""
+    """Leased to a worker."""
     INTENT = "INTENT"
-    """Its file is staged and synced, and about to be published."""
+    """Staged and synced, about to be published."""
     DONE = "DONE"
     REJECTED = "REJECTED"
-    """Its last attempt failed; ``detail`` is the reason."""
+    """Last attempt failed; ``detail`` is the reason."""
     QUARANTINED = "QUARANTINED"
-    """It kills workers; ``detail`` is the evidence as JSON."""
+    """Excluded because it ends workers; ``detail`` is the evidence as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +61,12 @@ def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeS
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnValues:
-    """Values that were drawn for an attempt: a third of its row, and read by the report alone."""
+    """Drawn values of an attempt, in a table of their own: a third of a row, and read by the report only."""
 
     episode_id: str
     attempt: Count
     drawn: dict[str, Any] = field(default_factory=dict)
-    """See :attr:`Attempt.drawn`."""
+    """Drawn values, as in :attr:`Attempt.drawn`."""
 
 
 @dataclass(frozen=True, kw_only=True)

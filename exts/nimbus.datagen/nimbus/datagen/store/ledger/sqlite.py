@@ -38,10 +38,12 @@ def open_to_write(path: Path) -> sqlite3.Connection:
     # Several threads of a run use the connection, one at a time.
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
-        with reading(path), writing(path):  # SQLite may need room even to look at the tables
+        with reading(path), writing(path):  # SQLite may write even to read the schema, for example to recover its log
             _check_schema(connection)
         with writing(path):
+            # WAL lets readers (reports, the page of a run) see a consistent state while the run writes.
             connection.execute("PRAGMA journal_mode = WAL")
+            # FULL, not NORMAL: in WAL mode NORMAL syncs only at checkpoints, and a commit could be lost with the power.
             connection.execute("PRAGMA synchronous = FULL")
         with reading(path):
             _check_pages(connection)
@@ -93,7 +95,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
             _check_schema(connection)
             _complete(connection)
             _check_columns(connection)
-        except ValueError as failure:  # opening it as immutable would ignore the log, and not help
+        except ValueError as failure:  # opening it as immutable would only ignore the write-ahead log
             connection.close()
             raise _damaged(path, failure) from None
         except sqlite3.Error as failure:
@@ -165,6 +167,7 @@ def _check_schema(connection: sqlite3.Connection) -> None:
         ValueError: It has a view, a trigger, a virtual table, or a computed column or index.
     """
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    # A dataset may come from a stranger: its file must not run functions or allocate without limit when it is read.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     for kind, name, sql in connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master"):

@@ -24,13 +24,13 @@ class Table(Generic[T]):
     row: type[T]
     key: tuple[str, ...] = ()
     index: str = ""
-    """Column to find rows by."""
+    """Column with an index of its own, by which rows are looked up."""
     order: tuple[str, ...] = ()
-    """Columns of an index in whose order rows are walked, so that nothing has to be sorted."""
+    """Columns of an index that gives rows in walking order without sorting."""
     is_later: bool = False
-    """Ledgers of earlier versions do not have it."""
+    """True when ledgers of earlier versions lack this table."""
     later: dict[str, str] = field(default_factory=dict)
-    """Columns that ledgers of earlier versions lack, with SQL for their values."""
+    """Columns that ledgers of earlier versions lack, with SQL for their default values."""
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ class Table(Generic[T]):
         return attrgetter(*self.columns)
 
     def key_of(self, row: T) -> tuple[Any, ...]:
-        """Return the key of a row; empty where rows may repeat."""
+        """Return the key of a row; empty for a table without one."""
         return tuple(getattr(row, name) for name in self.key)
 
     @property
@@ -61,6 +61,7 @@ class Table(Generic[T]):
         columns = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
         key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         made = f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(columns + key)})"
+        # Rows are stored in the order of the key, which saves a separate index and a lookup for each row.
         made += " WITHOUT ROWID" if self.key else ""
         indices: dict[str, str] = {f"{self.name}_by_{self.index}": self.index} if self.index else {}
         indices |= {f"{self.name}_in_order": ", ".join(self.order)} if self.order else {}
@@ -80,7 +81,7 @@ class Table(Generic[T]):
         return f"SELECT {', '.join(self.columns)} FROM {self.name}"
 
     def select_with(self, **columns: str) -> str:
-        """Start a statement that reads rows, with other SQL in the place of some columns."""
+        """Return the start of a statement that reads rows, with other SQL in place of some columns."""
         chosen = ", ".join(columns.get(name, name) for name in self.columns)
         return f"SELECT {chosen} FROM {self.name}"
 
@@ -95,7 +96,7 @@ class Table(Generic[T]):
         """Build a row from a tuple of columns; raises ``ValueError`` for invalid values."""
         named: dict[str, Any] = dict(zip(self.columns, values, strict=True))
         named |= {name: parse_json(named[name]) for name in self._json}
-        return from_plain(self.row, named, strict=False)  # SQLite has no truth values
+        return from_plain(self.row, named, strict=False)  # SQLite has no Booleans: 0 and 1 are converted
 
 
 ATTEMPTS = Table(

@@ -74,7 +74,7 @@ def check_task(
 
     Args:
         task: The task.
-        stage: Its scene.
+        stage: Scene of the task.
         links: Names of the robot's links that can carry a camera.
         libraries: Object libraries by the name that the task gives them.
         arms: Names of the robot's arms.

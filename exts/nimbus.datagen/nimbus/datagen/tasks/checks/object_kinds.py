@@ -57,8 +57,8 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
 
     Args:
         task: The task.
-        steps: Its steps or its conditions.
-        stage: Its scene, with ``fixtures``.
+        steps: Steps or conditions of the task.
+        stage: Scene of the task, with ``fixtures``.
         libraries: Object libraries by the name that the task gives them.
 
     Raises:
