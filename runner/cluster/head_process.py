@@ -122,11 +122,10 @@ class HeadServer:
     def _take(self, connection: LineConnection, line: bytes) -> None:
         try:
             request = request_of(line)
+            self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
         except ValueError as error:
             self.head.status.tell(f"a message that is none: {error}"[:200], kind="fault")
-            connection.socket.close()
-            return
-        self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
+            self._server.drop(connection)
 
     def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:
         """Status of a task's dataset, where it is not that of the job."""

@@ -88,6 +88,8 @@ class ClusterJob:
     tasks: tuple[JobTask, ...]
     price_per_hour: dict[str, float] = field(default_factory=dict)
     """Price of a node hour by price class."""
+    gpus: str | None = None
+    """Text of ``--gpus``, by which each node chooses among its own; None where it was not given."""
 
     def to_text(self) -> str:
         """Encode as JSON."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import threading
@@ -27,6 +28,8 @@ MEMORY = 80_000_000
 
 
 PATIENCE = {"RAY_agent_register_timeout_ms": "180000", "RAY_raylet_start_wait_time_s": "180"}
+PATIENCE |= {"RAY_py_gcs_connect_timeout_s": "120", "RAY_gcs_server_port_wait_time_s": "120"}
+PATIENCE |= {"RAY_health_check_timeout_ms": "60000", "RAY_worker_register_timeout_seconds": "240"}
 """Settings of Ray for a machine with much other work: its agents take longer to start than it waits by default."""
 _AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
 
@@ -45,6 +48,8 @@ class RayNodes:
         os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "exts" / "nimbus.datagen")))
         os.environ["NIMBUS_SPOOL"] = str(folder / "spool")
         os.environ.update(PATIENCE)
+        self._is_over = threading.Event()
+        threading.Thread(target=_write_ports, args=(folder, self._is_over), daemon=True).start()
         head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder / "r")} | _settings()
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes: list[Any] = []
@@ -72,6 +77,7 @@ class RayNodes:
     def stop(self) -> None:
         """End all processes."""
         os.environ.pop("RAY_ADDRESS", None)
+        self._is_over.set()
         self._cluster.shutdown()
 
     @staticmethod
@@ -143,6 +149,33 @@ class RayRun:
 def kill_actors(kind: str) -> None:
     """Kill the first process of an actor class."""
     os.kill(actor_pids(kind)[0], signal.SIGKILL)
+
+
+def _write_ports(folder: Path, is_over: threading.Event) -> None:
+    """Write the ports of agents in their place: a raylet waits 15 s for them, which a busy machine exceeds."""
+    flags = {
+        "metrics_agent_port": "--grpc-port=",
+        "metrics_export_port": "--metrics-export-port=",
+        "dashboard_agent_listen_port": "--listen-port=",
+        "runtime_env_agent_port": "--runtime-env-agent-port=",
+    }
+    written: set[str] = set()
+    while not is_over.wait(0.2):
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                line = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                node = re.search(r"--node-id=([0-9a-f]+)", line)
+                session = re.search(r"--session-dir=(\S+)", line)
+                if "/raylet/raylet " not in line or str(folder) not in line or not node or not session:
+                    continue
+                if node[1] in written:
+                    continue
+                written.add(node[1])
+                for name, flag in flags.items():
+                    port = re.search(rf"{flag}([0-9]+)", line)
+                    file = Path(session[1]) / f"{name}_{node[1]}"
+                    if port and not file.exists():
+                        file.write_text(port[1])
 
 
 def _settings() -> dict[str, Any]:
