@@ -155,7 +155,7 @@ class HeadClient:
             raise HeadUnreachableError(f"no answer of a head: {error}") from None
 
     def exchange(self, line: bytes, *, patience: float = _PATIENCE) -> bytes:
-        """Send an encoded request and return the encoded answer; raises what :meth:`ask` does."""
+        """Send an encoded request and return the encoded answer; raises as :meth:`ask` does."""
         try:
             return self._exchange(line, time.monotonic() + patience)
         except OSError as error:

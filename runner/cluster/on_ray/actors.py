@@ -196,7 +196,7 @@ class RelayActor:
         return os.getpid()
 
     def leave(self, is_done: bool) -> None:
-        """End the agent and its cells; remove what they made where the run is done."""
+        """End the agent and its cells; remove their files where the run is done."""
         self._agent.kill()
         self._agent.over.wait(_PATIENCE)
         self._sweep()
@@ -245,7 +245,7 @@ def _digest(text: str) -> str:
 
 
 class RayFollower:
-    """Connects to a cluster, starts or joins a run, and writes what happens as lines.
+    """Connects to a cluster, starts or joins a run, and writes its progress as lines.
 
     Args:
         order: The run.

@@ -30,7 +30,7 @@ class KeptProcess:
         words: Command; the last word is the id of this process.
         log: File for its standard error.
         text: Standard input.
-        is_over: Called with its exit code and standard output: it has done what it was started for.
+        is_over: Called with its exit code and standard output: its work is done.
     """
 
     def __init__(self, words: Sequence[str], log: Path, *, text: str = "", is_over: Callable[[int, str], bool]) -> None:
