@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import socket
 import threading
@@ -43,13 +44,15 @@ class RayNodes:
     """
 
     def __init__(self, folder: Path, *, nodes: int = 2) -> None:
-        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
-
         os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "exts" / "nimbus.datagen")))
         os.environ["NIMBUS_SPOOL"] = str(folder / "spool")
         os.environ.update(PATIENCE)
+        # Ray's clients turn loopback into the host's address, so that a head there would not be found.
+        os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)})
         self._is_over = threading.Event()
         threading.Thread(target=_write_ports, args=(folder, self._is_over), daemon=True).start()
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+
         head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": str(folder / "r")} | _settings()
         self._cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         self._nodes: list[Any] = []
@@ -181,7 +184,7 @@ def _write_ports(folder: Path, is_over: threading.Event) -> None:
 def _settings() -> dict[str, Any]:
     """Settings of a raylet; with ports that are given it does not wait for its agents."""
     ports = {name: _free_port() for name in _AGENT_PORTS}
-    return {"object_store_memory": MEMORY, "node_ip_address": "127.0.0.1", **ports}
+    return {"object_store_memory": MEMORY, **ports}
 
 
 def _free_port() -> int:

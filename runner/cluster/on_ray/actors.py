@@ -129,13 +129,14 @@ class HeadActor:
             with suppress(RayError):
                 self._place()
         end = _end_of(self._head.output)
-        self._end = end or HeadEnd(state="failed", line=f"the head {self._head.failure or 'was stopped'}")
+        end = end or HeadEnd(state="failed", line=f"the head {self._head.failure or 'was stopped'}")
         for relay in self._placed.values():
             with suppress(RayError):
-                ray.get(relay.leave.remote(self._end.state == "done"), timeout=_PATIENCE)
+                ray.get(relay.leave.remote(end.state == "done"), timeout=_PATIENCE)
             with suppress(RayError):
                 ray.kill(relay)
         shutil.rmtree(self._private, ignore_errors=True)
+        self._end = end  # after the relays: the command that reads it removes this actor
         time.sleep(_KEPT_END)
         ray.kill(ray.get_runtime_context().current_actor)
 
@@ -213,6 +214,16 @@ class RelayActor:
     def _carry(self) -> None:
         while True:
             self._server.serve(1.0, self._forward)
+            if self._agent.over.wait(0 if self._agent.pid else _PLACE):
+                self._end_without_head()
+
+    def _end_without_head(self) -> None:
+        """End this actor where the head actor is gone and did not remove it."""
+        with suppress(RayError):
+            try:
+                ray.get(self._head.pid.remote(), timeout=_PATIENCE)
+            except ActorDiedError:
+                ray.kill(ray.get_runtime_context().current_actor)
 
     def _forward(self, connection: LineConnection, line: bytes) -> None:
         try:
