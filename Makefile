@@ -83,8 +83,8 @@ short-fuzz: .venv/installed-dev
 # Real raylets, and Swift with s3api as the store: each in an environment of its own below build/, made on first use
 # (some minutes), started and ended by the tests. About ten minutes on two free cores.
 test-cluster: build/cluster-env/installed
-	$(BIN)/python -m benchmarks.swift_server install
-	build/cluster-env/bin/python -m pytest -q -p no:cacheprovider tests/runner/cluster/on_ray tests/runner/cluster/test_swift_cluster.py
+	build/cluster-env/bin/python -m pytest -q -p no:cacheprovider tests/runner/cluster/on_ray
+	$(BIN)/python benchmarks/store_kills.py --kills 10 --episodes 60
 
 # It uses the packages of .venv, and adds Ray.
 build/cluster-env/installed: .venv/installed-dev

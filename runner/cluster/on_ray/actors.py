@@ -49,6 +49,8 @@ _LOOK = 0.5
 """[s] Between two looks at the status."""
 _KEPT_END = 600.0
 """[s] for which the head actor keeps how the run ended, for a command that comes back."""
+_REFUSED = 30.0
+"""[s] after which a head actor that was created by a command that does not fit ends."""
 _CALLS = 128
 """Calls that the head actor serves at once: one a node, and the commands that follow the run."""
 _AWAY = 60.0
@@ -62,9 +64,11 @@ class HeadActor:
         name: Of the run.
         job: :class:`ClusterJob` as JSON.
         slots: Workers of each node; 0 for the CPUs that Ray knows there.
+        version: Of Nimbus, where the run was ordered; another one is refused by :meth:`begin`.
+        platform: Of the machine where the run was ordered.
     """
 
-    def __init__(self, name: str, job: str, slots: int) -> None:
+    def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
         self._name, self._slots, self._digest = name, slots, _digest(job)
         self._job = ClusterJob.from_text(job)
         self._private = Path(tempfile.mkdtemp(prefix="nimbus-head-"))
@@ -74,12 +78,17 @@ class HeadActor:
             "nimbus.runner.cluster.head_process", str(self._socket), str(max(1, slots)), str(os.getpid())
         )
         self._head = KeptProcess(words, self._private / "head.log", text=job, is_over=_has_end)
-        self._is_begun = False
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}
 
+        if (version, platform) == (nimbus_version(), platform_name()):
+            self._head.start()  # here, because Ray calls nothing else when it restarts this actor
+            threading.Thread(target=self._attend, daemon=True, name="attend").start()
+        else:
+            threading.Timer(_REFUSED, lambda: ray.kill(ray.get_runtime_context().current_actor)).start()
+
     def begin(self, version: str, platform: str, digest: str) -> bytes:
-        """Start the run, or join it; an error as JSON where it is refused, else nothing."""
+        """Check that a command fits this run, which it started or joins; an error as JSON where it does not."""
         what = instead = ""
         if version != nimbus_version():
             what, instead = f"the cluster has Nimbus {nimbus_version()}, here is {version}", "install the same one"
@@ -88,13 +97,7 @@ class HeadActor:
             instead = "start the run on a machine like those of the cluster"
         elif digest != self._digest:
             what, instead = f"another run writes into {self._job.folder}", "wait for its end, or give another --out"
-        if what:
-            return to_json(Diagnostic(what=what, instead=instead)).encode()
-        if not self._is_begun:
-            self._is_begun = True
-            self._head.start()
-            threading.Thread(target=self._attend, daemon=True, name="attend").start()
-        return b""
+        return to_json(Diagnostic(what=what, instead=instead)).encode() if what else b""
 
     def say(self, line: bytes) -> bytes:
         """Carry a request to the head, and return its answer; raises where none comes."""
@@ -323,7 +326,7 @@ class RayFollower:
             max_task_retries=0,
             max_concurrency=_CALLS,
         )
-        head = options.remote(order.name, order.job, order.slots)
+        head = options.remote(order.name, order.job, order.slots, order.version, order.platform)
         try:
             answer: bytes = ray.get(head.begin.remote(order.version, order.platform, _digest(order.job)), timeout=_AWAY)
         except RayError as error:

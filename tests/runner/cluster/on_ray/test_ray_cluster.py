@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("ray", reason="the extra 'cluster' brings Ray; make test-cluster")
 
+from nimbus.runner.cell.transport.spec import CellSpec
 from tests.support.cells import finish, make_spec, tagged, until
 from tests.support.ray_clusters import RayNodes, RayRun, actor_pids, kill_actors
 
 pytestmark = pytest.mark.slow
-EPISODES = 16
+EPISODES = 80
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +36,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
 def cells() -> list[int]:
     """Processes of all cells of the nodes."""
     spool = Path(os.environ["NIMBUS_SPOOL"])
-    return [pid for place in spool.glob("*/*/*/drive") for pid in tagged(replace(make_cell(), folder=str(place)))]
-
-
-def make_cell():  # noqa: ANN201
-    from nimbus.runner.cell.transport.spec import CellSpec
-
-    return CellSpec(folder="")
+    return [pid for place in spool.glob("*/*/*/drive") for pid in tagged(CellSpec(folder=str(place)))]
 
 
 def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
@@ -55,8 +49,8 @@ def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, s
 def test_killed_parts_cost_no_episode(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
     """A relay, a cell, the head actor and a raylet are killed; a raylet joins late."""
     run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
-    run.at(1, lambda: kill_actors("RelayActor")).at(3, kill_cells)
-    run.at(5, lambda: kill_actors("HeadActor")).at(8, nodes.kill_raylet)
+    run.at(1, lambda: kill_actors("RelayActor")).at(15, kill_cells)
+    run.at(30, lambda: kill_actors("HeadActor")).at(45, nodes.kill_raylet)
     assert run.run().state == "done"
     assert run.hashes() == alone
     assert until(lambda: not cells(), patience=20.0)
