@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="the extra 'cluster' brings Ray; make test-cluster")
+if importlib.util.find_spec("ray") is None:  # not imported here: it reads the token of its cluster then
+    pytest.skip("the extra 'cluster' brings Ray; make test-cluster", allow_module_level=True)
 
 from nimbus.runner.cell.transport.spec import CellSpec
 from tests.support.cells import finish, make_spec, tagged, until
