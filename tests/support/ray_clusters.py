@@ -61,21 +61,13 @@ class RayNodes:
         os.environ["RAY_ADDRESS"] = self._cluster.address
 
     def add(self) -> None:
-        """Start a raylet more."""
+        """Start a raylet more; from the main thread, because Ray sets handlers of signals."""
         node = self._cluster.add_node(num_cpus=1, **_settings())
         self._nodes.append(node)
 
     def kill_raylet(self) -> None:
-        """Kill a raylet, and start another."""
+        """Kill a raylet."""
         self._kill(self._nodes.pop(0), "raylet")
-        self.add()
-
-    def kill_gcs(self) -> None:
-        """Kill the head's control store, and start it again."""
-        head = self._cluster.head_node
-        head.kill_gcs_server()
-        time.sleep(3)
-        head.start_gcs_server()
 
     def stop(self) -> None:
         """End all processes."""

@@ -29,8 +29,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
-    """A head and two raylets."""
-    found = RayNodes(tmp_path_factory.mktemp("ray"))
+    """A head and three raylets."""
+    found = RayNodes(tmp_path_factory.mktemp("ray"), nodes=3)
     yield found
     found.stop()
 
@@ -49,7 +49,7 @@ def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, s
 
 
 def test_killed_parts_cost_no_episode(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
-    """A relay, a cell, the head actor and a raylet are killed; a raylet joins late."""
+    """A relay, a cell, the head actor and a raylet are killed."""
     run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
     run.at(1, lambda: kill_actors("RelayActor")).at(15, kill_cells)
     run.at(30, lambda: kill_actors("HeadActor")).at(45, nodes.kill_raylet)
