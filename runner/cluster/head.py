@@ -81,6 +81,8 @@ class Head:
         self._drained: dict[str, str] = {}
         """Why a node is to leave, by name."""
         self._is_stopping = ""
+        self._lacking: dict[str, str] = {}
+        """Need of a task that a node did not have, by name of the task."""
 
     def take(self, request: Request, reply: Reply, now: float) -> None:
         """Take a request; a report is answered by :meth:`commit`, any other at once.
@@ -167,9 +169,10 @@ class Head:
             self.failure = f"node {request.node}: {line}"
             self.status.tell(f"node {request.node}: refused: {line}", kind="fault")
             return JoinRefused(line=line)
-        fits = [name for name, task in self._tasks.items() if not task.needs.lacking(request.capabilities)]
+        needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
+        fits = [name for name, lacks in needs.items() if not lacks]
+        self._lacking |= {name: lacks for name, lacks in needs.items() if lacks}
         if not fits:
-            needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
             lacks = "; ".join(f"{name}: {what}" for name, what in needs.items())
             self.failure = f"node {request.node} lacks {lacks}"
             self.status.tell(self.failure, kind="fault")
@@ -189,10 +192,21 @@ class Head:
                     task_hash=task.origin.task_hash,
                     inputs=task.origin.inputs,
                     upload=self._entries[task.name].upload_place,
+                    gpus=self.job.gpus,
                 )
                 for task in tasks
             ),
         )
+
+    def _note_lacking(self) -> None:
+        """Remember why tasks are left where the last node that could work on others leaves."""
+        left = [
+            name
+            for name, work in self.balance.work.items()
+            if work.open and not any(node.can_take(name) for node in self.balance.nodes.values())
+        ]
+        if left:
+            self.failure = "; ".join(f"no node has what {name} needs: {self._lacking.get(name, '')}" for name in left)
 
     def _misfit(self, request: Join) -> str:
         if request.version != nimbus_version():
@@ -207,12 +221,17 @@ class Head:
             case LeaseRequest(idle=idle, ahead=ahead):
                 if self._is_stopping or node in self._drained or balance.done:
                     return Finished(why=self._is_stopping or self._drained.get(node, ""))
+                if not balance.has_work_for(node):
+                    self._note_lacking()
+                    return Finished()
                 lease = balance.pull(node, idle, now, ahead=ahead)
                 if lease is None:
                     return NoLease(seconds=_POLL)
                 self.status.leased(lease)
                 return Leased(number=lease.number, group=lease.group, indices=lease.indices)
-            case Beat(held=held, reading=reading):
+            case Beat(held=held, reading=reading, capabilities=free):
+                if free:
+                    balance.block(node, (name for name, task in self._tasks.items() if task.needs.lacking(free)))
                 balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
                 self.status.read(node, reading)
                 why = self._is_stopping or self._drained.get(node, "")

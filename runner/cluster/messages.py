@@ -111,6 +111,8 @@ class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     node: NodeName
     held: dict[str, tuple[Count, ...]]
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
+    capabilities: Capabilities | None = None
+    """Resources that are free now, twice a minute."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
@@ -156,6 +158,8 @@ class CellTask(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, str]
     upload: str
     """Place of uploads."""
+    gpus: str | None = None
+    """Text of ``--gpus``; the node chooses among its own."""
 
 
 class Joined(Struct, frozen=True, kw_only=True, tag="joined"):

@@ -163,7 +163,7 @@ BAD = [
     ("--task t --sim newtn", "--sim: unknown 'newtn'; did you mean 'newton'? known: isaacsim, newton"),
     ("--task t --planner omp", "--planner: unknown 'omp'; did you mean 'ompl'? known: curobo, ompl"),
     ("--task t --device gpu", "--device: unknown 'gpu'; did you mean 'cpu'? known: cpu, cuda"),
-    ("--task t --episods 3", "--episods: unknown flag; did you mean '--episodes'? known: --certify, --cluster, "),
+    ("--task t --episods 3", "--episods: unknown flag; did you mean '--episodes'? known: --"),
     ("--task t --ep 3", "--ep: unknown flag; "),
     ("--task sort_trash --sim isaacsim", "--sim isaacsim: Isaac Sim was not found; install Isaac Sim 6.0"),
     ("--task t more", "unexpected 'more'"),
