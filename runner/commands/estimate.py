@@ -63,8 +63,8 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     """Forecast a run.
 
     Args:
-        spec: Of the probe; its folder is chosen here.
-        episodes: Of the run.
+        spec: Spec of the probe; its folder is chosen here.
+        episodes: Episodes of the run.
         cores: That it will have.
 
     Raises:

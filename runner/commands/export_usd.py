@@ -62,12 +62,12 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
     """Write the layout of one episode before anything moves; return the path of the stage.
 
     Args:
-        task_name: Or the path of the task's file.
+        task_name: Name of the task, or the path of its file.
         out: Path of the stage; None: the id of the episode in the current folder.
         skills: Folders with further skills.
-        seed: Of the run.
-        index: Of the episode in the run.
-        variant: Of its visual variants.
+        seed: Seed of the run.
+        index: Index of the episode in the run.
+        variant: Number of the visual variant.
     """
     from nimbus.datagen.episode.layout import EpisodeKey, Layout
     from nimbus.datagen.load.scene_loader import load_assets

@@ -210,7 +210,7 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
     """Return the address in a store, or the folder that it is.
 
     Raises:
-        InputError: It is no address, or an export is asked for beside it.
+        InputError: The address is invalid, or an export is requested together with a store.
     """
     if "://" not in out.text:
         return None, Path(out.text)

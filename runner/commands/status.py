@@ -12,7 +12,7 @@ from nimbus.runner.commands.options import AsJson, DatasetFolder
 from nimbus.runner.system.output import write_json, write_out
 
 _PERIOD = 0.5
-"""[s] Between two looks at the file."""
+"""Interval of the checks of the file [s]."""
 
 
 def command(

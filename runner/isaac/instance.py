@@ -62,7 +62,7 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 
     Args:
         instances: What was found.
-        number: Of the instance, from 0; two that live at the same time have different ones.
+        number: Number of the instance, from 0; two that live at the same time have different ones.
     """
     count = len(instances.gpus)
     turn, before = number % count, number // count
@@ -125,7 +125,7 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
         descriptors: Channel, shared slots and heartbeat page.
 
     Raises:
-        InputError: It cannot be started.
+        InputError: The instance cannot be started.
     """
     place = instance_paths(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)

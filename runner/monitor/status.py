@@ -13,7 +13,7 @@ from nimbus.datagen.files.codec import from_json
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
-"""[bytes] One of 1,000 workers has 0.3 MB."""
+"""Largest status file that is read [bytes]: one of 1,000 workers has 0.3 MB."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 
 
@@ -32,11 +32,11 @@ class WorkerStatus:
     index: int
     """Episode, -1 for none."""
     age: float
-    """[s] since its last heartbeat"""
+    """Time since the last heartbeat [s]."""
     in_phase: float
-    """[s]"""
+    """Time in the current phase [s]."""
     resident: int = 0
-    """[bytes]"""
+    """Resident memory [bytes]."""
     results: int = 0
     """Plans, rejections and stored episodes so far."""
     retiring: str = ""
@@ -71,7 +71,7 @@ class Event:
     """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (found missing or unknown), ``fault``,
     ``quarantine``, ``role``, ``workers`` (more, fewer, renewed) or ``disk``."""
     time: float = 0.0
-    """[s since 1970]"""
+    """Time of the event [s since 1970]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,15 +92,15 @@ class NodeStatus:
     stored: int = 0
     """Episodes settled by it."""
     rate: float = 0.0
-    """[1/s] Episodes settled since it joined."""
+    """Episodes settled since it joined, per second [1/s]."""
     resident: int = 0
-    """[bytes] of memory"""
+    """Resident memory [bytes]."""
     disk_free: int = 0
-    """[bytes]"""
+    """Free disk space [bytes]."""
     outbox: int = 0
-    """[bytes] of episodes that are made and not acknowledged"""
+    """Size of its episodes that are not acknowledged yet [bytes]."""
     since_beat: float = 0.0
-    """[s] since its last message"""
+    """Time since its last message [s]."""
     group: str = ""
     """Task whose context it has loaded."""
     price_class: str = ""
@@ -159,19 +159,19 @@ class Status:
     counts: dict[str, int] = field(default_factory=dict)
     """Items that came out of each stage."""
     cpu_times: dict[str, float] = field(default_factory=dict)
-    """[s] CPU by stage, in all."""
+    """Total CPU time by stage [s]."""
     waits: dict[str, float] = field(default_factory=dict)
-    """[s] spent waiting for a queue, by name."""
+    """Time spent waiting for a queue, by name [s]."""
     byte_count: int = 0
     step_count: int = 0
     started: float = 0.0
-    """[s since 1970]"""
+    """Start of the run [s since 1970]."""
     updated: float = 0.0
-    """[s since 1970]"""
+    """Time of the last update [s since 1970]."""
     startup_seconds: float = 0.0
     """Time from the start until the first order; 0 before [s]."""
     phases: dict[str, float] = field(default_factory=dict)
-    """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
+    """Duration of each phase of the start-up, in order [s]: ``load``, ``compile``, ``workers``."""
     cores: int = 1
     split: tuple[int, int] = (0, 0)
     """Planners and renderers that there should be."""
@@ -199,24 +199,24 @@ class Status:
 
     @property
     def elapsed(self) -> float:
-        """[s] since the start."""
+        """Time since the start [s]."""
         return max(0.0, self.updated - self.started)
 
     @property
     def working(self) -> float:
-        """[s] since the first order was given; since the start where that is not known."""
+        """Time since the first order, or since the start where that is unknown [s]."""
         return max(0.0, self.elapsed - self.startup_seconds)
 
     @property
     def remaining(self) -> float | None:
-        """[s] that the rest will take at the rate so far; None while nothing is known."""
+        """Remaining time at the rate so far [s]; None while unknown."""
         done = self.stored + self.given_up + self.quarantined
         left = max(0, self.target - self.settled)
         return self.working / done * left if done else (0.0 if not left else None)
 
     @property
     def bound_seconds(self) -> float:
-        """[s] The shortest time that the measured work could have taken on these cores."""
+        """Shortest time that the measured work could have taken on these cores [s]."""
         return bound(sum(self.cpu_times.values()), self.cores, self.longest_episode)
 
     @property
@@ -226,7 +226,7 @@ class Status:
 
     @property
     def bound_after_startup(self) -> float:
-        """[s] The same for the work without loading, which is done once."""
+        """Shortest time of the work without loading, which is done once [s]."""
         work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
         return bound(work, self.cores, self.longest_episode)
 
@@ -254,12 +254,12 @@ class Status:
 
 
 def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
-    """[s] The shortest time in which work can be done.
+    """Return the shortest time in which work can be done [s].
 
     Args:
-        cpu_seconds: [s] all of it.
+        cpu_seconds: CPU time of all work [s].
         cores: Which share it evenly.
-        longest_episode: [s] which one core has to do, one step after the other.
+        longest_episode: CPU time of the longest episode, whose steps one core executes in turn [s].
     """
     return max(cpu_seconds / max(1.0, cores), longest_episode)
 

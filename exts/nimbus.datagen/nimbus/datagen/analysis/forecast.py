@@ -39,7 +39,7 @@ class RunForecast:
     cpu_seconds: Interval
     """CPU time of all stages, failed attempts included, without one-time costs of processes [s]."""
     wall_seconds: Interval
-    """[s] From start to end."""
+    """Duration of the run [s]."""
     byte_count: Interval
     """Size on disk [bytes]."""
     stored: Interval
@@ -73,10 +73,10 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
     """Forecast a run from the ledger of a probe in one process.
 
     Args:
-        attempts: Of the probe.
-        episodes: Of the run.
+        attempts: Attempts of the probe.
+        episodes: Episodes of the run.
         cores: That it will have.
-        startup: [s] Until the probe's first episode began.
+        startup: Time until the probe's first episode began [s].
     """
     from scipy.stats import beta
 

@@ -92,7 +92,7 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
     """Describe the dataset with one more part.
 
     Raises:
-        InputError: It was made from something else.
+        InputError: The source was made from other inputs.
     """
     other, folder = source.info, source.folder
     if bool(other.tasks) != bool(info.tasks) or other.task != info.task or other.seed != info.seed:

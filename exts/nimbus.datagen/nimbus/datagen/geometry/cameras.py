@@ -15,7 +15,7 @@ from nimbus.datagen.geometry import transforms
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 """Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
 _NEAR = 1e-3
-"""[m] Nearest depth that is divided by."""
+"""Smallest depth that is divided by [m]."""
 
 
 def intrinsics(camera: Camera) -> FloatArray:
@@ -57,7 +57,7 @@ def project(camera: Camera, pose: FloatArray, points: FloatArray) -> FloatArray:
     """Project points (n, 3) into a picture: (n, 3) column and row [px], and depth [m], negative behind the camera.
 
     Args:
-        camera: Its size and field of view; a distortion is left out.
+        camera: Camera, used for its size and field of view; its distortion is ignored.
         pose: ``world_T_camera`` (4, 4), OpenCV axes.
         points: World frame [m].
     """
@@ -112,7 +112,7 @@ def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
     coordinates along its two edges there.
 
     Args:
-        rectangles: As for :func:`image_planes`.
+        rectangles: Rectangles, as for :func:`image_planes`.
         towards: (3,) direction to the light.
     """
     normal, edges = rectangles[:, :, 1:2], rectangles[:, :, 2:]

@@ -32,8 +32,8 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
 
     Args:
         triangles: (m, 3, 2) columns and rows in pixels, or (m, 3, 3) with a depth: the largest is in front.
-        width: Of the grid [px].
-        height: Of the grid [px].
+        width: Width of the grid [px].
+        height: Height of the grid [px].
         both_sides: Clockwise faces count too.
     """
     limits = np.array([width, height]) - 1
@@ -91,7 +91,7 @@ def sample_surface(corners: FloatArray, count: int) -> tuple[FloatArray, IntArra
 
     Args:
         corners: (m, 3, 3) [m].
-        count: Of places.
+        count: Number of places.
 
     Returns:
         (count, 3) places [m], and the face (count,) of each.

@@ -27,7 +27,7 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _HEIGHT = 0.04
-"""[m] Height of the tool above the surface at which reach is asked."""
+"""Height of the tool above the surface at which reach is checked [m]."""
 _YAWS = np.radians([0, 90, 45, -45])
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 
@@ -142,8 +142,8 @@ def find_reach(stage: StageInfo, robot: Robot, regions: Mapping[str, Region], *,
     Args:
         stage: The scene.
         robot: The robot.
-        regions: By name, which also addresses the random stream of the solver.
-        rate: Of recording [Hz].
+        regions: Regions by name, which also addresses the random stream of the solver.
+        rate: Rate of recording [Hz].
     """
     simulation = NewtonSimulation(stage, robot, rate=rate)
     simulation.load(PhysicalLayout(objects=()))

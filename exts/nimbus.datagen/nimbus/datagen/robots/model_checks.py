@@ -44,7 +44,7 @@ _LARGEST = {
     "radius": 1e3,
     "length": 1e3,
 } | dict.fromkeys(_INERTIA, 1e6)
-"""[m, rad, kg, N and their products] Largest number of an attribute: beyond it, simulators lose their digits."""
+"""Largest value of each attribute [m, rad, kg, N and their products]: simulators lose precision beyond it."""
 MOST_LINKS = 1000
 """Links of a model; a humanoid with two hands has 100."""
 _SOLIDS = ("box", "sphere", "cylinder")

@@ -60,7 +60,7 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
     """Return the URDF file of a piece; for an MJCF file, the converted one.
 
     Raises:
-        InputError: There is none.
+        InputError: The piece has no such file.
     """
     from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 
@@ -72,7 +72,7 @@ def model_path(piece: Piece, *, robot: str) -> Path:
     """Return the URDF or MJCF file of a piece.
 
     Raises:
-        InputError: There is none.
+        InputError: The piece has no such file.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
     with suppress(OSError):  # a name that is too long, or a folder that may not be read

@@ -12,17 +12,17 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.nearest import find_nearest
 
 MOST_OFF = 0.05
-"""[m] Displacement above which depth and collisions are no longer those of the pictures."""
+"""Displacement above which depth and collisions are no longer those of the pictures [m]."""
 _POINTS = 20_000
 """Splats that are compared, spread over the cloud."""
 _OPAQUE = 0.5
 _REACH = 0.4
-"""[m] Splats farther from the proxy are not of its surfaces."""
+"""Distance from the proxy above which a splat belongs to none of its surfaces [m]."""
 _LEAST_SHARE = 0.5
 """Share of the splats that lie within reach where a proxy is of the same place."""
 _ROUNDS = 12
 _WIDEST, _NARROWEST = 0.2, 0.02
-"""[m] Distance of outliers in the first round and in the last."""
+"""Distance of outliers in the first round and in the last [m]."""
 _STIFF = 1e-3
 """Weight that keeps a direction in which nothing is measured where it is."""
 
@@ -34,9 +34,9 @@ class Misalignment:
     offset: FloatArray
     """(3,) mean way from the proxy to the splats [m]"""
     displacement: float
-    """[m] Root mean square of the way, over the surfaces"""
+    """Root mean square of the displacement, over the surfaces [m]."""
     residual: float
-    """[m] Median distance of splats from the surfaces of the proxy as it is"""
+    """Median distance of splats from the surfaces of the unmoved proxy [m]."""
     share: float
     """Share of the splats within 40 cm of the proxy"""
 
@@ -45,7 +45,7 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
     """Fit a small move and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
 
     Args:
-        cloud: In the world.
+        cloud: Splats in the world frame.
         corners: (F, 3, 3) of the proxy, in the world [m].
     """
     solid = np.flatnonzero(cloud.opacities >= _OPAQUE)
@@ -87,12 +87,12 @@ def check_alignment(cloud: SplatCloud, corners: AnyArray, *, where: str) -> Misa
     """Refuse a proxy that is more than 5 cm off.
 
     Args:
-        cloud: In the world.
+        cloud: Splats in the world frame.
         corners: (F, 3, 3) of the proxy, in the world [m].
         where: The proxy's file.
 
     Raises:
-        InputError: It is off, or of another place.
+        InputError: The proxy is misaligned, or of another place.
     """
     found = measure_alignment(cloud, corners)
     if found.share < _LEAST_SHARE:

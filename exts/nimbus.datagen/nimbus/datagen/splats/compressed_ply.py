@@ -28,7 +28,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     """Read splats as 16 bytes each, relative to the bounds of their chunk.
 
     Raises:
-        InputError: It is cut short, or has fewer chunks than its splats need.
+        InputError: The file is truncated, or has fewer chunks than its splats need.
     """
     elements, start = read_elements(path)
     bounds, table = (open_table(path, elements, start, name) for name in ("chunk", "vertex"))

@@ -45,7 +45,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         Its elements, and where the first of them starts [bytes].
 
     Raises:
-        InputError: It is none, has lists or another byte order, or is cut short.
+        InputError: The file is not PLY, has lists or another byte order, or is truncated.
     """
     size = check_regular(path)
     with path.open("rb") as file:
@@ -82,9 +82,9 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
 
     Args:
         path: The file.
-        elements: Of its header.
-        start: Of the first of them [bytes].
-        name: Of the element.
+        elements: Elements of the header.
+        start: Offset of the first element [bytes].
+        name: Name of the element.
 
     Returns:
         (rows,) with the columns as fields; empty where the file has no such element.

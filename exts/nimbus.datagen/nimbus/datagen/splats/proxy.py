@@ -13,7 +13,7 @@ from nimbus.datagen.geometry import transforms
 from nimbus.datagen.splats.cloud import SplatCloud
 
 VOXEL = 0.05
-"""[m] Side of a voxel."""
+"""Side of a voxel [m]."""
 _LEAST_WEIGHT = 0.3
 """Sum of opacities from which a voxel may be solid."""
 _FEWEST_NEIGHBORS = 4
@@ -21,15 +21,15 @@ _FEWEST_NEIGHBORS = 4
 _FAINTEST = 0.1
 """Opacity of splats that are left out: haze."""
 _STEP = 0.6 * VOXEL
-"""[m] Distance of points on a large splat at most."""
+"""Largest distance of sampled points on a large splat [m]."""
 _MOST_STEPS = 20
 """Points along half an axis of a large splat."""
 _LARGEST = 1.0
-"""[m] Deviation of splats that are left out: sky and backdrop."""
+"""Standard deviation above which splats are left out [m]: sky and backdrop."""
 _OVER_FLOOR = 0.1
-"""[m] Voxels that begin lower are the floor."""
+"""Height above the floor below which a voxel belongs to it [m]."""
 _HIGHEST_TOP = 1.6
-"""[m] Above the floor; higher tops are left out: that of a ceiling would be the largest floor of the scene."""
+"""Largest height above the floor [m] of tops that are kept: the ceiling's would be the largest floor of the scene."""
 _MOST_VOXELS = 60_000_000
 """Voxels around the scene: 50 by 50 by 3 m, twenty times."""
 _SPARSE = 0.1
@@ -37,7 +37,7 @@ _SPARSE = 0.1
 _CLOSED = 2
 """Voxels by which holes of the floor are closed: captures have some."""
 _LEAST_FLOOR = 4.0
-"""[m^2]"""
+"""Smallest area of the floor [m^2]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,13 +49,13 @@ class SplatProxy:
     obstacles: Float32Array
     """(G, 3, 3) of everything else [m]"""
     floor_height: float
-    """[m]"""
+    """Height of the floor [m]."""
     density: float
     """Splats a solid voxel"""
 
     @property
     def is_sparse(self) -> bool:
-        """It has so few splats that thin obstacles may be missing."""
+        """True if the splats are so sparse that thin obstacles may be missing."""
         return self.density < _SPARSE
 
 
@@ -67,10 +67,10 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
 
     Args:
         cloud: Already in the world.
-        where: Its file, for errors.
+        where: File of the splats, for errors.
 
     Raises:
-        InputError: It has no floor, or is larger than 60 million voxels.
+        InputError: The cloud has no floor, or is larger than 60 million voxels.
     """
     kept = (cloud.opacities >= _FAINTEST) & (cloud.scales.max(axis=1) <= _LARGEST)
     if not kept.any():
@@ -182,7 +182,7 @@ def _rectangles(cells: BoolArray, lower: FloatArray, *, axis: int, is_upper: boo
         lower: Corner of the first [m].
         axis: Normal of the side.
         is_upper: The side is the upper one of its voxel.
-        faces_up: It is seen from where the axis points to.
+        faces_up: True for faces seen from the side that the axis points to.
     """
     across, along = [other for other in range(3) if other != axis]
     turned = np.moveaxis(cells, (axis, across, along), (0, 1, 2)).astype(np.int8)

@@ -17,7 +17,7 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.curve import curve_order
 
 NEAR, FAR = 0.05, 1000.0
-"""[m] Depths of means that are drawn; what is nearer covers the picture with one splat."""
+"""Range of depths of the means that are drawn [m]; a nearer one covers the image with one splat."""
 DEPTH_OPACITY = 0.7
 """Opacity of a pixel from which its expected depth is one of a surface."""
 _BLOCK = 200_000
@@ -44,7 +44,7 @@ class SplatRasterizer:
     Args:
         cloud: The splats, in their own frame.
         world_T_cloud: (4, 4) rotation with one scale, and offset [m]; the cloud's frame is the world's when not given.
-        device: Of Warp.
+        device: Warp device.
         by_tiles: Blend by tiles; on a GPU when not given.
         behind: sRGB of what is seen where nothing is.
     """
@@ -72,7 +72,7 @@ class SplatRasterizer:
         """Render a camera at K poses.
 
         Args:
-            camera: Its size and field of view; a distortion is left out.
+            camera: Camera, used for its size and field of view; its distortion is ignored.
             positions: (K, 3) [m], world frame.
             wxyz: (K, 4), OpenGL axes.
         """

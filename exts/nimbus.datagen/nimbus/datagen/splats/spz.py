@@ -34,7 +34,7 @@ def read_spz(path: Path) -> SplatCloud:
     """Read splats of 15 to 20 bytes, harmonics apart.
 
     Raises:
-        InputError: It is none, of a version that is not known, cut short, or larger than is rendered.
+        InputError: The file is not SPZ, of an unknown version, truncated, or larger than can be rendered.
     """
     content = read_bytes(path, limit=_FILE_BYTES)
     if content[:4] == _MAGIC and len(content) >= 32:

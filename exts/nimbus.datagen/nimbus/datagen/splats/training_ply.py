@@ -23,7 +23,7 @@ def read_training_ply(path: Path) -> SplatCloud:
     The columns may stand in any order, and others between them; harmonics are stored channel after channel.
 
     Raises:
-        InputError: It is cut short, or a column is missing.
+        InputError: The file is truncated, or a column is missing.
     """
     elements, start = read_elements(path)
     table = open_table(path, elements, start, "vertex")

@@ -83,7 +83,7 @@ def read_certificates(folder: Path) -> Certificates | None:
     """Read the certificates of a dataset or an export; None where there are none.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The certificates cannot be read.
     """
     path = folder / FILE_NAME
     if not path.exists():

@@ -51,7 +51,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     """Read ``meta/info.json`` of a LeRobot dataset.
 
     Raises:
-        InputError: There is none, it cannot be read, it is of another version, or something in it is missing.
+        InputError: The file is missing or unreadable, of another version, or lacks a field.
     """
     path = resolve_inside(folder, INFO)
     if (folder / "dataset.json").exists():
@@ -109,7 +109,7 @@ def check_numbers(numbers: list[int], where: Path) -> None:
     """Refuse episodes that are not numbered from 0 without holes.
 
     Raises:
-        InputError: They are not.
+        InputError: The numbers are not consecutive from 0.
     """
     for position, number in enumerate(numbers):
         if number != position:
@@ -121,7 +121,7 @@ def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) 
     """Refuse episodes with a task that no table holds.
 
     Raises:
-        InputError: There is one.
+        InputError: The task of an episode is not in the table.
     """
     known = set(wordings.values())
     if missing := next((text for text in named if text not in known), None):

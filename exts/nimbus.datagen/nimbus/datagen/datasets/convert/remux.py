@@ -23,7 +23,7 @@ _OFF = 0.1
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 """Fragments with one index before them: a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
-"""[µs] Fragments are no shorter: codecs with a keyframe every other frame would make thousands."""
+"""Shortest fragment [µs]: codecs with a keyframe every other frame would make thousands."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 
@@ -89,7 +89,7 @@ def check_whole(cut: Cut, *, fps: int) -> None:
     """Check that a video file holds an episode's frames, without copying them.
 
     Raises:
-        InputError: It cannot be read, or lacks frames.
+        InputError: The video cannot be read, or lacks frames.
     """
     with _opened(cut) as (container, stream):
         _packets(container, stream, cut, fps=fps)

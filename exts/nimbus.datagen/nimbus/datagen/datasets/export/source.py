@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
 
 _GRID = 1e-4
-"""[s] by which readers let a time miss its place on the grid of frames."""
+"""Deviation of a time from the grid of frames that readers accept [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,8 @@ def read_signals(episode: EpisodeFile, source: Source) -> Signals:
     """Read an episode's signals, after checking that it fits the other episodes.
 
     Raises:
-        InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.
+        InputError: The episode has other joints, actions or cameras, times off the grid, or a number
+            that is not finite.
     """
     _check(episode, source)
     viewed = source.views.make(episode) if source.views else None

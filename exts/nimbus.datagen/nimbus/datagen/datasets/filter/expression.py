@@ -39,10 +39,10 @@ class Condition:
     """A condition that episodes meet or not.
 
     Args:
-        text: Such as ``success and length > 50``.
+        text: Condition, for example ``success and length > 50``.
 
     Raises:
-        InputError: It is none.
+        InputError: The text is not a condition.
     """
 
     def __init__(self, text: str) -> None:
@@ -73,7 +73,7 @@ class Condition:
         """Return True if an episode meets the condition; False when a required value is missing.
 
         Raises:
-            InputError: Its values cannot be compared or computed with.
+            InputError: The values cannot be compared or computed with.
         """
         try:
             return bool(self._test(row))

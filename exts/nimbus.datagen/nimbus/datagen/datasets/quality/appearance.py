@@ -18,7 +18,7 @@ _NEARER = 0.5
 _USUAL = 3.0
 """Times as far as episodes usually are from each other."""
 _LEVELS = 3.0
-"""[levels] that are a difference at all."""
+"""Smallest difference of two images that counts [levels of 255]."""
 _TOLD = 3
 """Episodes from which a camera is known."""
 

@@ -50,7 +50,7 @@ def check_certificates(folder: Path) -> Iterator[Diagnostic]:
 
 
 class NativeView:
-    """See :class:`~nimbus.datagen.datasets.quality.view.View`.
+    """Native dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -111,7 +111,7 @@ class NativeView:
 
 
 class _Pictures:
-    """See :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
+    """Images of an episode as :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
 
     def __init__(self, episode: EpisodeFile, camera: str) -> None:
         self._episode = episode

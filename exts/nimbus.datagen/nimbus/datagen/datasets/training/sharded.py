@@ -69,7 +69,7 @@ class ShardManifest:
         where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
-        InputError: It cannot be read, or is of another format.
+        InputError: The manifest cannot be read, or is of another format.
     """
 
     def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:

@@ -76,7 +76,7 @@ def mesh_surfaces(
         mesh: ``UsdGeom.Mesh``.
         transform: (4, 4) of USD, to the frame wanted.
         path: The stage's file.
-        root: As for :func:`read_usd`.
+        root: Folder of the source, as for :func:`read_usd`.
         notes: Takes what was left out.
 
     Raises:

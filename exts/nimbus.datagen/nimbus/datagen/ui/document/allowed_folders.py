@@ -12,7 +12,7 @@ class AllowedFolders:
     """Folders, each with all that lies below it.
 
     Args:
-        folders: As they were named; where they really are is settled now.
+        folders: Folders as named; links in them are resolved now.
     """
 
     def __init__(self, folders: Iterable[Path]) -> None:
@@ -22,10 +22,10 @@ class AllowedFolders:
         """Refuse a path that leads elsewhere, by itself or through a link.
 
         Args:
-            path: Of a file or folder, whether it exists or not.
+            path: Path of a file or folder, whether it exists or not.
 
         Raises:
-            InputError: It lies in none of the folders.
+            InputError: The path lies in none of the folders.
         """
         try:
             real = path.resolve()
