@@ -174,7 +174,7 @@ def check_length(steps: Steps, *, members: int, where: str) -> None:
         InputError: The steps may exceed :data:`MOST_STEPS`.
     """
     if (count := count_steps(steps, members=members)) > MOST_STEPS:
-        what = f"its loops may do {count:,} steps, at most {MOST_STEPS:,} are done to compare"
+        what = f"its loops may execute {count:,} steps; a comparison executes at most {MOST_STEPS:,}"
         raise InputError(what, where=where, instead="this is no fault of the dataset")
 
 

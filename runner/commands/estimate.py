@@ -28,11 +28,13 @@ PROBE = 5
 def command(
     task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")],
     *,
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="of the run")] = 1000,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="episodes of the run")
+    ] = 1000,
     seed: Seed = 0,
     cores: Annotated[
         int | None,
-        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="that it will have (as this machine)"),
+        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="cores of the run (those of this machine)"),
     ] = None,
     images: Images = "lossless",
     price_per_hour: Price = None,

@@ -26,14 +26,19 @@ def command(
     ] = None,
     *,
     seed: Seed = 0,
-    index: Annotated[int, typer.Option("--index", metavar="N", parser=whole(0, 10**7), help="which episode of it")] = 0,
+    index: Annotated[
+        int, typer.Option("--index", metavar="N", parser=whole(0, 10**7), help="index of the episode")
+    ] = 0,
     variant: Annotated[
-        int, typer.Option("--variant", metavar="N", parser=whole(0, 10**6), help="which of its looks")
+        int, typer.Option("--variant", metavar="N", parser=whole(0, 10**6), help="visual variant of the episode")
     ] = 0,
     episode: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--episode", metavar="DIR ID", parser=str, help="a stored episode in place of a task, as an animation"
+            "--episode",
+            metavar="DIR ID",
+            parser=str,
+            help="export a stored episode, as an animation, instead of a task",
         ),
     ] = None,
     out: Annotated[

@@ -46,7 +46,9 @@ def command(
     task: Annotated[
         str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder")
     ],
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="number of episodes")
+    ] = 10,
     part: Annotated[
         RunPart | None,
         typer.Option("--part", metavar="K/N", parser=parse_part, help="part K of N, for nimbus merge (1/1)"),
@@ -71,7 +73,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="files that may wait for a store, such as 50GB; then the run pauses (20GB at most)",
+            help="size of files waiting for a store at which the run pauses, such as 50GB (20GB at most)",
         ),
     ] = None,
     format: Annotated[
@@ -92,7 +94,7 @@ def command(
             metavar="N",
             parser=sample,
             show_default=False,
-            help="at the end, replay and prove N episodes, or all",
+            help="certify N episodes, or all, at the end by replaying them",
         ),
     ] = 0,
     sim: Annotated[
@@ -113,14 +115,17 @@ def command(
     roles: Annotated[
         str | None,
         typer.Option(
-            "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
+            "--roles",
+            metavar="NAME",
+            parser=one_of(ROLES),
+            help="dynamic: workers change roles when that saves time; fixed: they keep them",
         ),
     ] = None,
     cluster: LocalNodes = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
-        typer.Option("--coupled", help="in this process, and no stage decoupled: a baseline to measure against"),
+        typer.Option("--coupled", help="run in this process with coupled stages: a baseline to measure against"),
     ] = False,
     price_per_hour: Price = None,
     device: Device = "cpu",

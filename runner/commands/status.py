@@ -18,8 +18,8 @@ _PERIOD = 0.5
 def command(
     folder: DatasetFolder,
     *,
-    follow: Annotated[bool, typer.Option("--follow", help="show it until the run ends")] = False,
-    metrics: Annotated[bool, typer.Option("--metrics", help="print it as Prometheus metrics")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="update until the run ends")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="print Prometheus metrics")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Print the status."""

@@ -169,7 +169,7 @@ MISTAKES = [
     ),
     ("- pick: item", "- pick: start", "this names a region; name an object"),
     ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
-    ("- pick: item", "- pick: items[2]", "'items' surely has only 2 objects; write items[0]"),
+    ("- pick: item", "- pick: items[2]", "'items' may have only 2 objects; write items[0]"),
     (
         "- pick: item",
         "- pick: 3",

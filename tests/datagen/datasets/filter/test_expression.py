@@ -96,7 +96,7 @@ def test_values_that_do_not_compare_are_one_line(text: str):
 
 
 def test_texts_are_not_multiplied_into_the_memory():
-    with pytest.raises(InputError, match="is no number"):
+    with pytest.raises(InputError, match="is not a number"):
         Condition("task * 999999999 == task")(ROW)
 
 

@@ -108,7 +108,7 @@ class LanguageModel:
                     why = f"status {sent.status}"
                     wait = pause_before_retry(sent, pause, address, longest=self.limits.longest_wait)
                 elif (reply := self._reply(sent, payload, address)) is None:
-                    why, wait = "the reply is no chat completion", pause
+                    why, wait = "the reply is not a chat completion", pause
                 elif reply.finish == "length" and limit == self.limits.reply_tokens:
                     unread, limit = reply, 2 * limit
                     continue

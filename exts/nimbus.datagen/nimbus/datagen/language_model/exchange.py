@@ -65,7 +65,7 @@ class Address:
         if key and (not key.isascii() or not key.isprintable()):
             raise InputError("the key is not plain ASCII text", where=KEY, instead="set it again")
         if key and parts.scheme == "http" and not _is_loopback(parts):
-            what = f"the key would travel unencrypted to '{parts.hostname}'"
+            what = f"the key would be sent unencrypted to '{parts.hostname}'"
             raise InputError(what, where=where, instead=f"write https://…, or unset {KEY}")
         return cls(url.removesuffix("/").removesuffix("/chat/completions"), key)
 

@@ -71,7 +71,7 @@ class RecordFolder:
                 return reply
         if self.is_complete:
             instead = "give the words, seed and version of the run that asked"
-            raise InputError("no reply to this question was kept", where=str(path), instead=instead)
+            raise InputError("no reply to this question is stored", where=str(path), instead=instead)
         return None
 
     def keep(self, question: ModelQuestion, reply: Reply) -> None:

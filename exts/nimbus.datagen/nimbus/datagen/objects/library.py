@@ -41,7 +41,7 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         return model
     if model.parts:
         where = f"object library '{model.library}': kinds.{model.kind}"
-        raise InputError("has moving parts and comes in one size", where=where, instead="leave out 'scale'")
+        raise InputError("has moving parts and exists in one size only", where=where, instead="leave out 'scale'")
     return replace(
         model,
         vertices=model.vertices * factor,

@@ -126,7 +126,7 @@ def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines)
     name, kind = joint.get("name"), joint.get("type", "")
     if kind in _FREE:
         instead = "fix it, or write three slides and three turns: a robot stands on its base"
-        raise file.error(joint, f"joint '{name}' is {kind}, which no planner moves", instead=instead)
+        raise file.error(joint, f"joint '{name}' is {kind}, which planners do not support", instead=instead)
     if kind not in _KINDS:
         raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
     for link in (parent_of(joint), child_of(joint)):

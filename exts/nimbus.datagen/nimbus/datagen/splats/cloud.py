@@ -104,12 +104,12 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
         values = getattr(cloud, name)
         if values is not None and not (fine := np.isfinite(values).reshape(len(cloud), -1).all(axis=1)).all():
             first, count = int(np.argmin(fine)), int((~fine).sum())
-            what = f"{name} of splat {first} are no finite numbers ({count} such splats)"
+            what = f"{name} of splat {first} are not finite numbers ({count} such splats)"
             raise InputError(what, where=where, instead="remove them, for example with splat-transform --filter-nan")
     if (far := float(np.abs(cloud.positions).max())) > _FARTHEST:
         raise InputError(f"a splat is {far:.3g} m from the origin", where=where, instead="crop the scene")
     if (large := float(cloud.scales.max())) > _LARGEST:
-        raise InputError(f"a splat's deviation is {large:.3g} m", where=where, instead="crop the scene")
+        raise InputError(f"the standard deviation of a splat is {large:.3g} m", where=where, instead="crop the scene")
     return cloud
 
 

@@ -46,7 +46,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     harmonics = None
     if len(rest) == len(table) and len(table):
         if not (count := _REST.get(len(rest.dtype.names or ()), 0)):
-            what = f"{len(rest.dtype.names or ())} columns of harmonics, there are 9, 24 or 45"
+            what = f"{len(rest.dtype.names or ())} columns of harmonics, expected 9, 24 or 45"
             raise InputError(what, where=str(path), instead="export it again")
         values = stack_columns(rest, [f"f_rest_{number}" for number in range(3 * count)])
         harmonics = (values * (_HARMONIC_RANGE / 255.0) - _HARMONIC_RANGE / 2.0).astype(np.float16)

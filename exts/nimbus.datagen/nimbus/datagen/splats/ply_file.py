@@ -52,7 +52,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         head = file.read(_HEADER_BYTES)
     text, mark, _ = head.partition(b"end_header\n")
     if not head.startswith(b"ply") or not mark:
-        raise InputError("is no PLY file" if size else "the file is empty", where=str(path), instead=_AGAIN)
+        raise InputError("is not a PLY file" if size else "the file is empty", where=str(path), instead=_AGAIN)
     elements: list[tuple[str, int, list[tuple[str, str]]]] = []
     for line in text.decode("ascii", "replace").splitlines()[1:]:
         words = line.split()
@@ -65,7 +65,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))
         elif words[0] != "format":
-            raise InputError(f"its header has '{line}', which no splats have", where=str(path), instead=_AGAIN)
+            raise InputError(f"its header has '{line}', which splats do not have", where=str(path), instead=_AGAIN)
     start = len(text) + len(mark)
     try:
         found = [PlyElement(name=name, count=count, columns=np.dtype(columns)) for name, count, columns in elements]

@@ -59,11 +59,11 @@ def _inflate(path: Path, content: bytes) -> bytes:
     try:
         found = unpacking.decompress(content, most)
     except zlib.error as error:
-        raise InputError(f"is no SPZ file: {error}", where=str(path), instead=_AGAIN) from None
+        raise InputError(f"is not an SPZ file: {error}", where=str(path), instead=_AGAIN) from None
     if not unpacking.eof and not unpacking.unconsumed_tail:
         raise InputError("is cut short", where=str(path), instead=_AGAIN)
     if found[:4] != _MAGIC or len(found) < 16:
-        raise InputError("is no SPZ file", where=str(path), instead=_AGAIN)
+        raise InputError("is not an SPZ file", where=str(path), instead=_AGAIN)
     return found
 
 

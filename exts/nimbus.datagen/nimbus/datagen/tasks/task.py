@@ -210,7 +210,7 @@ def _task(
     document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()
 ) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        what = f"'{name}' cannot name a task, its episodes' files carry it"
+        what = f"'{name}' cannot be the name of a task: episode files carry it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
     file = document.validate(file_model(document))
     discover(skill_folders)  # once the form is right: all skills are imported here

@@ -91,7 +91,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
         raise InputError(f"not a readable image: {error}", where=str(path), instead="give a PNG or JPEG file") from None
     if min(picture.size) < _LEAST:
-        what = f"{picture.width} x {picture.height} pixels are no texture"
+        what = f"{picture.width} x {picture.height} pixels are too few for a texture"
         raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
     width, height = picture.size
     picture.thumbnail((SIZE, SIZE))

@@ -147,7 +147,7 @@ class _FileStage:
             raise InputError(f"USD cannot open it: {line}", where=str(path), instead="export it again") from error
         tops = [prim for prim in source.GetPseudoRoot().GetChildren() if prim.IsA(UsdGeom.Imageable)]
         if not tops:
-            raise InputError("holds nothing that can be seen", where=str(path), instead="name a file with meshes")
+            raise InputError("holds nothing visible", where=str(path), instead="name a file with meshes")
         for top in tops:
             prim = self.made.DefinePrim(f"{_ROOT}/scene/{top.GetName()}")
             prim.GetReferences().AddReference(str(path.absolute()), top.GetPath())

@@ -71,7 +71,7 @@ class Source:
     action_names: tuple[str, ...]
     items: tuple[ExportItem, ...]
     left_out: int = 0
-    """Episodes that show assets whose licence restricts passing them on."""
+    """Episodes that show assets whose licence restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
     """Maker of other signals than the stored ones."""
 
@@ -166,7 +166,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
         left_out = whole - len(stored)
         if not stored:
             licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
-            what = f"every episode shows assets whose licence restricts passing them on ({licenses})"
+            what = f"every episode shows assets whose licence restricts redistribution ({licenses})"
             raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
     return Source(
         folder=folder,

@@ -57,7 +57,7 @@ class Condition:
                 self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
-            what = f"'{shown}' is no condition: {getattr(error, 'msg', None) or error}"
+            what = f"'{shown}' is not a condition: {getattr(error, 'msg', None) or error}"
             raise InputError(what, where="--where", instead=f"it may hold {_WHAT}") from None
 
     def check(self, columns: Mapping[str, Value]) -> None:
@@ -139,5 +139,5 @@ def _known(test: Test, row: Row) -> bool:
 
 def _number(value: Value) -> int | float:
     if not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value

@@ -61,7 +61,7 @@ class JointLimits:
         fast = np.abs(np.diff(state, axis=0)) * fps / self.speed
         row, column = np.unravel_index(int(np.argmax(fast)), fast.shape)
         if fast[row, column] > thresholds.speed:
-            what = f"{self.names[column]} moves {fast[row, column]:.1f} times as fast as it may after row {row}"
+            what = f"{self.names[column]} moves {fast[row, column]:.1f} times as fast as its limit after row {row}"
             yield fail("limits", where, what)
 
 
@@ -200,7 +200,7 @@ class SignalChecks:
         for name, known in self.totals.items():
             still = np.flatnonzero(known["high"] == known["low"])
             if len(still):
-                yield warn("constant", name, f"column {still[0]} never changes: normalizing divides by zero")
+                yield warn("constant", name, f"column {still[0]} never changes: normalization would divide by zero")
 
     def _statistics(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
@@ -233,7 +233,7 @@ class SignalChecks:
             return
         usual = int(np.median([*self._lags.values()]))
         if usual < 0:
-            what = f"actions are those of {-usual} rows before the states: they follow what they should lead to"
+            what = f"actions lag states by {-usual} rows, but they should lead them"
             yield fail("action_lag", "all episodes", what)
         for name, lag in self._lags.items():
             if abs(lag - usual) >= self._thresholds.lag:

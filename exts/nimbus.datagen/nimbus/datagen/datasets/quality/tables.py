@@ -139,7 +139,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     except InputError as error:
         raise Unreadable(_short(path), error.what) from None
     if odd := next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), 0):
-        raise Unreadable(_short(path), f"line {odd} is no object")
+        raise Unreadable(_short(path), f"line {odd} is not an object")
     return rows
 
 

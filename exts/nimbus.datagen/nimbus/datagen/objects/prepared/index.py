@@ -108,7 +108,7 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
     try:
         plain = parse_plain(content.decode(), where=str(path))
     except UnicodeDecodeError:
-        raise InputError("is no text", where=str(path), instead=AGAIN) from None
+        raise InputError("is not text", where=str(path), instead=AGAIN) from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
         what = f"is not a library index of this version: format {found}, not {FORMAT}"

@@ -265,7 +265,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            what, instead = f"{name!a} is no path in it", "rename the object"
+            what, instead = f"{name!a} is not a path in it", "rename the object"
             raise InputError(what, where=str(store.address), instead=instead)
         target = copy / name
         if not target.exists() or target.stat().st_size != size:

@@ -33,6 +33,6 @@ class AllowedFolders:
             raise InputError(f"no path: {error}", where=ascii(str(path)), instead="write another one") from None
         if not any(real.is_relative_to(folder) for folder in self._folders):
             places = ", ".join(map(str, self._folders))
-            what = "outside of the folders that the studio was started with"
+            what = "outside the folders that the studio was started with"
             instead = f"choose one in {places}; more with 'nimbus studio --folder DIR'"
             raise InputError(what, where=str(path), instead=instead)

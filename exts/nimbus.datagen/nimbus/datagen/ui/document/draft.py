@@ -271,7 +271,7 @@ class TaskDraft:
         """
         content = read_content(self.path)
         if content is None:
-            raise InputError("no such file", where=str(self.path), instead="save the draft, and it is there again")
+            raise InputError("no such file", where=str(self.path), instead="save the draft to restore it")
         text = decoded(content, self.path)
         self._take(text)
         self._saved, self._digest = text, digest(content)

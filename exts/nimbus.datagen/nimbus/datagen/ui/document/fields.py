@@ -178,5 +178,5 @@ def take_text(draft: TaskDraft, typed: str) -> None:
         InputError: The text is empty, or not YAML; the task stays as it was.
     """
     if not typed.strip():
-        raise InputError("an empty text is no task", instead="undo, or type one")
+        raise InputError("an empty text is not a task", instead="undo, or type one")
     draft.set_text(typed if typed.endswith("\n") else typed + "\n")
