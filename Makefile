@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
+.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -88,6 +88,10 @@ chaos: .venv/installed-dev
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
+
+# Run the shell blocks of the pages, except those marked as not run, with few episodes. PAGES=docs/export.md selects pages.
+docs-commands: .venv/installed-dev
+	$(BIN)/python -m tools.docs_site.run_commands $(PAGES)
 
 gallery: .venv/installed
 	$(BIN)/python -m tools.docs_site.gallery

@@ -2,12 +2,13 @@
 
     pip download --no-deps pybullet robosuite metaworld mani_skill
     python benchmarks/imported_assets.py import --wheels . --out work
-    python benchmarks/imported_assets.py pick place masses faulty --out work
+    python benchmarks/imported_assets.py pick place masses faulty rests scans --out work
 
 ``import`` reads the rigid things of four wheels; it goes on where it was. ``pick`` attempts every thing of graspable
 size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes
 a third of them. ``masses`` weighs solids with the sizes and names of 15 YCB objects, ``faulty`` imports 40 broken
-files. Each part adds its rows to ``figures.json``.
+files. ``rests`` compares rest poses of 20 things with 64 drops of all their pieces in other orientations, ``scans``
+closes nine surfaces of the library that have loose faces at their edges. Each part adds its rows to ``figures.json``.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
+import mujoco  # noqa: E402
 import numpy as np  # noqa: E402
 import trimesh  # noqa: E402
 import yaml  # noqa: E402
+from scipy.spatial.transform import Rotation  # noqa: E402
 
 from nimbus.datagen.assets.decisions import decide_category, decide_mass  # noqa: E402
 from nimbus.datagen.assets.found import FoundAsset  # noqa: E402
@@ -37,7 +40,11 @@ from nimbus.datagen.assets.import_library import import_assets  # noqa: E402
 from nimbus.datagen.errors import InputError  # noqa: E402
 from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
 from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
+from nimbus.datagen.objects.imported.mesh_repair import close_mesh  # noqa: E402
+from nimbus.datagen.objects.libraries import open_library  # noqa: E402
+from nimbus.datagen.objects.model import ObjectModel  # noqa: E402
 from nimbus.datagen.objects.prepared.index import AssetEntry, read_index  # noqa: E402
+from nimbus.datagen.objects.shapes.contact import piece_triangles  # noqa: E402
 from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
 from nimbus.datagen.robots.robot_file import read_robot  # noqa: E402
@@ -50,6 +57,8 @@ WHEELS = {
         *(
             "*random_urdfs/?[05]0/*.urdf",
             "*random_urdfs/?[27]5/*.urdf",
+            "*random_urdfs/?10/*.urdf",
+            "*random_urdfs/?35/*.urdf",
             "pybullet_data/[cdjlst][ueoro]*.urdf",
             "*_data/jenga/*.urdf",
         ),
@@ -59,8 +68,15 @@ WHEELS = {
     "metaworld": ("*assets/objects/*",),
     "mani_skill": ("*envs/tasks/[fh]*", "*deformable_manipulation/*", "*trifinger/objects/*", "*scene_builder/*"),
 }
-"""Rigid things by wheel: robots, and each 25th of pybullet's random objects, are left out of the patterns."""
+"""Rigid things by wheel: robots, and 940 of pybullet's random objects, are left out of the patterns."""
 NO_THING = "moving part"
+_RESTS, _SCANS = 20, 9
+"""Things whose rest poses are compared, and surfaces that are closed."""
+_DROPS = 64
+_TURNED = 10.0
+"""[deg] What was put down in a rest pose and turned by less has kept it."""
+_SAME_HEIGHT = 0.002
+"""[m] Between centers of mass of one rest pose: facets of what rolls differ by less."""
 _LONGEST = 0.3
 """[m] Of what is picked: longer things do not fit into the region."""
 LAYOUTS, WANTED = 10, 6
@@ -109,7 +125,7 @@ YCB = {
 def main() -> int:
     """Measure the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=("import", "pick", "place", "masses", "faulty"))
+    parser.add_argument("parts", nargs="+", choices=("import", "pick", "place", *PARTS))
     parser.add_argument("--wheels", type=Path, default=Path(), help="folder of the four wheels")
     parser.add_argument("--out", type=Path, required=True, help="folder for the library, tasks and figures")
     parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are picked and placed")
@@ -125,10 +141,8 @@ def main() -> int:
             attempt_things(
                 part, args.out, figures.setdefault(part, {}), tuple(map(int, args.part.split("/"))), file, figures
             )
-        elif part == "masses":
-            figures[part] = measure_masses()
         else:
-            figures[part] = import_faulty(args.out / "faulty")
+            figures[part] = PARTS[part](args.out)
         file.write_text(json.dumps(figures, indent=1))
         sys.stdout.write(f"{part}: {json.dumps(summary(part, figures, args.out))}\n")
     return 0
@@ -194,7 +208,7 @@ def attempt_things(
         sys.stderr.write(f"{part} {kind}: {good} good, {lines[:2]}\n")
 
 
-def measure_masses() -> dict[str, Any]:
+def measure_masses(_: Path) -> dict[str, Any]:
     """Decide masses of solids with the sizes and names of YCB objects, and compare with the published ones."""
     rows: dict[str, Any] = {}
     for name, (size, grams) in YCB.items():
@@ -213,8 +227,9 @@ def measure_masses() -> dict[str, Any]:
     return rows
 
 
-def import_faulty(folder: Path) -> dict[str, Any]:
+def import_faulty(out: Path) -> dict[str, Any]:
     """Import one broken file after another: each is to cost a line, or be repaired, and none its process."""
+    folder = out / "faulty"
     things = folder / "things"
     things.mkdir(parents=True, exist_ok=True)
     for name, make in FAULTS.items():
@@ -225,6 +240,89 @@ def import_faulty(folder: Path) -> dict[str, Any]:
         [things], folder / "library", report=lambda entry, took, *_: lines.update({entry.path: (entry.refused, took)})
     )
     return lines
+
+
+def compare_rests(out: Path) -> dict[str, Any]:
+    """Drop things in orientations of their own, and compare: the usual rest pose is known, each known one is stable."""
+    library, rows = open_library(f"{out / 'library'}/"), dict[str, Any]()
+    kinds = [entry.kind for entry in rigid(out) if not entry.refused]
+    for kind in kinds[:: max(1, len(kinds) // _RESTS)][:_RESTS]:
+        model = library.model(kind, 0)
+        physics, center = _on_a_plane(model), model.center_of_mass
+        downs = [_lies(physics, model, turn) for turn in Rotation.random(_DROPS, rng=generator(1, "drops"))]
+        corners = piece_triangles(model.convex_pieces)[0] - center
+        heights = np.array([(corners @ down).max() for down in downs])
+        counts = [int((np.abs(heights - height) < _SAME_HEIGHT).sum()) for height in heights]
+        usual, share = float(heights[int(np.argmax(counts))]), max(counts) / _DROPS
+        known, moved = [], []
+        for pose in model.rest_poses:
+            x, y, z, w = (pose.wxyz[place] for place in (1, 2, 3, 0))
+            turn = Rotation.from_quat((x, y, z, w))
+            down = turn.inv().apply((0.0, 0.0, -1.0))
+            known.append(float((corners @ down).max()))
+            moved.append(float(np.degrees(np.arccos(np.clip(down @ _lies(physics, model, turn, drop=1e-4), -1, 1)))))
+        rows[kind] = {
+            "usual": usual,
+            "share": share,
+            "known": known,
+            "moved": moved,
+            "is_equal": bool(np.abs(np.array(known) - usual).min() < _SAME_HEIGHT and max(moved) < _TURNED),
+        }
+        sys.stderr.write(f"rests {kind}: {rows[kind]}\n")
+    return rows
+
+
+def _on_a_plane(model: ObjectModel) -> mujoco.MjModel:
+    """A thing with all its pieces, its center of mass at the origin, above a plane."""
+    spec = mujoco.MjSpec()
+    spec.option.timestep, spec.option.integrator = 0.002, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], condim=6, friction=[1, 0.005, 1e-3])
+    body = spec.worldbody.add_body()
+    body.add_freejoint()
+    for number, (points, _) in enumerate(model.convex_pieces):
+        spec.add_mesh(name=f"piece_{number}", uservert=(points - model.center_of_mass).ravel().tolist())
+        body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=f"piece_{number}", condim=6, friction=[1, 0.005, 1e-4])
+    body.explicitinertial, body.mass, body.ipos = True, model.mass, [0, 0, 0]
+    inertia = model.inertia
+    body.fullinertia = [inertia[0, 0], inertia[1, 1], inertia[2, 2], inertia[0, 1], inertia[0, 2], inertia[1, 2]]
+    spec.compiler.balanceinertia = True
+    return spec.compile()
+
+
+def _lies(physics: mujoco.MjModel, model: ObjectModel, turn: Rotation, *, drop: float = 0.02) -> np.ndarray:
+    """Return the direction (3,) of a thing that points down, 4 s after it was let go."""
+    data = mujoco.MjData(physics)
+    corners = piece_triangles(model.convex_pieces)[0] - model.center_of_mass
+    x, y, z, w = turn.as_quat()
+    data.qpos[:] = (0, 0, drop - float(turn.apply(corners)[:, 2].min()), w, x, y, z)
+    mujoco.mj_step(physics, data, nstep=2000)
+    return -data.xmat[1].reshape(3, 3)[2]
+
+
+def close_scans(out: Path) -> dict[str, Any]:
+    """Put loose faces at the edges of closed surfaces, as scanners leave them, and close these again."""
+    library, rows = open_library(f"{out / 'library'}/"), dict[str, Any]()
+    for entry in rigid(out):
+        if entry.refused or len(rows) == _SCANS:
+            continue
+        model = library.model(entry.kind, 0)
+        mesh = trimesh.Trimesh(model.vertices, model.faces, process=False)
+        mesh.merge_vertices(merge_tex=True, merge_norm=True)
+        if not mesh.is_watertight or len(mesh.faces) < 500:
+            continue
+        rng, faces = generator(0, entry.kind), [np.asarray(mesh.faces)]
+        for face in rng.integers(len(mesh.faces), size=4):
+            one, two = mesh.faces[face][:2]
+            near = mesh.faces[(mesh.faces == two).any(axis=1)]
+            third = next(int(point) for point in near.ravel() if point not in mesh.faces[face])
+            faces.append(np.array([[one, two, third]]))
+        try:
+            closed = trimesh.Trimesh(*close_mesh(mesh.vertices, np.vstack(faces).astype(np.int32), out), process=False)
+            change = closed.volume / mesh.volume - 1
+            rows[entry.kind] = {"is_closed": bool(closed.is_watertight), "volume": float(change)}
+        except InputError as error:
+            rows[entry.kind] = {"is_closed": False, "line": str(error)}
+    return rows
 
 
 def _box(change: Callable[[trimesh.Trimesh], object], **options: Any) -> Callable[[Path], None]:
@@ -331,6 +429,15 @@ def _half_ball(path: Path) -> None:
     ball.export(path)
 
 
+PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "masses": measure_masses,
+    "faulty": import_faulty,
+    "rests": compare_rests,
+    "scans": close_scans,
+}
+"""Parts by name, beside those that may be divided."""
+
+
 def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:
     """Figures of a part in a few words."""
     rows = figures.get(part, {})
@@ -358,6 +465,10 @@ def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:
             "ended": crashed,
             "slowest [s]": max(took for _, took in rows.values()),
         }
+    if part == "rests":
+        return {"equal": f"{sum(row['is_equal'] for row in rows.values())} of {len(rows)}"}
+    if part == "scans":
+        return {"closed": f"{sum(row['is_closed'] for row in rows.values())} of {len(rows)}"}
     enough = [kind for kind, row in rows.items() if row["is_enough"]]
     return {
         "things": len(rows),

@@ -7,17 +7,21 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.tasks.task import task_names
 from nimbus.runner.cli import parse_command
 from nimbus.runner.commands import COMMANDS
 from tests.support import ROOT
-from tests.support.doc_blocks import PAGES, blocks, broken_links, nimbus_commands
+from tests.support.doc_blocks import PAGES, blocks, broken_links, code_blocks, nimbus_commands, task_arguments
 from tests.support.runs import RUNNER, sound
+from tools.docs_site.code_blocks import CodeBlock
+from tools.docs_site.run_commands import run_block
 
 PAGE = (ROOT / "docs" / "your-own.md").read_text()
 
@@ -82,6 +86,27 @@ def test_commands_are_known_with_their_flags(page: str):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_commands_name_existing_tasks(page: str):
+    for words in nimbus_commands(page):
+        for name in task_arguments(words):
+            assert name in task_names() or name.endswith(".yaml"), words
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shell_blocks_run_or_have_a_reason(page: str):
+    """``make docs-commands`` runs every block without a reason; a reason names a need."""
+    for block in code_blocks(page):
+        if block.language not in ("bash", "sh", "console"):
+            assert not re.search(r"^(nimbus|make|pip|python3?) ", block.code, re.MULTILINE) or block.language, block
+            assert not block.run_first and not block.not_run, block
+            continue
+        assert block.language == "bash", block
+        needs = re.search(r"\b(pip install|--device cuda|://|--model |docker|torchrun|make (run|gpu|test))", block.code)
+        assert block.not_run or not needs, block
+        assert not block.not_run or re.match(r"(needs|takes|installs|starts|opens|names) ", block.not_run), block
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_code_blocks_can_be_read(page: str):
     for block in blocks(page, "python"):
         compile(textwrap.dedent(block), page, "exec")
@@ -92,6 +117,14 @@ def test_code_blocks_can_be_read(page: str):
 def test_docs_name_most_commands():
     named = {words[0] for page in PAGES for words in nimbus_commands(page) if words}
     assert len(named & set(COMMANDS)) > 20
+
+
+def test_a_block_that_fails_is_reported(tmp_path: Path):
+    block = CodeBlock(
+        "page.md", 3, "bash", "echo made > file\nfalse\n", not_run="", run_first="test ! -e file", saved_as=""
+    )
+    assert run_block(block, tmp_path) == ["page.md:3"]
+    assert run_block(replace(block, code="cat file\n", run_first=""), tmp_path) == []
 
 
 def test_every_page_is_in_the_navigation():

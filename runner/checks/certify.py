@@ -127,13 +127,18 @@ def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate])
 
 def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
     from nimbus.datagen.datasets.certificates.labels import METRES, PIXELS, check_labels
+    from nimbus.datagen.datasets.instructions import check_instruction
 
-    views, problems = 0, []
+    views, claims, problems = 0, 0, []
     for episode in _opened(paths):
         found = check_labels(episode, _moments(episode.step_count))
         views += found.views
         problems += found.problems
+        proof = check_instruction(episode)
+        claims += proof.claims
+        problems += [f"{episode.episode_id}, instruction: {problem}" for problem in proof.problems]
     figures = {"things_seen": views, "disagree": len(problems), "within_px": PIXELS, "within_m": METRES}
+    figures |= {"claims": claims} if claims else {}
     return _certificate(LABELS, paths, stored, figures, problems, is_empty=not views)
 
 

@@ -108,6 +108,14 @@ class Balance:
         """Hand a node out nothing more."""
         self.nodes[cell].is_draining = True
 
+    def block(self, cell: str, groups: Iterable[str]) -> None:
+        """Hand a node out no first lease of groups whose needs it has not free."""
+        self.nodes[cell].blocked = frozenset(groups)
+
+    def has_work_for(self, cell: str) -> bool:
+        """Check whether an open group is left that a node can work on."""
+        return any(work.open for name, work in self.work.items() if self.nodes[cell].can_take(name))
+
     def look(self, now: float) -> list[str]:
         """Take back the episodes of silent nodes; return the nodes that fell silent since the last call."""
         silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > _SILENCE]
@@ -263,7 +271,7 @@ class Balance:
 
     def _choose(self, node: NodeRecord) -> str:
         """Group for a node: of the highest priority, the one it has loaded, else the one with most work for a node."""
-        fit = [work for name, work in self.work.items() if work.left and node.can_take(name)]
+        fit = [work for name, work in self.work.items() if work.left and node.can_begin(name)]
         fit = [work for work in fit if self._has_work_for(node.name, work)]
         if not fit:
             return ""
@@ -296,7 +304,7 @@ class Balance:
                 break
             group, index = item
             holders = self._holders.get(item, ())
-            is_fit = node.can_take(group) and index not in self._votes.by(node.name, group)
+            is_fit = node.can_begin(group) and index not in self._votes.by(node.name, group)
             if is_fit and node.name not in holders and 0 < len(holders) < _COPIES:
                 copies.append(item)
         if not copies:

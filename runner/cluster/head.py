@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from nimbus.datagen.errors import StorageError
@@ -81,6 +81,8 @@ class Head:
         self._drained: dict[str, str] = {}
         """Why a node is to leave, by name."""
         self._is_stopping = ""
+        self._lacking: dict[str, str] = {}
+        """Need of a task that a node did not have, by name of the task."""
 
     def take(self, request: Request, reply: Reply, now: float) -> None:
         """Take a request; a report is answered by :meth:`commit`, any other at once.
@@ -89,7 +91,14 @@ class Head:
             request: The request.
             reply: Sends the answer.
             now: [s] of the monotonic clock.
+
+        Raises:
+            ValueError: It names a task that is none of this job, or has rows of another episode.
         """
+        if strangers := [name for name in _groups(request) if name not in self._tasks]:
+            raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
+        if _has_other_rows(request):
+            raise ValueError(f"node {request.node}: rows of another episode")
         if isinstance(request, Join):
             reply(self._join(request, now))
         elif request.node not in self.balance.nodes:
@@ -160,9 +169,10 @@ class Head:
             self.failure = f"node {request.node}: {line}"
             self.status.tell(f"node {request.node}: refused: {line}", kind="fault")
             return JoinRefused(line=line)
-        fits = [name for name, task in self._tasks.items() if not task.needs.lacking(request.capabilities)]
+        needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
+        fits = [name for name, lacks in needs.items() if not lacks]
+        self._lacking |= {name: lacks for name, lacks in needs.items() if lacks}
         if not fits:
-            needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
             lacks = "; ".join(f"{name}: {what}" for name, what in needs.items())
             self.failure = f"node {request.node} lacks {lacks}"
             self.status.tell(self.failure, kind="fault")
@@ -182,10 +192,21 @@ class Head:
                     task_hash=task.origin.task_hash,
                     inputs=task.origin.inputs,
                     upload=self._entries[task.name].upload_place,
+                    gpus=self.job.gpus,
                 )
                 for task in tasks
             ),
         )
+
+    def _note_lacking(self) -> None:
+        """Remember why tasks are left where the last node that could work on others leaves."""
+        left = [
+            name
+            for name, work in self.balance.work.items()
+            if work.open and not any(node.can_take(name) for node in self.balance.nodes.values())
+        ]
+        if left:
+            self.failure = "; ".join(f"no node has what {name} needs: {self._lacking.get(name, '')}" for name in left)
 
     def _misfit(self, request: Join) -> str:
         if request.version != nimbus_version():
@@ -200,12 +221,17 @@ class Head:
             case LeaseRequest(idle=idle, ahead=ahead):
                 if self._is_stopping or node in self._drained or balance.done:
                     return Finished(why=self._is_stopping or self._drained.get(node, ""))
+                if not balance.has_work_for(node):
+                    self._note_lacking()
+                    return Finished()
                 lease = balance.pull(node, idle, now, ahead=ahead)
                 if lease is None:
                     return NoLease(seconds=_POLL)
                 self.status.leased(lease)
                 return Leased(number=lease.number, group=lease.group, indices=lease.indices)
-            case Beat(held=held, reading=reading):
+            case Beat(held=held, reading=reading, capabilities=free):
+                if free:
+                    balance.block(node, (name for name, task in self._tasks.items() if task.needs.lacking(free)))
                 balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
                 self.status.read(node, reading)
                 why = self._is_stopping or self._drained.get(node, "")
@@ -231,3 +257,22 @@ class Head:
         evidence = self.balance.given_up[group, index]
         self._entries[group].quarantine(index, {"evidence": to_json(evidence)})
         self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)
+
+
+def _groups(request: Request) -> Iterator[str]:
+    """Yield the tasks that a request names."""
+    match request:
+        case Report(episodes=episodes):
+            yield from (episode.group for episode in episodes)
+        case Beat(held=held):
+            yield from held
+        case GiveBack(group=group) | Vote(group=group) | Faults(group=group):
+            yield group
+        case _:
+            return
+
+
+def _has_other_rows(request: Request) -> bool:
+    """Check whether a report holds rows of an episode under the number of another."""
+    reports = request.episodes if isinstance(request, Report) else ()
+    return any(row.idx != episode.index for episode in reports for row in episode.attempts)

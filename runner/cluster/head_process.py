@@ -7,7 +7,6 @@ import signal
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
@@ -16,7 +15,7 @@ from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
 from nimbus.runner.cluster.head import Head
 from nimbus.runner.cluster.head_status import HeadStatus
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import LineConnection, LineServer
 from nimbus.runner.cluster.messages import request_of, to_line
 from nimbus.runner.cluster.pending_work import WorkGroup
@@ -32,15 +31,6 @@ _FAREWELL = 15.0
 """[s] Nodes may take to leave once everything is settled."""
 _STOPPING = 60.0
 """[s] Longest time for nodes to leave after a request to stop: current episodes end and are delivered."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeadEnd:
-    """Last line on the head's standard output."""
-
-    state: str
-    """``done``, ``short``, ``interrupted`` or ``failed``."""
-    line: str = ""
 
 
 class HeadServer:
@@ -132,11 +122,10 @@ class HeadServer:
     def _take(self, connection: LineConnection, line: bytes) -> None:
         try:
             request = request_of(line)
+            self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
         except ValueError as error:
             self.head.status.tell(f"a message that is none: {error}"[:200], kind="fault")
-            connection.socket.close()
-            return
-        self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
+            self._server.drop(connection)
 
     def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:
         """Status of a task's dataset, where it is not that of the job."""

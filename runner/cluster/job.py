@@ -88,6 +88,8 @@ class ClusterJob:
     tasks: tuple[JobTask, ...]
     price_per_hour: dict[str, float] = field(default_factory=dict)
     """Price of a node hour by price class."""
+    gpus: str | None = None
+    """Text of ``--gpus``, by which each node chooses among its own; None where it was not given."""
 
     def to_text(self) -> str:
         """Encode as JSON."""
@@ -97,6 +99,15 @@ class ClusterJob:
     def from_text(cls, text: str) -> ClusterJob:
         """Decode from JSON; ``ValueError`` when it is none."""
         return from_json(cls, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadEnd:
+    """Last line on the head's standard output."""
+
+    state: str
+    """``done``, ``short``, ``interrupted`` or ``failed``."""
+    line: str = ""
 
 
 def _objects_beyond(seed: int, split: str, draws: tuple[CountDraw, ...], index: int) -> int:

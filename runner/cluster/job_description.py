@@ -23,7 +23,7 @@ class TaskDescription:
     error: Diagnostic | None = None
 
 
-def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: NodeNeeds | None = None) -> JobTask:
+def describe_task(name: str, spec: CellSpec, *, needs: NodeNeeds, priority: int = 0) -> JobTask:
     """Load and check a task as a cell does, and describe it.
 
     Raises:
@@ -44,7 +44,6 @@ def describe_task(name: str, spec: CellSpec, *, priority: int = 0, needs: NodeNe
     found = from_json(TaskDescription, done.stdout.splitlines()[-1])
     if found.error or found.origin is None:
         raise InputError.from_diagnostic(found.error or Diagnostic(what="no description of the task"))
-    needs = needs or NodeNeeds(simulator=spec.simulator, engine=spec.planner)
     return JobTask(
         name=name, spec=spec, origin=found.origin, priority=priority, needs=needs, count_draws=found.count_draws
     )

@@ -23,6 +23,11 @@ class LineConnection:
     socket: socket.socket
     received: bytearray = field(default_factory=bytearray)
 
+    @property
+    def is_closed(self) -> bool:
+        """The connection is over."""
+        return self.socket.fileno() < 0
+
     def lines(self) -> list[bytes] | None:
         """Whole lines that have come; None when the connection is over."""
         try:
@@ -78,11 +83,17 @@ class LineServer:
                 continue
             connection: LineConnection = key.data
             if (lines := connection.lines()) is None:
-                self._selector.unregister(connection.socket)
-                connection.socket.close()
+                self.drop(connection)
                 continue
             for line in lines:
-                take(connection, line)
+                if not connection.is_closed:
+                    take(connection, line)
+
+    def drop(self, connection: LineConnection) -> None:
+        """End a connection; its descriptor may be that of the next one."""
+        if not connection.is_closed:
+            self._selector.unregister(connection.socket)
+            connection.socket.close()
 
     @property
     def connection_count(self) -> int:
@@ -137,7 +148,11 @@ class HeadClient:
         if self._drop_every and self._count % self._drop_every == 0:
             self.close()
             raise HeadUnreachableError("dropped")
-        return answer_of(line)
+        try:
+            return answer_of(line)
+        except ValueError as error:
+            self.close()
+            raise HeadUnreachableError(f"no answer of a head: {error}") from None
 
     def close(self) -> None:
         """Close the connection."""
@@ -154,8 +169,12 @@ class HeadClient:
         self._socket.sendall(line + b"\n")
         received = bytearray()
         while not received.endswith(b"\n"):
-            self._socket.settimeout(max(0.1, deadline - time.monotonic()))
+            if (left := deadline - time.monotonic()) <= 0:
+                raise TimeoutError("no whole answer in time")
+            self._socket.settimeout(left)
             if not (data := self._socket.recv(1 << 16)):
                 raise ConnectionResetError("closed by the head")
             received += data
+            if len(received) > MOST_BYTES + 1:
+                raise ConnectionResetError(f"an answer of more than {MOST_BYTES} bytes")
         return bytes(received[:-1])

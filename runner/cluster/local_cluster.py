@@ -16,8 +16,7 @@ from pathlib import Path
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep

@@ -7,6 +7,8 @@ import platform
 import sys
 from pathlib import Path
 
+import msgspec
+
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.messages import Capabilities
 from nimbus.runner.isaac.find import find_instances
@@ -18,8 +20,52 @@ def platform_name() -> str:
     return f"{sys.platform}-{platform.machine()}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
+OFFER = "NIMBUS_NODE_OFFER"
+"""Environment variable with the most that a node offers: :class:`Capabilities` as JSON, what is left out as found."""
+
+
 def read_capabilities() -> Capabilities:
-    """Detect the simulators, planners and devices that a task may need."""
+    """Detect the simulators, planners and devices that a task may need, as far as this node offers them.
+
+    Raises:
+        InputError: The offer is none.
+    """
+    found = _detect()
+    if not (text := os.environ.get(OFFER)):
+        return found
+    try:
+        offer = msgspec.json.decode(text, type=_Offer, strict=True)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        instead = """write JSON such as '{"memory_bytes": 8000000000, "cuda": false}'"""
+        raise InputError(f"no offer of a node: {error}", where=OFFER, instead=instead) from None
+    return Capabilities(
+        simulators=_common(found.simulators, offer.simulators),
+        engines=_common(found.engines, offer.engines),
+        cuda=found.cuda and offer.cuda,
+        rt=found.rt and offer.rt,
+        gpu_bytes=_least(found.gpu_bytes, offer.gpu_bytes),
+        memory_bytes=_least(found.memory_bytes, offer.memory_bytes),
+    )
+
+
+class _Offer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    simulators: tuple[str, ...] | None = None
+    engines: tuple[str, ...] | None = None
+    cuda: bool = True
+    rt: bool = True
+    gpu_bytes: int | None = None
+    memory_bytes: int | None = None
+
+
+def _common(found: tuple[str, ...], offered: tuple[str, ...] | None) -> tuple[str, ...]:
+    return found if offered is None else tuple(name for name in found if name in offered)
+
+
+def _least(found: int, offered: int | None) -> int:
+    return found if offered is None else min(found, offered)
+
+
+def _detect() -> Capabilities:
     gpus = list_gpus()
     simulators, engines = ["newton"], ["ompl"]
     if _has_isaacsim():

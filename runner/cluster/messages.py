@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
+from nimbus.datagen.files.bounded import Count, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
 
@@ -14,6 +15,13 @@ MOST_BYTES = 64_000
 
 FAILED = 3
 """Exit code of an agent whose node can do nothing: it is not started again."""
+
+
+NodeName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")]
+"""Name of a node: a part of names of files, too."""
+ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+Slots: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+SlotCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -29,54 +37,54 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     cuda: bool = False
     rt: bool = False
     """GPUs with ray-tracing cores."""
-    gpu_bytes: int = 0
+    gpu_bytes: Count = 0
     """Free memory of its largest GPU."""
-    memory_bytes: int = 0
+    memory_bytes: Count = 0
     """Available memory."""
 
 
 class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State of a node at a beat."""
 
-    state: str = "starting"
+    state: ShortText = "starting"
     """``starting``, ``working``, ``idle`` or ``draining``."""
-    resident_bytes: int = 0
-    disk_free_bytes: int = 0
-    outbox_bytes: int = 0
+    resident_bytes: Count = 0
+    disk_free_bytes: Count = 0
+    outbox_bytes: Count = 0
     """Size of episodes that are made and not acknowledged."""
-    workers: int = 0
+    workers: Count = 0
     group: str = ""
 
 
 class Join(Struct, frozen=True, kw_only=True, tag="join"):
     """First message of an agent; also after a restart of the head."""
 
-    node: str
-    slots: int
-    version: str
-    platform: str
-    host: str
-    pid: int
-    clock: float
+    node: NodeName
+    slots: Slots
+    version: ShortText
+    platform: ShortText
+    host: ShortText
+    pid: Count
+    clock: Seconds
     """[s since 1970]"""
-    price_class: str = ""
+    price_class: ShortText = ""
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
 
 
 class LeaseRequest(Struct, frozen=True, kw_only=True, tag="pull"):
     """Request for a lease."""
 
-    node: str
-    idle: int
-    ahead: int
+    node: NodeName
+    idle: SlotCount
+    ahead: SlotCount
 
 
 class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rows of one episode."""
 
     group: str
-    index: int
-    lease: int
+    index: Count
+    lease: Count
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
     """Place of each stored attempt's files after the upload, by episode id, where names are not enough."""
@@ -84,14 +92,14 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Sizes of the objects that are in the store now, by name [bytes]."""
     is_partial: bool = False
     """Further rows follow, in another message."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     """[s] of one slot that it took."""
 
 
 class Report(Struct, frozen=True, kw_only=True, tag="report"):
     """Settled episodes; answered once they are durable."""
 
-    node: str
+    node: NodeName
     episodes: tuple[EpisodeReport, ...]
     info: str = ""
     """``dataset.json`` of the node, when it has changed."""
@@ -100,32 +108,34 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
 class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     """Sign of life, with every episode that the agent holds."""
 
-    node: str
-    held: dict[str, tuple[int, ...]]
+    node: NodeName
+    held: dict[str, tuple[Count, ...]]
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
+    capabilities: Capabilities | None = None
+    """Resources that are free now, twice a minute."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
     """Episodes that are not begun."""
 
-    node: str
+    node: NodeName
     group: str
-    indices: tuple[int, ...]
+    indices: tuple[Count, ...]
 
 
 class Vote(Struct, frozen=True, kw_only=True, tag="vote"):
     """Evidence that an episode ends workers."""
 
-    node: str
+    node: NodeName
     group: str
-    index: int
-    evidence: str
+    index: Count
+    evidence: ShortText
 
 
 class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
     """Faults of a node's cell."""
 
-    node: str
+    node: NodeName
     group: str
     rows: tuple[Fault, ...]
 
@@ -133,8 +143,8 @@ class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
 class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     """Last message of an agent."""
 
-    node: str
-    why: str
+    node: NodeName
+    why: ShortText
     has_failed: bool = False
 
 
@@ -148,6 +158,8 @@ class CellTask(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, str]
     upload: str
     """Place of uploads."""
+    gpus: str | None = None
+    """Text of ``--gpus``; the node chooses among its own."""
 
 
 class Joined(Struct, frozen=True, kw_only=True, tag="joined"):

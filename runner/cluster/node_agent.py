@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.machine import free_disk, platform_name, read_capabilities
@@ -40,6 +41,8 @@ from nimbus.runner.system.processes import die_with_parent, resident_bytes
 
 _TICK = 0.05
 _BEAT = 2.0
+_CAPABILITIES = 30.0
+"""[s] Between two reports of free resources."""
 _POLL = 0.2
 """[s] Between two looks at the cell's ledger."""
 _RETRY = 1.0
@@ -177,7 +180,9 @@ class NodeAgent:
             self._cells[task.group] = cell
 
     def _beat(self) -> None:
-        answer = self._ask(Beat(node=self._options.node, held=self._holdings(), reading=self._reading()))
+        free = read_capabilities() if self._is_due("capabilities", time.monotonic(), _CAPABILITIES) else None
+        beat = Beat(node=self._options.node, held=self._holdings(), reading=self._reading(), capabilities=free)
+        answer = self._ask(beat)
         if not isinstance(answer, Beaten):
             return
         if answer.recall:
@@ -329,7 +334,11 @@ def main(words: list[str]) -> int:
     agent = NodeAgent(options, HeadClient(path, drop_every=drop_every))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.ask_to_stop())
-    return agent.run()
+    try:
+        return agent.run()
+    except InputError as error:
+        write_error(f"node {node}: {error}\n")
+        return FAILED
 
 
 if __name__ == "__main__":

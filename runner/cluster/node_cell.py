@@ -19,12 +19,12 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.remote.uploads import has_files
+from nimbus.runner.cell.devices import select_devices, select_instances
 from nimbus.runner.cell.feed import write_feed
 from nimbus.runner.cell.queue.scheduler import default_split
-from nimbus.runner.cell.transport.spec import CellSpec, Instances
+from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.messages import CellTask
 from nimbus.runner.cluster.outbox import CellResult
-from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import Status, read_status
 from nimbus.runner.system.child_module import module_command, module_environment
@@ -61,8 +61,13 @@ class NodeCell:
             folder=str(self.folder),
             feed=str(self._feed),
             resources=replace(spec.resources, workers=workers, spool_bytes=0),
-            instances=_instances(spec),
         )
+        try:
+            devices = select_devices(task.gpus, device=spec.device, simulator=spec.simulator)
+            instances = select_instances(task.gpus, simulator=spec.simulator, planner=spec.planner)
+            self._spec = replace(self._spec, gpus=devices, instances=instances)
+        except InputError as error:
+            self.failure = str(error)
         self._process: subprocess.Popen[str] | None = None
         self._ledger: Ledger | None = None
         self._fed: tuple[int, ...] = ()
@@ -259,8 +264,3 @@ class NodeCell:
         if self._ledger:
             self._ledger.close()
             self._ledger = None
-
-
-def _instances(spec: CellSpec) -> Instances:
-    """Find this node's own Isaac Sim, where the task needs it."""
-    return find_instances() if spec.simulator == "isaacsim" else spec.instances

@@ -38,6 +38,8 @@ class NodeRecord:
     slots: int
     groups: frozenset[str] | None = None
     """Groups that it can work on; None: all."""
+    blocked: frozenset[str] = frozenset()
+    """Groups among them that lack free memory now."""
     last_beat: float = 0.0
     is_silent: bool = False
     is_draining: bool = False
@@ -53,3 +55,7 @@ class NodeRecord:
     def can_take(self, group: str) -> bool:
         """Check whether it can work on a group."""
         return self.groups is None or group in self.groups
+
+    def can_begin(self, group: str) -> bool:
+        """Check whether it has what a group needs free now."""
+        return self.can_take(group) and (group not in self.blocked or group == self.loaded)

@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.folder import check_writable
 from nimbus.runner.cell.run import SHORT, show
-from nimbus.runner.cell.transport.spec import CellSpec, Instances
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
-from nimbus.runner.cluster.local_cluster import LocalCluster
-from nimbus.runner.monitor.dashboard import StatusDashboard, loading
+from nimbus.runner.cluster.job_file import needs_of
+from nimbus.runner.cluster.start_cluster import node_spec, run_cluster_job
+from nimbus.runner.monitor.dashboard import loading
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error
 
 
 def refuse_flags(flags: Mapping[str, object]) -> None:
-    """Refuse flags that mean something on one machine only.
+    """Refuse flags that mean something on one machine, or of one task, only.
 
     Raises:
         InputError: One of them is given.
     """
     for name, value in flags.items():
         if value:
-            raise InputError("has no meaning on a cluster", where=name, instead=f"leave {name} or --cluster out")
+            raise InputError(
+                "has no meaning on a cluster", where=name, instead=f"leave {name} out, or --cluster and --job"
+            )
 
 
-def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None = None) -> int:
+def run_on_cluster(spec: CellSpec, nodes: int, *, gpus: str | None = None, price_per_hour: float | None = None) -> int:
     """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.
         nodes: Nodes on this machine.
+        gpus: Text of ``--gpus``, for each node.
         price_per_hour: Price of a node hour.
 
     Raises:
@@ -45,17 +46,12 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, price_per_hour: float | None =
     """
     folder = Path(spec.folder)
     check_writable(folder)
-    share = spec.resources.spool_bytes // nodes
-    spec = replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
+    spec = node_spec(spec, nodes)
     with loading():
-        task = describe_task(Path(spec.task).stem or "task", spec)
+        task = describe_task(Path(spec.task).stem or "task", spec, needs=needs_of(spec))
     prices = {"": price_per_hour} if price_per_hour else {}
-    job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices)
-    with StatusDashboard(folder) as dashboard:
-        slots = max(1, usable_cores() // nodes)
-        split = spec.resources.workers
-        slots = sum(split) if split else slots
-        end = LocalCluster(job, nodes=nodes, slots=slots, watch=dashboard.look).run()
+    job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices, gpus=gpus)
+    end = run_cluster_job(job, nodes, spec.resources)
     return conclude(end, folder, price=price_per_hour)
 
 

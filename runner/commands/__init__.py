@@ -16,6 +16,7 @@ PANELS: dict[str, dict[str, str]] = {
         "serve-policy": "let a policy answer over openpi's wire, to this machine alone",
         "improve": "let a policy learn from its own rollouts, in rounds",
         "rerender": "show stored motions anew: pixels, labels and wording, into another dataset",
+        "reword": "let a language model word the steps of instructions, each sentence proved",
     },
     "check": {
         "doctor": "say what will not work in a task, and which field to change; or look at this machine",

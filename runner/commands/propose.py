@@ -108,13 +108,19 @@ def command(
     request = ProposalRequest(count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds)
     catalogue = Catalogue(load_robot(robot, where="--robot"), libraries or ())
     source: GrammarSource | ModelSource
+    workshop = Workshop.open(request, catalogue, lambda graph: writer.write(graph, catalogue, source.wordings(graph)))
     if asked is None:
         source = GrammarSource(
-            Vocabulary(catalogue), seed=seed, robot=robot, scene=scene, families=families or (), weights=weights
+            Vocabulary(catalogue),
+            seed=seed,
+            robot=robot,
+            scene=scene,
+            families=families or (),
+            weights=weights,
+            has_room=workshop.has_room,
         )
     else:
         source = ModelSource(asked, catalogue, words, robot=robot, scene=scene, seed=seed, rounds=rounds)
-    workshop = Workshop.open(request, catalogue, lambda graph: writer.write(graph, catalogue, source.wordings(graph)))
     out.mkdir(parents=True, exist_ok=True)
     proposals: list[Proposal] = []
     for proposal in propose(workshop, source, out):

@@ -16,7 +16,8 @@ from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
-    from nimbus.datagen.episode.layout import EpisodeKey, PhysicalLayout, VisualLayout
+    from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, VisualLayout
+    from nimbus.datagen.episode.trajectory import Trajectory
     from nimbus.datagen.stages import Renderer
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.episode_file.jobs import Images as ImageStorage
@@ -36,6 +37,8 @@ class ShownScene:
     of_index: Callable[[int], Any]
     """Assets of an episode by its index."""
     draw: Callable[[PhysicalLayout, EpisodeKey], VisualLayout]
+    instruct: Callable[[Layout, Trajectory], Layout]
+    """Words the instruction of a layout whose motion is known."""
     renderer: Callable[[int | None, str], Renderer[Any]]
     """Renderer of a stack and a device."""
 
@@ -146,6 +149,7 @@ def _shown_scene(task: BaseTask) -> ShownScene:
     """
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
+    from nimbus.datagen.navigate.instruct.compose import instruct
     from nimbus.datagen.randomize.goals import draw_views
     from nimbus.datagen.randomize.tabletop import draw_visual
     from nimbus.datagen.render.newton import NewtonRenderer
@@ -160,6 +164,7 @@ def _shown_scene(task: BaseTask) -> ShownScene:
             components=(("randomize", "goals"), ("render", "views"), ("store", "hdf5")),
             of_index=loader.of_index,
             draw=lambda physical, key: draw_views(task, loader.of_index(key.index).scene, physical, key=key),
+            instruct=lambda layout, trajectory: instruct(loader.of_index(layout.key.index).place, layout, trajectory),
             renderer=lambda stack, device: SceneViewRenderer(stack=stack, device=device),
         )
     made = manipulation_of(task)
@@ -170,6 +175,7 @@ def _shown_scene(task: BaseTask) -> ShownScene:
         components=(("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5")),
         of_index=lambda index: assets,
         draw=lambda physical, key: draw_visual(made, assets.stage, assets.robot, physical, key=key),
+        instruct=lambda layout, trajectory: layout,
         renderer=lambda stack, device: NewtonRenderer(stack=stack, device=device),
     )
 
@@ -247,6 +253,7 @@ def _planned(
             physical=before.physical,
             visual=assets.draw(before.physical, key),
         )
+        layout = assets.instruct(layout, trajectory)
         scene = Scene(
             request=Request(index=key.index, variants=(key.variant,)),
             assets=assets.of_index(key.index),

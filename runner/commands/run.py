@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -44,8 +43,18 @@ if TYPE_CHECKING:
 def command(
     *,
     task: Annotated[
-        str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder")
-    ],
+        str | None,
+        typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder"),
+    ] = None,
+    job: Annotated[
+        Path | None,
+        typer.Option(
+            "--job",
+            metavar="FILE",
+            parser=Path,
+            help="file of several tasks, with counts, priorities and needs, for a cluster",
+        ),
+    ] = None,
     episodes: Annotated[
         int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="number of episodes")
     ] = 10,
@@ -136,19 +145,31 @@ def command(
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     from nimbus.datagen.tasks.task import check_form
 
-    tasks = Path(task) if Path(task).is_dir() else None
-    if tasks is None:
+    if task is None and job is None:
+        raise InputError("the following arguments are required: --task", instead="see nimbus run --help")
+    task = task or ""
+    tasks = Path(task) if task and Path(task).is_dir() else None
+    if tasks is None and job is None:
         check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec
 
-    devices = _select_devices(gpus, device=device, simulator=sim)
-    instances = _available(simulator=sim, planner=planner, serial=serial, coupled=coupled, gpus=gpus)
+    devices, instances = CudaDevices(), Instances()
+    if cluster is not None or job is not None:  # nodes look for themselves
+        from nimbus.runner.cluster.run_cluster import refuse_flags
+
+        flags = {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks}
+        refuse_flags(flags | ({"--task": task, "--format": format, "--certify": certify != 0} if job else {}))
+    else:
+        from nimbus.runner.cell.devices import select_devices, select_instances
+
+        devices = select_devices(gpus, device=device, simulator=sim)
+        instances = select_instances(gpus, simulator=sim, planner=planner, is_single=serial or coupled)
     if format:
         from nimbus.datagen.datasets.export.export import check_format
 
         check_format(format)  # before the run
     counts = workers.counts if workers else None
-    fixed = bool(instances.executable) or (roles or ("fixed" if counts else "")) == "fixed"
+    fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
         raise InputError(
@@ -157,7 +178,7 @@ def command(
     address, place = _resolve(out, format=format) if out else (None, None)
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
-    folder = place or Path("out") / Path(task).absolute().stem
+    folder = place or Path("out") / Path(job or task).absolute().stem
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
@@ -176,10 +197,10 @@ def command(
         resources=Resources(workers=counts, fixed_roles=fixed),
         instances=instances,
     )
-    if cluster is not None:
-        from nimbus.runner.cluster.run_cluster import refuse_flags
+    if job is not None:
+        from nimbus.runner.cluster.run_job import run_job
 
-        refuse_flags({"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks})
+        return run_job(job, spec, cluster or 1, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:
@@ -190,7 +211,7 @@ def command(
         if cluster is not None:
             from nimbus.runner.cluster.run_cluster import run_on_cluster
 
-            code = run_on_cluster(mine, cluster, price_per_hour=price_per_hour)
+            code = run_on_cluster(mine, cluster, gpus=gpus, price_per_hour=price_per_hour)
         elif tasks is None:
             code = run_spec(mine, **how)
         else:
@@ -229,41 +250,6 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
         instead = f"afterwards: nimbus export {address} --to {format} --out DIR"
         raise InputError("an export goes into a folder", where="--format", instead=instead)
     return address, None
-
-
-def _select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
-    """Return the GPUs that workers are spread over: those of the flag, of ``CUDA_VISIBLE_DEVICES``, or all."""
-    if device == "cpu":
-        if gpus is not None and simulator != "isaacsim":
-            raise InputError(
-                "no part of this run uses a GPU", where="--gpus", instead="add --device cuda, or leave it out"
-            )
-        return CudaDevices()
-    from nimbus.runner.system.gpus import list_gpus, select_gpus
-
-    visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
-    if gpus is None and not known:
-        return CudaDevices()  # no driver tool: workers use the device that Warp finds
-    where = "--gpus" if gpus is not None or visible is None else "CUDA_VISIBLE_DEVICES"
-    chosen = select_gpus(gpus or visible or "all", known, where=where)
-    return CudaDevices(uuids=tuple(gpu.uuid for gpu in chosen), worker_counts=tuple(gpu.worker_count for gpu in chosen))
-
-
-def _available(*, simulator: str, planner: str, serial: bool, coupled: bool, gpus: str | None) -> Instances:
-    """Refuse requirements that this machine lacks; return the start options of Isaac Sim instances, if requested."""
-    if planner == "curobo":
-        from nimbus.datagen.plan.curobo.process import check_curobo
-
-        check_curobo()
-    if simulator != "isaacsim":
-        return Instances()
-    if serial or coupled:
-        flag = "--serial" if serial else "--coupled"
-        raise InputError("Isaac Sim renders in processes of its own", where=flag, instead=f"leave {flag} out")
-    from nimbus.runner.isaac.find import find_instances
-    from nimbus.runner.system.gpus import list_gpus, select_gpus
-
-    return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus()))
 
 
 def _text(path: Path | str, flag: str) -> str:

@@ -35,8 +35,8 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
     where = f" of round {known['round']}" if known.get("round", "0") != "0" else ""
     yield f"{episode_id}: {_KIND.get(role, role)}{where}{ending}"
     if "rollout" in known:
-        hashed = known["rollout_hash"][:16]
-        yield f"{_INDENT}takes over at step {known['step']} of rollout {known['rollout']} ({hashed}), which failed"
+        hashed, step = known.get("rollout_hash", "")[:16], known.get("step", "?")
+        yield f"{_INDENT}takes over at step {step} of rollout {known['rollout']} ({hashed}), which failed"
     if policy := known.get("policy"):
         yield f"{_INDENT}acted: policy {policy}"
         if loop is not None:
@@ -66,7 +66,7 @@ def _policy_lines(loop: Improvement, policy: str) -> Iterator[str]:
     """Lines about a published policy and those that it went on from."""
     records = [read_record(loop, version) for version in loop.rounds if (loop.policy(version) / RECORD).is_file()]
     by_hash: dict[str, PolicyRecord] = {record.policy: record for record in records}
-    while record := by_hash.get(policy):
+    while record := by_hash.pop(policy, None):  # records of others may name each other in a circle
         learned = (
             f"{count} {name} of round {number}"
             for number, sources in enumerate(record.rounds)

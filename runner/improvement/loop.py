@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from nimbus.datagen.episode.trajectory import FAULTS
 from nimbus.datagen.errors import InputError
@@ -25,6 +28,9 @@ OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
 """Settings that may be raised when an improvement goes on."""
 
+Rounds: TypeAlias = Annotated[int, Meta(ge=1, le=1000)]
+Amount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000_000)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
@@ -34,21 +40,21 @@ class LoopSettings:
     """Name or path of the task file."""
     task_hash: str
     seed: int = 0
-    rounds: int = 3
-    episodes: int = 50
+    rounds: Rounds = 3
+    episodes: Amount = 50
     """Demonstrations of round 0."""
-    rollouts: int = 50
+    rollouts: Amount = 50
     """Layouts that the policy tries in each round."""
-    layouts: int = 100
+    layouts: Amount = 100
     """Held-out layouts on which each version is evaluated; 0: none is."""
     objective: str = "dagger"
-    staleness: int = 0
+    staleness: Amount = 0
     """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
-    steps: int = 2000
+    steps: Amount = 2000
     """Training steps of version 0."""
-    round_steps: int = 1500
+    round_steps: Amount = 1500
     """Training steps of each further version, which goes on from the one before."""
-    execute: int = 8
+    execute: Amount = 8
     beta: float = 0.2
     """Advantage that makes a row e times as heavy (AWR)."""
     discount: float = 0.995

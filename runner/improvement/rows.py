@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,7 +70,7 @@ class WeightedRows:
                 )
                 sources = from_json(dict[str, int], str(held["sources"]))
                 found = cls(data=data, weights=held["weights"], sources=sources)
-        except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
+        except (OSError, EOFError, KeyError, ValueError, MemoryError, BadZipFile, zlib.error) as error:
             what = f"cannot be read: {error}"
             raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
         found.check_form(path)

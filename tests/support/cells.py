@@ -113,7 +113,7 @@ class Run:
         self.end(0)
         return sound(self.spec)
 
-    def end(self, code: int | None = None, *, patience: float = 40.0) -> Done:
+    def end(self, code: int | None = None, *, patience: float = 120.0) -> Done:
         """Wait for its end, at which no process may be left; with an exit code that is expected, no file either."""
         try:
             out, err = self.process.communicate(timeout=patience)
@@ -227,7 +227,7 @@ def parent(pid: int) -> int:
     return 0
 
 
-def until(condition: Callable[[], T], *, patience: float = 15.0) -> T | None:
+def until(condition: Callable[[], T], *, patience: float = 45.0) -> T | None:
     """Wait for a condition; what it says at last, when that is true."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

@@ -11,8 +11,7 @@ from pathlib import Path
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.describe_job import describe
-from nimbus.runner.cluster.head_process import HeadEnd
-from nimbus.runner.cluster.job import ClusterJob, JobTask
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd, JobTask
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.monitor.status import Status, read_status
 from tests.support.cells import tagged, until
@@ -32,6 +31,7 @@ class ClusterRun:
         spec: The run.
         nodes: Number of nodes.
         environment: Added to the environment of the agents, by node number.
+        job: Job of several tasks; that of the spec when left out.
     """
 
     def __init__(
@@ -40,12 +40,14 @@ class ClusterRun:
         *,
         nodes: int = 2,
         environment: Callable[[int], dict[str, str]] = lambda number: {},
+        job: ClusterJob | None = None,
     ) -> None:
-        self.spec, self.folder = spec, Path(spec.folder)
+        self.spec, self.folder = spec, Path(job.folder if job else spec.folder)
         self.ends: list[HeadEnd] = []
         self._actions: list[tuple[int, Callable[[ClusterRun], None]]] = []
         os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
-        self.cluster = LocalCluster(job_of(spec), nodes=nodes, slots=1, watch=self._watch, environment=environment)
+        job = job or job_of(spec)
+        self.cluster = LocalCluster(job, nodes=nodes, slots=1, watch=self._watch, environment=environment)
 
     def at(self, settled: int, action: Callable[[ClusterRun], None]) -> ClusterRun:
         """Do something once so many episodes are settled."""

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support import ROOT
+from tools.docs_site.code_blocks import PAGES, code_blocks
 
-PAGES = ["README.md", "CONTRIBUTING.md"] + sorted(
-    path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")
-)
+__all__ = ["PAGES", "blocks", "broken_links", "code_blocks", "nimbus_commands", "task_arguments"]
 _BLOCK = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"\s*(?:\w+=\S+ +)*(?:\S*/)?nimbus (.*)")
+_TASK_COMMANDS = {"doctor", "estimate", "evaluate", "close-the-loop", "improve", "studio"}
+"""Commands whose first argument is a task."""
 _GENERATED = {"docs/commands.md", "docs/gallery.md"}
 """Pages that `make docs` writes: links to them lead somewhere."""
 
 
 def blocks(page: str, language: str) -> list[str]:
     """List the code blocks of a page in a language."""
-    return [text for name, text in _BLOCK.findall((ROOT / page).read_text()) if name == language]
+    return [block.code for block in code_blocks(page) if block.language == language]
 
 
 def nimbus_commands(page: str) -> Iterator[list[str]]:
@@ -31,6 +33,13 @@ def nimbus_commands(page: str) -> Iterator[list[str]]:
         for command in re.split(r"&&|\|\||[;|\n]", text):
             if match := _COMMAND.match(command):
                 yield [word for word in shlex.split(match[1]) if word != "&"]
+
+
+def task_arguments(words: list[str]) -> Iterator[str]:
+    """Yield the tasks that a command names: the value of ``--task``, or the first argument of a command on a task."""
+    yield from (value for flag, value in itertools.pairwise(words) if flag == "--task")
+    if words[0] in _TASK_COMMANDS and len(words) > 1 and not words[1].startswith("-"):
+        yield words[1]
 
 
 def broken_links(page: str) -> list[str]:

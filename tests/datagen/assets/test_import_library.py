@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import zipfile
@@ -18,8 +19,10 @@ from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.grasps import check_grasps
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.prepared import shape_file
 from nimbus.datagen.objects.prepared.index import AssetEntry, AssetIndex, index_text, read_index
 from nimbus.datagen.objects.prepared.library import PreparedLibrary
+from nimbus.datagen.objects.prepared.shape_file import read_shape
 from nimbus.datagen.tasks.task import load_task
 from tests.support.refusals import refusal
 
@@ -210,3 +213,27 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     task = load_task(tmp_path / "task.yaml")
     found = " ".join(finding.what for finding in check_grasps(Case(task, load_assets(task))))
     assert "1 of 3 kinds are not graspable, as the import found out: 'apple': 0 of 9 grasps held" in found
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"faces": np.array([[0, 1, 10**6]])}, "a face has a corner that is none"),
+        ({"vertices": np.full((4, 3), np.nan)}, "no finite number"),
+        ({"vertices": np.zeros(3)}, "vertices of shape"),
+        ({"rests": np.zeros(5)}, "cannot be read"),
+        ({"rest_names": np.array(0)}, "cannot be read"),
+        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked, at most"),
+    ],
+    ids=["faces", "places", "shape", "rests", "names", "bomb"],
+)
+def test_a_spoilt_shape_of_others_is_one_line(
+    things: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, np.ndarray], what: str
+) -> None:
+    """Its sum in the index is right: the library was made so."""
+    monkeypatch.setattr(shape_file, "_LARGEST_UNPACKED", 64 << 20)
+    with np.load(things[1] / "apple" / "shape.npz") as held:
+        arrays = {**held, **change}
+    path = tmp_path / "shape.npz"
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+    assert what in refusal(read_shape, path, hashlib.sha256(path.read_bytes()).hexdigest())

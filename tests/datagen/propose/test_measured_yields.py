@@ -98,10 +98,24 @@ def test_ledger_of_a_dataset_gives_weights(tmp_path: Path):
     assert weights.of("object", "can") != weights.of("object", "bottle")
 
 
-@pytest.mark.parametrize(("text", "what"), [(None, "no dataset"), ("{", "line 1"), ('{"attempts": [1]}', "line 1")])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (None, "no dataset"),
+        ("{", "line 1"),
+        ('{"attempts": [1]}', "line 1"),
+        ("[" * 100_000, "line 1"),
+        ("\udcff", "line 1"),
+        (
+            '{"attempts": [{}], "steps": Infinity, "graph": {"robot": "", "scene": "", "things": [], "goals": []}}',
+            "line",
+        ),
+    ],
+    ids=lambda value: str(value)[:20],
+)
 def test_folder_without_yields_is_one_line(text: str | None, what: str, tmp_path: Path):
     if text is not None:
-        (tmp_path / "proposals.jsonl").write_text(text)
+        (tmp_path / "proposals.jsonl").write_text(text, errors="surrogateescape")
     with pytest.raises(InputError, match=what):
         read_weights([tmp_path])
 

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
-from nimbus.runner.improvement.learner import read_record
+from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
+from nimbus.runner.improvement.lineage import _policy_lines
 from nimbus.runner.improvement.loop import Improvement, LoopSettings
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
@@ -68,6 +70,33 @@ def test_learner_waits_for_rows_and_parent(tmp_path: Path):
     assert not loop.may_learn(1)
     publish(loop, 0)
     assert loop.may_learn(1) and not loop.may_learn(2)
+
+
+@pytest.mark.parametrize("changes", [{"rounds": 10**12}, {"rounds": -1}, {"episodes": -5}, {"rollouts": 2**62}])
+def test_endless_settings_of_others_are_refused(tmp_path: Path, changes: dict[str, int]):
+    """Each round is looked for: a trillion of them was a hang."""
+    loop = improvement(tmp_path)
+    (tmp_path / "improvement.json").write_text(to_json({**loop.settings.__dict__, **changes}))
+    with pytest.raises(InputError, match=next(iter(changes))):
+        Improvement.read(tmp_path)
+
+
+def test_policies_that_name_each_other_end(tmp_path: Path):
+    """A record that is its own parent is listed once."""
+    loop = improvement(tmp_path)
+    publish(loop, 0)
+    record = PolicyRecord(version=0, policy="p", parent="p", objective="o", demonstration="", rounds=(), steps=1)
+    (loop.policy(0) / RECORD).write_text(to_json(record))
+    assert len(list(_policy_lines(loop, "p"))) == 1
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -10])
+def test_damaged_rows_are_one_line(tmp_path: Path, cut: int):
+    path = tmp_path / "rows.npz"
+    np.savez(path, inputs=np.zeros((100, 3)))
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(InputError, match="cannot be read"):
+        WeightedRows.read(path)
 
 
 def test_rounds_share_no_layout(tmp_path: Path):

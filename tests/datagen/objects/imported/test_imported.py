@@ -190,6 +190,11 @@ def cup_without_thickness() -> trimesh.Trimesh:
     return trimesh.Trimesh(cup.vertices, cup.faces[cup.face_normals[:, 2] < 0.5], process=False)
 
 
+def half_a_box() -> trimesh.Trimesh:
+    box = trimesh.creation.box(SIZE)
+    return trimesh.Trimesh(box.vertices, box.faces[:6], process=False)
+
+
 @pytest.mark.parametrize(
     ("mesh", "settings", "message"),
     [
@@ -205,6 +210,7 @@ def cup_without_thickness() -> trimesh.Trimesh:
         ),
         (trimesh.creation.box(SIZE * 100), "", r"look like cm, then it is 6 cm long"),
         (flat_sheet(), "", r"flat: .*give it a thickness"),
+        (half_a_box(), "", r"4\d% of its surface is missing, more than a third; close it"),
         (cup_without_thickness(), "", r"not closed: 80 edges.*close its holes"),
         (trimesh.creation.box(SIZE), "mass: 40 kg", r"40 kg for 120 cm³.*write 'mass' or 'density' in thing\.yaml"),
         (trimesh.creation.box(SIZE), "density: 900000", r"9e\+05 kg/m³"),

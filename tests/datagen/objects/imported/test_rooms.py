@@ -56,6 +56,20 @@ SHELLS: dict[str, tuple[Callable[[], Any], list[float]]] = {
         lambda: carved((0.2, 0.1, 0.1), *((0.005 + 0.05 * i, 0.005, 0.04, 0.09) for i in range(4))),
         [0.04 * 0.09 * 0.095] * 4,
     ),
+    "ramekin": (
+        lambda: turned([(0, 0), (0.045, 0), (0.045, 0.04), (0.04, 0.04), (0.04, 0.005), (0, 0.005)]),
+        [1.76e-4],
+    ),
+    "tray for pens": (
+        lambda: carved((0.2, 0.12, 0.06), (0.005, 0.005, 0.19, 0.03), (0.005, 0.04, 0.19, 0.075)),
+        [0.19 * 0.03 * 0.055, 0.19 * 0.075 * 0.055][::-1],
+    ),
+    "pitcher scanned closed": (
+        lambda: trimesh.util.concatenate(
+            [turned([(0, 0), (0.05, 0), (0.06, 0.2), (0.058, 0.203), (0, 0.203)]), handle()]
+        ),
+        [],
+    ),
     "closed box": (lambda: trimesh.creation.box((0.1, 0.08, 0.06)), []),
     "ball": (lambda: trimesh.creation.icosphere(radius=0.05), []),
     "bottle": (lambda: turned([(0, 0), (0.035, 0), (0.035, 0.14), (0.012, 0.17), (0.012, 0.2), (0, 0.2)]), []),

@@ -118,6 +118,7 @@ def test_server_that_hangs_up_is_one_line(scheme: str):
         ("not msgpack", "the server failed: not msgpack"),
         (b"\xc1", "the server sent no msgpack"),
         (msgpack.packb([1]), "the server sent a tuple, no map"),
+        (b"\x81\xa1a" + b"\x91" * 900 + b"\xc0", "the server sent lists and maps of more than 32 levels"),
     ],
 )
 def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
@@ -316,6 +317,7 @@ def test_waiting_is_announced_to_the_watchdog(monkeypatch: pytest.MonkeyPatch):
         ({"type": "hello", "payload": {}}, "the server sent hello 3, expected action 3"),
         ({"type": "action", "payload": None}, "the server sent action 3, expected action 3"),
         ({}, "the server sent None 3"),
+        ({"type": np.zeros(2), "seq": np.zeros(2)}, "the server sent [0. 0.] [0. 0.], expected action 3"),
     ],
 )
 def test_vla_eval_message_that_is_no_action_is_a_fault(message: dict[str, object], said: str):

@@ -103,6 +103,8 @@ def test_arrays_of_anything_else_are_refused(make: Any, changes: dict[str, objec
         npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", bytes(4)),
         npy("{'descr': __import__('os').getcwd(), 'fortran_order': False, 'shape': (2,)}", bytes(8)),
         npy("nothing"),
+        npy("{'descr': '<f4', 'shape': (3,"),
+        npy("-" * 9000 + "1"),
         packed({"__ndarray_class__": True, "as_npy": "x"}),
         packed({"__ndarray_class__": True}),
     ],
@@ -115,6 +117,22 @@ def test_npy_of_anything_else_is_refused(frame: bytes):
 def test_npy_in_columns_is_read():
     array = np.asfortranarray(np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(GROOT.unpack(saved(array))["a"], array)  # type: ignore[index]
+
+
+@MARKINGS
+@pytest.mark.parametrize("entry", [b"\x80", b"\x90", b"\x91\xc0"], ids=["maps", "lists", "lists of one"])
+def test_many_small_entries_are_refused(marking: Marking, entry: bytes):
+    """A map of no entries takes a byte in a frame, and 64 as an object: 64 MiB of them took 4 GB."""
+    part = b"\xdd" + (500_000).to_bytes(4, "big") + entry * 500_000
+    with pytest.raises(FrameError, match="more than 1000000 entries"):
+        marking.unpack(b"\x93" + part * 3)
+
+
+@MARKINGS
+def test_deep_frames_are_refused(marking: Marking):
+    """Metadata are sorted and hashed, which ends at Python's limit of recursion."""
+    with pytest.raises(FrameError, match="more than 32 levels"):
+        marking.unpack(b"\x91" * 900 + b"\xc0")
 
 
 @MARKINGS

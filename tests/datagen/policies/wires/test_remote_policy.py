@@ -14,6 +14,7 @@ from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.wires import remote_policy
 from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, Marking
+from nimbus.datagen.policies.wires.groot import GrootWire
 from tests.support.policy_servers import (
     TASK,
     Chooser,
@@ -114,6 +115,10 @@ def test_map_renames_resizes_splits_and_orders(tmp_path: Path):
         ({"robot": "panda"}, "the server expects the robot panda, the task has two_joints"),
         ({"rate": 30.0}, "the server expects the rate 30.0, the task has 15.0"),
         ({"rate": "fast"}, "metadata of another form"),
+        ({"rate": float("nan")}, "metadata of another form"),
+        ({"limit": -5}, "metadata of another form"),
+        ({"limit": 2**60}, "metadata of another form"),
+        ({"checkpoint": "c" * 1000}, "metadata of another form"),
         ({"units": "degrees"}, "the server has the units 'degrees', actions are absolute positions in rad and m"),
         ({"control_mode": "delta"}, "the server has the control mode 'delta', it is evaluated in 'joint'"),
         ({"control_mode": "tool_pose"}, "the server has the control mode 'tool_pose', it is evaluated in 'joint'"),
@@ -146,6 +151,12 @@ def test_other_modalities_of_groot_are_refused(changes: dict[str, Any], said: st
         begun(address, map=file(tmp_path, GROOT_MAP))
 
 
+def test_groot_type_of_an_action_may_be_anything():
+    """Compared with a text, an array is no answer but an array."""
+    action = {"modality_keys": ("arm",), "action_configs": ({"type": np.zeros(3)},)}
+    assert GrootWire("tcp://x").declare({"action": action}, where="").poses == ()
+
+
 def test_groot_without_a_map_is_refused():
     with groot_server() as address, pytest.raises(InputError, match="'a' is given 0 times; name each action once"):
         begun(address)
@@ -160,6 +171,7 @@ def test_groot_without_a_map_is_refused():
             {"observation_spec": {"state": {"dims": 8, "format": "eef_pos3_quat4_gripper1"}}},
             "'eef_pos3_quat4_gripper1'",
         ),
+        ({"action_spec": {"position": {"format": np.zeros(3)}}}, "has the format"),
     ],
 )
 def test_other_formats_of_vla_eval_are_refused(spec: dict[str, object], said: str):

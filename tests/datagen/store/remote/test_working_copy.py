@@ -155,3 +155,31 @@ def test_folder_of_others_names_no_address(tmp_path: Path):
         from nimbus.datagen.store.episode_file.read import EpisodeFile
 
         EpisodeFile(path)
+
+
+def test_object_named_as_the_copys_origin_is_refused(address: str):
+    """It would let the copy stand for any place that the dataset's author names, read with this user's rights."""
+    store = ObjectStore(parse_address(address))
+    store.create("meta/info.json", b"{}")
+    store.create("origin.json", b'{"address": "file:///etc"}')
+    with pytest.raises(InputError, match="origin.json.*no part of a dataset"):
+        open_dataset(address)
+    copy = working_copy.copy_folder(parse_address(address))
+    assert working_copy.address_of(copy) == address
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"[1]", b"\xff", b"7"], ids=["deep", "list", "bytes", "number"])
+def test_damaged_description_in_store_is_one_line(address: str, content: bytes):
+    """Read twice: the second time, the copy is compared with what it held."""
+    store = ObjectStore(parse_address(address))
+    store.create("dataset.json", content)
+    for _ in range(2):
+        with pytest.raises(InputError):
+            verify(open_dataset(address))
+
+
+def test_huge_description_in_store_is_not_fetched(address: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(working_copy, "TEXT_BYTES", 10)
+    ObjectStore(parse_address(address)).create("dataset.json", b" " * 11)
+    with pytest.raises(InputError, match="at most 10 are read"):
+        open_dataset(address)

@@ -78,6 +78,8 @@ class Reason(StrEnum):
     """The body comes nearer to something than it may."""
     DUPLICATE = "duplicate"
     """A path to the same goal runs as near as that already."""
+    UNGROUNDED = "ungrounded"
+    """Its instruction could name fewer things on the way than were asked for."""
     OUTSIDE_CAPTURE = "outside_capture"
     """Views on the way show what no splat covers."""
     UNSTABLE = "unstable"

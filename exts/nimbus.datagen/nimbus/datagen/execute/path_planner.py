@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
 from nimbus.datagen.navigate.drive import integrate
+from nimbus.datagen.navigate.instruct.compose import instruct, is_instructed, landmark_count
 from nimbus.datagen.navigate.keep import Rejection, check_arrival, check_clearance, refusal, swept_clearance
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.route import Route, find_route
@@ -33,7 +35,7 @@ class PathPlanner(Planner["NavigationAssets"]):
         task: The task.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
@@ -49,7 +51,10 @@ class PathPlanner(Planner["NavigationAssets"]):
             trajectory, attempt = stored.trajectory, stored.attempt
         else:
             trajectory, attempt = plan_drive(self._task, item.scene.assets, item.layouts[0].physical), 0
-        yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt)
+        layouts = tuple(instruct(item.scene.assets.place, layout, trajectory) for layout in item.layouts)
+        if item.scene.request.plan is None:
+            trajectory = check_landmarks(layouts, trajectory, self._task.keep.landmarks)
+        yield Planned(scene=item.scene, layouts=layouts, trajectory=trajectory, attempt=attempt)
 
 
 register_component("plan", "path", PathPlanner, NoSettings)
@@ -86,6 +91,17 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
         outcome=_outcome(rejected),
         signals=signals,
     )
+
+
+def check_landmarks(layouts: Sequence[Layout], trajectory: Trajectory, least: int) -> Trajectory:
+    """Make a trajectory a failed one where the instruction of a layout names fewer things than are asked for."""
+    if not trajectory.outcome.success or not least or not is_instructed(layouts[0].physical.drawn):
+        return trajectory
+    named = min(landmark_count(layout) for layout in layouts)
+    if named >= least:
+        return trajectory
+    rejected = Rejection(reason=Reason.UNGROUNDED, detail=f"{named} things named, at least {least}")
+    return replace(trajectory, outcome=_outcome(rejected))
 
 
 def drive_again(

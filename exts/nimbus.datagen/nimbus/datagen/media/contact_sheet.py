@@ -43,7 +43,8 @@ def draw_contact_sheet(rows: Sequence[SheetRow], *, tile_height: int = 150) -> I
     draw = ImageDraw.Draw(sheet)
     top = _MARGIN
     for row, pictures in zip(rows, tiles, strict=True):
-        draw.text((_MARGIN, top), drawable(row.caption), font=load_font(17), fill=INK)
+        room = width - 2 * _MARGIN - round(load_font(13).getlength(drawable(row.note))) - (20 if row.note else 0)
+        draw.text((_MARGIN, top), fit_text(row.caption, room, size=17), font=load_font(17), fill=INK)
         draw.text((width - _MARGIN, top + 2), drawable(row.note), font=load_font(13), fill=FAINT, anchor="ra")
         left, tile_top = _MARGIN, top + _caption_height(row)
         for number, tile in enumerate(pictures):
@@ -59,6 +60,16 @@ def draw_contact_sheet(rows: Sequence[SheetRow], *, tile_height: int = 150) -> I
 def drawable(text: str) -> str:
     """Remove accents: the font that comes with Pillow has no such letters."""
     return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+
+
+def fit_text(text: str, width: int, *, size: int) -> str:
+    """Return a text as it can be drawn, cut off with dots where it is wider than ``width`` [px] in a size [px]."""
+    shown, font = drawable(text), load_font(size)
+    if font.getlength(shown) <= width:
+        return shown
+    while shown and font.getlength(f"{shown} ...") > width:
+        shown = shown[:-1]
+    return f"{shown.rstrip()} ..."
 
 
 @cache

@@ -32,12 +32,12 @@ class ScenePart:
     image: NDArray[np.uint8] | None = None
     """(H, W, 3) sRGB, bottom row at v = 0; None: the colors of the vertices."""
     is_open: bool = False
-    """It shines itself and lets the day in, as what is seen through a window does."""
+    """It shines itself and lets the day in, as the view through a window does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneRoom:
-    """A room: where it is and what it is for."""
+    """A room: its place and its purpose."""
 
     name: str
     """Unique in the scene, such as ``bedroom_0``."""

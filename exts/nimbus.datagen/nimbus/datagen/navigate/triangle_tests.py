@@ -172,6 +172,18 @@ def _measure(
     found[place] = nearest
 
 
+@wp.kernel
+def _look(
+    mesh: wp.uint64,
+    origins: wp.array(dtype=wp.vec3),
+    directions: wp.array(dtype=wp.vec3),
+    found: wp.array(dtype=wp.int32),
+):
+    ray = wp.tid()
+    query = wp.mesh_query_ray(mesh, origins[ray], directions[ray], _FAR)
+    found[ray] = wp.where(query.result, query.face, -1)
+
+
 class CollisionMesh:
     """All triangles of a scene, for tests; on the CPU, so that they are the same everywhere.
 
@@ -225,6 +237,17 @@ class CollisionMesh:
         found = wp.zeros(len(feet), dtype=wp.float32, device="cpu")
         inputs = [self._mesh.id, _vectors(feet), reach, low, high, found]
         wp.launch(_measure, dim=len(feet), inputs=inputs, device="cpu")
+        return found.numpy()
+
+    def first_faces(self, origins: FloatArray, directions: FloatArray) -> IndexArray:
+        """Find the face (n,) that each ray from origins (n, 3) [m] along directions (n, 3) meets first; -1 for none."""
+        found = wp.zeros(len(origins), dtype=wp.int32, device="cpu")
+        wp.launch(
+            _look,
+            dim=len(origins),
+            inputs=[self._mesh.id, _vectors(origins), _vectors(directions), found],
+            device="cpu",
+        )
         return found.numpy()
 
 

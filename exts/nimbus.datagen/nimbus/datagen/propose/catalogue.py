@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.grasp import GripperShape
     from nimbus.datagen.robots.robot import Robot
 
-VERSION = 1
+VERSION = 2
 """Version of the measurements: raise it when a field comes out otherwise."""
 _VARIANTS = 2
 """Variants of a kind that are measured."""
@@ -38,6 +38,8 @@ _FLAT = 0.0015
 """[m] Points so near below the highest one belong to a flat top."""
 _LEVEL = 0.5
 """An axis with less of a vertical part is level."""
+_CORNERS = 16
+"""Corners of an outline."""
 _GRASPS = 10
 """Grasps that are counted at most."""
 
@@ -71,6 +73,8 @@ class KindEntry:
     mass: float
     grasps: int
     """Grasps of the robot's gripper in that pose, at most ten."""
+    outline: tuple[tuple[float, float], ...]
+    """Corners x, y of its convex outline about its origin, seen from above at yaw 0."""
     is_rolling: bool
     """True if it rolls in its usual rest pose when pushed."""
     rests: tuple[str, ...]
@@ -103,6 +107,11 @@ class KindEntry:
     def radius(self) -> float:
         """Half of its diagonal seen from above [m]."""
         return float(np.hypot(self.size[0], self.size[1])) / 2
+
+    @property
+    def span(self) -> float:
+        """Farthest place of its outline from its origin [m]: how far it reaches at any yaw."""
+        return max(float(np.hypot(x, y)) for x, y in self.outline)
 
     @property
     def is_hollow(self) -> bool:
@@ -138,6 +147,9 @@ class Catalogue(Mapping[str, KindEntry]):
             raise InputError(f"unknown kind '{name[:60]}'", where="things", instead=suggest(name, self._entries))
         return self._entries[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
@@ -170,6 +182,7 @@ def _measure(library: ObjectLibrary, kind: str, gripper: GripperShape) -> KindEn
         size=_rounded(_SLACK * np.max(sizes, axis=0)),
         mass=round(max(model.mass for model in models), 4),
         grasps=min(_count(model, model.rest_poses[0], gripper) for model in models),
+        outline=_outline(models),
         is_rolling=bool(
             first.rolling and rest.name == "lying" and first.symmetry == "revolution" and _is_long(first, rest)
         ),
@@ -219,6 +232,17 @@ def _sides(points: FloatArray) -> tuple[float, float]:
     spans = np.stack([np.ptp(points @ axes, axis=0), np.ptp(points @ np.stack([-axes[1], axes[0]]), axis=0)])
     narrow = spans[:, int(np.argmin(spans.prod(axis=0)))]
     return float(narrow.max()), float(narrow.min())
+
+
+def _outline(models: Iterable[ObjectModel]) -> tuple[tuple[float, float], ...]:
+    """Corners of an outline with few of them, around those of all variants [m]."""
+    points = _SLACK * np.concatenate([_turned(model.vertices, model.rest_poses[0])[:, :2] for model in models])
+    angles = 2 * np.pi * np.arange(_CORNERS) / _CORNERS
+    normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    reaches = (points @ normals.T).max(axis=0)
+    pairs = [np.stack([normals[place], normals[(place + 1) % _CORNERS]]) for place in range(_CORNERS)]
+    corners = [np.linalg.solve(pair, reaches[[place, (place + 1) % _CORNERS]]) for place, pair in enumerate(pairs)]
+    return tuple((round(float(x), 4), round(float(y), 4)) for x, y in corners)
 
 
 def _is_long(model: ObjectModel, rest: RestPose) -> bool:

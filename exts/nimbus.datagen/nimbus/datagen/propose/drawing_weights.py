@@ -5,7 +5,6 @@ They are read from datasets and from earlier proposals. Without any, all weights
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,8 @@ from pathlib import Path
 from nimbus.datagen.analysis.semantic_yields import Meaning, SemanticYield, find_semantic_yields
 from nimbus.datagen.episode.meaning import length_bin
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.propose.goal_graph import GoalGraph
 from nimbus.datagen.store.dataset import INFO_NAME, read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -23,7 +24,7 @@ _PRIOR = 4.0
 _LEAST, _MOST = 0.2, 1.5
 """Bounds of a weight: nothing is given up, and nothing crowds out the rest."""
 _LONGEST_LINE = 1 << 20
-"""Letters of a line of a log."""
+"""[bytes] Of a line of a log."""
 _LENGTH_OF = {1: "1-3", 2: "4-5", 3: "6-8", 4: "6-8"}
 """Usual length of tasks with so many goals; longer ones are in ``9+``."""
 
@@ -96,14 +97,15 @@ def _dataset_rows(folder: Path) -> tuple[SemanticYield, ...]:
 
 
 def _read_log(path: Path, weights: DrawingWeights) -> None:
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
+    check_regular(path)
+    with path.open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
             try:
-                entry = json.loads(line)
+                entry = parse_json(line.decode())
                 if attempts := entry.get("attempts"):
                     graph, steps = GoalGraph.from_plain(entry["graph"]), int(entry["steps"])
                     learn(weights, graph, steps, success=bool(attempts[0]["success"]), phase=str(attempts[0]["phase"]))
-            except (ValueError, TypeError, KeyError, AttributeError, IndexError):
+            except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
                 instead = "take the line out, or propose again"
                 raise InputError("no step of a proposal", where=f"{path}: line {number}", instead=instead) from None
 

@@ -17,7 +17,7 @@ from nimbus.datagen.propose.goal_graph import MOST_GOALS, Goal, GoalGraph, Thing
 from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
-VERSION = 3
+VERSION = 4
 """Version of the drawing: raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Shares of tasks with 1, 2, 3 … goals."""
@@ -332,6 +332,7 @@ def draw_graph(
     scene: str,
     families: Sequence[str] = (),
     weights: DrawingWeights | None = None,
+    has_room: Callable[[GoalGraph], bool] = lambda graph: True,
 ) -> GoalGraph:
     """Draw a goal graph.
 
@@ -343,6 +344,7 @@ def draw_graph(
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
         weights: Of kinds, relations and lengths, by what was measured.
+        has_room: True where the things of a graph have places on the table: what has none is not added.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
     counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]
@@ -354,12 +356,18 @@ def draw_graph(
     for _ in range(_TRIES):
         if draft.left <= 0:
             break
-        things, goals = list(draft.things), list(draft.goals)
-        if not FAMILIES[names[int(rng.choice(len(names), p=shares))]][1](draft):
+        things, goals, add = (
+            list(draft.things),
+            list(draft.goals),
+            FAMILIES[names[int(rng.choice(len(names), p=shares))]][1],
+        )
+        if not add(draft) or not has_room(GoalGraph(robot, scene, tuple(draft.things), tuple(draft.goals))):
             draft.things, draft.goals = things, goals
-    if rng.random() < _DISTRACTOR:
-        draft.add(draft.choose(vocabulary.items))
-    return GoalGraph(robot, scene, tuple(draft.things), tuple(draft.goals))
+    graph = GoalGraph(robot, scene, tuple(draft.things), tuple(draft.goals))
+    if rng.random() < _DISTRACTOR and draft.add(draft.choose(vocabulary.items)):
+        fuller = GoalGraph(robot, scene, tuple(draft.things), graph.goals)
+        return fuller if has_room(fuller) else graph
+    return graph
 
 
 def draw_distinct(

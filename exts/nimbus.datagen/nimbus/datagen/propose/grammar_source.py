@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from nimbus.datagen.propose.planner import plan_task
 from nimbus.datagen.propose.proposals import Trial
 from nimbus.datagen.random_streams import generator
 
+RoomCheck: TypeAlias = Callable[[GoalGraph, int, int], bool]
+"""Graph, its index and number of the repair, to: its things have places on the table."""
 _KINDS_TRIED = 30
 """Kinds that are tried in place of one, at most."""
 
@@ -29,6 +32,7 @@ class GrammarSource:
         scene: Its name.
         families: Names of those that may be drawn; all when empty.
         weights: Of kinds, relations and lengths, by what was measured.
+        has_room: True where the things of a graph have places on the table, for the index and repair that are given.
     """
 
     def __init__(
@@ -40,7 +44,9 @@ class GrammarSource:
         scene: str,
         families: Sequence[str] = (),
         weights: DrawingWeights | None = None,
+        has_room: RoomCheck = lambda graph, index, attempt: True,
     ) -> None:
+        self._has_room = has_room
         self._vocabulary, self._seed, self._robot, self._scene = vocabulary, seed, robot, scene
         self._families, self._weights = families, weights
 
@@ -54,6 +60,7 @@ class GrammarSource:
             scene=self._scene,
             families=self._families,
             weights=self._weights,
+            has_room=lambda graph: self._has_room(graph, index, 0),
         )
         return graph if graph.goals else None
 
@@ -73,8 +80,10 @@ class GrammarSource:
                 if goal.object == named[0].name and goal.relation in ("in", "on")
             ]
             turn = (named[0], *below)
-            if trial.stage != "pack" and (other := self._with_other_kind(graph, turn[attempt % len(turn)], rng)):
-                return other
+            one = turn[attempt % len(turn)]
+            for other in self._with_other_kinds(graph, one, rng) if trial.stage != "pack" else ():
+                if self._has_room(other, index, attempt + 1):
+                    return other
         if trial.stage == "physics" and attempt == 0:
             return graph
         return _smaller(graph)
@@ -87,7 +96,8 @@ class GrammarSource:
         """No wordings of its own."""
         return ()
 
-    def _with_other_kind(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> GoalGraph | None:
+    def _with_other_kinds(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> Iterator[GoalGraph]:
+        """Yield graphs that can be planned with another kind of a thing."""
         catalogue = self._vocabulary.catalogue
         kind = catalogue[one.kind]
         items = self._vocabulary.items
@@ -100,8 +110,7 @@ class GrammarSource:
                 plan_task(changed, catalogue)
             except InputError:
                 continue
-            return changed
-        return None
+            yield changed
 
 
 def _smaller(graph: GoalGraph) -> GoalGraph | None:

@@ -1,18 +1,20 @@
 """Packing: positions for the things of a task on a work surface, within reach and apart by their outlines.
 
 Large things come first. The area swept by a door or a drawer stays free, and so does the target of a thing that will be
-put beside another thing, or onto the table.
+put beside another thing, or onto the table. Each try has other places; from the third try on large things lie along the
+table and places are taken close to what is there, later long things lie along it too.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.arrays import BoolArray, FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
@@ -20,7 +22,7 @@ from nimbus.datagen.load.scene_loader import find_reach
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import GoalGraph, Thing
 from nimbus.datagen.propose.planner import goal_region, start_region
-from nimbus.datagen.randomize.placement import gap, rectangle
+from nimbus.datagen.randomize.placement import rectangle
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.scene_assets import REACH_CELL
 from nimbus.datagen.tasks.task_file import Region
@@ -49,6 +51,12 @@ _FURNITURE = (0.5, 0.68)
 """Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
 _FURNITURE_YAW = 0.09
 """[rad] Furniture is turned by up to so much."""
+_TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
+"""Tries of packing: things that reach farther from their origin lie along the table [m]; none when 0."""
+_LONG = 1.5
+"""Ratio of the sides of a thing from which it is long."""
+TURN = 0.17
+"""[rad] Things that lie along the table are turned by up to so much."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
 """x, y of each side in the frame of the robot, which looks along x."""
 _ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
@@ -126,35 +134,73 @@ def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high
     return points[inside[index[:, 0], index[:, 1]]]
 
 
+@dataclass(frozen=True)
+class PackedPlaces:
+    """Places of a task on its work surface."""
+
+    regions: dict[str, Region]
+    """By the names of :func:`start_region` and :func:`goal_region`."""
+    yaws: dict[str, float]
+    """Headings [rad] of things that lie along the table, by name; all others have any."""
+
+
 @dataclass
 class _Packing:
     area: WorkArea
     rng: np.random.Generator
     taken: list[FloatArray]
     """Outlines (n, 2) in the world [m]."""
+    is_tight: bool
+    """True to take places close to what is there."""
     regions: dict[str, Region] = field(default_factory=dict)
 
-    def put(self, name: str, outline: FloatArray, points: FloatArray, *, also: Sequence[FloatArray] = ()) -> FloatArray:
+    def put(self, name: str, outline: FloatArray, points: FloatArray, *, also: Sequence[FloatArray] = ()) -> bool:
         """Take a place for an outline (n, 2) about its origin [m], and for others (n, 2) that go with it.
 
-        Raises:
-            InputError: There is none.
+        Returns:
+            False when there is none.
         """
-        for point in points[self.rng.permutation(len(points))]:
-            outlines = [shape + point for shape in (outline, *also)]
-            if all(gap(one, other) > 0.0 for one in outlines for other in self.taken) and self._within(also, point):
-                self.taken += outlines
-                if name:
-                    x, y = (round(float(value), 3) for value in point)
-                    self.regions[name] = Region(on=self.area.surface, center=(x, y), size=(_JITTER, _JITTER))
-                return point
-        what = f"no free place within reach for '{name}'"
-        raise InputError(what, where="things", instead="give fewer or smaller things")
+        shapes = (outline, *also)
+        room = np.full(len(points), np.inf)
+        for one in shapes:
+            for other in self.taken:
+                room = np.minimum(room, _gaps(one, other, points))
+        for one in also:
+            room[~self._has_middle(one, points)] = -1.0
+        free = np.flatnonzero(room > 0.0)
+        if not len(free):
+            return False
+        if self.is_tight:
+            free = free[np.argsort(room[free])][: max(1, len(free) // 8)]
+        point = points[free[int(self.rng.integers(len(free)))]]
+        self.taken += [shape + point for shape in shapes]
+        x, y = (round(float(value), 3) for value in point)
+        self.regions[name] = Region(on=self.area.surface, center=(x, y), size=(_JITTER, _JITTER))
+        return True
 
-    def _within(self, others: Sequence[FloatArray], point: FloatArray) -> bool:
-        """Check that the middles of outlines are within the area."""
-        middles = [shape.mean(axis=0) + point for shape in others]
-        return all(np.linalg.norm(self.area.points - middle, axis=1).min() < _PITCH for middle in middles)
+    def _has_middle(self, outline: FloatArray, points: FloatArray) -> BoolArray:
+        """Mask (n,) of points from which the middle of an outline is within the area."""
+        middles = points + outline.mean(axis=0)
+        return np.linalg.norm(self.area.points[None] - middles[:, None], axis=2).min(axis=1) < _PITCH
+
+
+def _gaps(one: FloatArray, other: FloatArray, points: FloatArray) -> FloatArray:
+    """Lower bounds (k,) of the distances between a convex outline at some points and another one [m].
+
+    Args:
+        one: (n, 2) outline about its origin, counter-clockwise [m].
+        other: (m, 2) outline, counter-clockwise [m].
+        points: (k, 2) places of the first one's origin [m].
+    """
+    normals = np.concatenate([_normals(one), -_normals(other)])
+    beyond = (other @ normals.T).min(axis=0) - (one @ normals.T).max(axis=0)
+    return (beyond - points @ normals.T).max(axis=1)
+
+
+def _normals(outline: FloatArray) -> FloatArray:
+    edges = np.roll(outline, -1, axis=0) - outline
+    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
+    return normals / np.linalg.norm(normals, axis=1, keepdims=True)
 
 
 def pack(
@@ -164,8 +210,8 @@ def pack(
     stage: StageInfo,
     *,
     rng: np.random.Generator,
-) -> dict[str, Region]:
-    """Find regions for all things that start on the surface, and for goals on it.
+) -> PackedPlaces:
+    """Find places for all things that start on the surface, and for goals on it.
 
     Args:
         graph: The task.
@@ -174,56 +220,89 @@ def pack(
         stage: Its fixtures are in the way.
         rng: Decides among free places.
 
-    Returns:
-        Regions by name: those of :func:`start_region` and :func:`goal_region`.
-
     Raises:
         InputError: Something has no free place.
     """
-    packing = _Packing(area, rng, [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()])
+    fixtures = [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()]
+    missing = ""
+    for number, along in enumerate(_TRIES):
+        packing = _Packing(area, rng, list(fixtures), is_tight=along > 0.0 and number % 2 == 1)
+        yaws = _yaws(graph, catalogue, area, along, rng) if along else {}
+        missing = _pack_once(packing, graph, catalogue, yaws)
+        if not missing:
+            return PackedPlaces(packing.regions, yaws)
+    what = f"no free place within reach for '{missing}'"
+    raise InputError(what, where="things", instead="give fewer or smaller things")
+
+
+def _yaws(
+    graph: GoalGraph, catalogue: Mapping[str, KindEntry], area: WorkArea, along: float, rng: np.random.Generator
+) -> dict[str, float]:
+    """Draw a heading for each large or long thing [rad]."""
+    ahead = math.atan2(area.world_R_robot[1, 0], area.world_R_robot[0, 0])
+    yaws = {}
+    for one in graph.things:
+        kind = catalogue[one.kind]
+        if one.inside or kind.parts or kind.is_anchored or one.count > 1 or kind.span <= along:
+            continue
+        if kind.size[0] >= _LONG * kind.size[1] or kind.span > _TRIES[2]:
+            turn = ahead + math.pi / 2 * int(rng.integers(4))
+            yaws[one.name] = round(math.remainder(turn, 2 * math.pi), 2)
+    return yaws
+
+
+def _pack_once(
+    packing: _Packing, graph: GoalGraph, catalogue: Mapping[str, KindEntry], yaws: Mapping[str, float]
+) -> str:
+    """Find a place for each thing, the largest first; returns the first that has none."""
+    area = packing.area
     for one in sorted(graph.things, key=lambda one: (not catalogue[one.kind].parts, -_extent(one, catalogue))):
+        name, kind = start_region(one.name), catalogue[one.kind]
         if one.inside:
             continue
-        kind = catalogue[one.kind]
         if kind.parts or kind.is_anchored:
-            packing.put(start_region(one.name), _swept(kind, area), _furniture_points(kind, area))
+            if not packing.put(name, _swept(kind, area), _furniture_points(kind, area)):
+                return name
             continue
         also = _beside(graph, one, catalogue, area)
-        radius = _extent(one, catalogue) + _JITTER / np.sqrt(2) + _CLEARANCE
-        packing.put(start_region(one.name), _disc(radius), area.zone(one.place), also=also)
+        margin = _JITTER / math.sqrt(2) + _CLEARANCE
+        outline = _disc(_extent(one, catalogue) + margin)
+        if one.name in yaws:
+            outline = _turned_outline(kind, yaws[one.name], margin)
+        if not packing.put(name, outline, area.zone(one.place), also=also):
+            return name
+        side = round(2 * (_extent(one, catalogue) - kind.span) + _JITTER, 3) if one.count > 1 else _JITTER
+        packing.regions[name] = packing.regions[name].model_copy(update={"size": (side, side)})
     for goal in graph.goals:
         if goal.relation == "at":
-            kind = catalogue[graph.thing(goal.object).kind]
-            packing.put(goal_region(goal.object), _disc(kind.radius + _GAP), area.zone(goal.target))
-    for name in packing.regions:
-        size = _sizes(graph, catalogue).get(name, _JITTER)
-        packing.regions[name] = packing.regions[name].model_copy(update={"size": (size, size)})
-    return packing.regions
-
-
-def _sizes(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> dict[str, float]:
-    """Extents of regions that hold more than one object, or receive one [m]."""
-    sizes = {
-        start_region(one.name): round(float(2 * (_extent(one, catalogue) - catalogue[one.kind].radius)) + _JITTER, 3)
-        for one in graph.things
-        if one.count > 1
-    }
-    for goal in graph.goals:
-        if goal.relation == "at":
-            sizes[goal_region(goal.object)] = round(2 * catalogue[graph.thing(goal.object).kind].radius + 0.04, 3)
-    return sizes
+            name, span = goal_region(goal.object), catalogue[graph.thing(goal.object).kind].span
+            if not packing.put(name, _disc(span + _GAP), area.zone(goal.target)):
+                return name
+            side = round(2 * span + 0.04, 3)
+            packing.regions[name] = packing.regions[name].model_copy(update={"size": (side, side)})
+    return ""
 
 
 def _extent(one: Thing, catalogue: Mapping[str, KindEntry]) -> float:
     """Radius [m] of the disc in which the objects of a thing start."""
-    radius = catalogue[one.kind].radius
-    return radius if one.count == 1 else (radius + _CLEARANCE) * (1 + np.sqrt(one.count))
+    span = catalogue[one.kind].span
+    return span if one.count == 1 else (span + _CLEARANCE) * (1 + math.sqrt(one.count))
 
 
 def _disc(radius: float) -> FloatArray:
     """Outline (16, 2) around a disc about the origin [m]."""
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     return radius / np.cos(np.pi / 16) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _turned_outline(kind: KindEntry, yaw: float, margin: float) -> FloatArray:
+    """Outline (4, 2) of a thing at a heading, with its turns and a margin [m]."""
+    points = []
+    for turn in (yaw - TURN, yaw, yaw + TURN):
+        cos, sin = math.cos(turn), math.sin(turn)
+        points.append(np.array(kind.outline) @ np.array([[cos, sin], [-sin, cos]]))
+    every = np.concatenate(points)
+    return rectangle(every.min(axis=0) - margin, every.max(axis=0) + margin)
 
 
 def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
@@ -248,8 +327,8 @@ def _beside(graph: GoalGraph, one: Thing, catalogue: Mapping[str, KindEntry], ar
     found = []
     for goal in graph.goals:
         if goal.target == one.name and goal.relation in (*_SIDES, "beside"):
-            radius = catalogue[graph.thing(goal.object).kind].radius
+            radius = catalogue[graph.thing(goal.object).kind].span
             way = np.array(_SIDES.get(goal.relation, (0, 1)), dtype=float)
-            distance = catalogue[one.kind].radius + _GAP + radius
+            distance = catalogue[one.kind].span + _GAP + radius
             found.append(_disc(radius + _CLEARANCE) * 0.9 + area.world_R_robot @ way * distance)
     return found

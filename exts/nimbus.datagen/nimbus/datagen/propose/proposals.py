@@ -24,7 +24,7 @@ from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.difficulty import CURRICULUM, curriculum, curriculum_text
 from nimbus.datagen.propose.goal_graph import GoalGraph
-from nimbus.datagen.propose.packing import WorkArea, find_work_area, pack
+from nimbus.datagen.propose.packing import PackedPlaces, WorkArea, find_work_area, pack
 from nimbus.datagen.propose.planner import order_goals, plan_task
 from nimbus.datagen.propose.task_text import write_task
 from nimbus.datagen.random_streams import generator
@@ -32,8 +32,8 @@ from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 LOG = "proposals.jsonl"
-LAYOUTS, ENOUGH = 3, 2
-"""Layouts that are tried at most, and successes that accept a task."""
+LAYOUTS = 3
+"""Layouts that are tried at most; more than half of them must succeed to accept a task."""
 ROUNDS = 3
 """Repairs of a graph at most."""
 _DRAWS = 8
@@ -100,6 +100,7 @@ class ProposalRequest:
     planner: str = "ompl"
     uses_physics: bool = True
     rounds: int = ROUNDS
+    layouts: int = LAYOUTS
 
 
 class Workshop:
@@ -144,17 +145,28 @@ class Workshop:
         trial = self._examined(graph, index, attempt)
         return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
 
+    def has_room(self, graph: GoalGraph, index: int, attempt: int) -> bool:
+        """Check that the things of a graph have places on the table; the arguments are those of :meth:`try_graph`."""
+        try:
+            self._pack(graph, index, attempt)
+        except InputError:
+            return False
+        return True
+
+    def _pack(self, graph: GoalGraph, index: int, attempt: int) -> PackedPlaces:
+        rng = generator(self.request.seed, "propose", index, attempt, "places")
+        return pack(graph, self.catalogue, self.area, self.stage, rng=rng)
+
     def _examined(self, graph: GoalGraph, index: int, attempt: int) -> Trial:
         stage, text, steps, written = "plan", "", 0, ()
         try:
             graph.check()
             plan = plan_task(graph, self.catalogue, arms=len(self.catalogue.robot.arms))
             stage, steps, written = "pack", len(plan.steps), plan.steps
-            rng = generator(self.request.seed, "propose", index, attempt, "places")
-            regions = pack(graph, self.catalogue, self.area, self.stage, rng=rng)
+            places = self._pack(graph, index, attempt)
             goals, words = order_goals(graph), self._instructions(graph)
             top = self.stage.surfaces[self.area.surface].upper[2]
-            text = write_task(graph, plan, regions, self.catalogue, goals=goals, top=top, instructions=words)
+            text = write_task(graph, plan, places, self.catalogue, goals=goals, top=top, instructions=words)
             stage = "doctor"
             task = parse_task(text, name=f"proposal_{index}")
             case = Case(task, load_assets(task), seed=self.request.seed)
@@ -163,15 +175,15 @@ class Workshop:
         if findings := look_for(case):
             return Trial(graph, "doctor", tuple(findings), text=text, steps=steps, plan=written)
         attempts = self._attempt(case) if self.request.uses_physics else ()
-        good = not self.request.uses_physics or sum(one.success for one in attempts) >= ENOUGH
+        good = not self.request.uses_physics or sum(one.success for one in attempts) > self.request.layouts // 2
         stage = "accepted" if good else "physics"
         return Trial(graph, stage, attempts=attempts, text=text, steps=steps, plan=written)
 
     def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
         """Attempt layouts until it is decided."""
         done: list[AttemptResult] = []
-        for index in range(LAYOUTS):
-            if max(sum(one.success for one in done), sum(not one.success for one in done)) >= ENOUGH:
+        for index in range(self.request.layouts):
+            if max(sum(one.success for one in done), sum(not one.success for one in done)) > self.request.layouts // 2:
                 break
             streams = partial(generator, case.seed, index, "attempt", 0)
             layout, planner = case.layouts[index], self.request.planner

@@ -9,6 +9,7 @@ from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.framing import frame_work
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
+from nimbus.datagen.propose.packing import TURN, PackedPlaces
 from nimbus.datagen.propose.planner import TaskPlan, start_region
 from nimbus.datagen.propose.traits import movable_part
 from nimbus.datagen.tasks.task_file import Region, presets
@@ -38,7 +39,7 @@ _PHRASES = {
 def write_task(
     graph: GoalGraph,
     plan: TaskPlan,
-    regions: Mapping[str, Region],
+    places: PackedPlaces,
     catalogue: Mapping[str, KindEntry],
     *,
     goals: Iterable[Goal],
@@ -50,7 +51,7 @@ def write_task(
     Args:
         graph: The task.
         plan: Its steps and success.
-        regions: By name, of things and goals.
+        places: Regions of things and goals, and headings.
         catalogue: Entries of its kinds.
         goals: In the order of the steps, for the plain wording.
         top: Height of the table [m].
@@ -58,6 +59,7 @@ def write_task(
     """
     plain = plain_wording(goals)
     kinds = [catalogue[one.kind] for one in graph.things]
+    things = {one.name: one for one in _ordered(graph.things)}
     preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
     widths = [min(kind.size) for kind in kinds if not kind.is_anchored]
     lines = [
@@ -66,15 +68,15 @@ def write_task(
         f"robot: {write_flow(graph.robot)}",
         f"scene: {write_flow(graph.scene)}",
         "regions:",
-        *(f"  {name}: {write_flow(_region(region))}" for name, region in regions.items()),
+        *(f"  {name}: {write_flow(_region(region))}" for name, region in places.regions.items()),
         "objects:",
-        *(f"  {one.name}: {_object(one, catalogue[one.kind])}" for one in _ordered(graph.things)),
+        *(f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name))}" for name, one in things.items()),
         "steps:",
         *_list(plan.steps),
         "success:",
         *_list(plan.success),
         "cameras:",
-        f"  {preset}: {write_flow(frame_work(preset, regions.values(), top=top, widths=widths))}",
+        f"  {preset}: {write_flow(frame_work(preset, places.regions.values(), top=top, widths=widths))}",
         "  wrist: wrist",
         f"randomize: {write_flow(_randomization())}",
         "instructions:",
@@ -107,7 +109,7 @@ def _region(region: Region) -> dict[str, Any]:
     return {"on": region.on, "center": region.center, "size": region.size}
 
 
-def _object(one: Thing, kind: KindEntry) -> str:
+def _object(one: Thing, kind: KindEntry, yaw: float | None) -> str:
     entry: dict[str, Any] = {"library": kind.library, "kinds": [kind.kind]}
     entry |= {"count": one.count} if one.count > 1 else {}
     entry |= {"region": one.inside or start_region(one.name)}
@@ -115,6 +117,8 @@ def _object(one: Thing, kind: KindEntry) -> str:
         entry["yaw"] = ["-5 deg", "5 deg"]
     elif one.state in ("upright", "lying"):
         entry["lying"] = "100 %" if one.state == "lying" else "0 %"
+    if yaw is not None:
+        entry["yaw"] = [round(yaw - TURN, 2), round(yaw + TURN, 2)]
     if one.state == "open" and (part := movable_part(kind)):
         entry["joints"] = {part.name: ["60 %", "90 %"]}
     return write_flow(entry)

@@ -13,13 +13,13 @@ _FEW = 3
 _ROOM = 0.01
 """[m] Between a thing and the walls of the room that it is put into."""
 _BELOW_RIM = 0.005
-"""[m] What is in a thing has its middle so far below the rim."""
+"""Depth of the middle of contents below the rim, at least [m]."""
 _IN_DRAWER = 0.10
 """Length above which a thing collides with the case above a drawer on its way down [m]."""
 _SHALLOW = 0.045
 """[m] Into a dish with a lower rim things are put as onto a board."""
 HANDLE = 0.06
-"""[m] What reaches so far above its room has a handle over it, which a hand on its way down meets."""
+"""Height above its room from which a container has a handle over it, in the way of a hand [m]."""
 _BASE = 0.6
 """Smallest fraction of a thing's sides that a flat top below it must have."""
 _FIRM = 0.25

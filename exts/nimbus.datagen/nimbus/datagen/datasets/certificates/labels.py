@@ -57,11 +57,14 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
         for step in steps.tolist():
             frames = episode.frames(camera, step, step + 1)
             for number in range(1, len(labels.instance_names)):
-                row = bodies.get(labels.instance_bodies[number], -1)
-                if row < 0 or np.isnan(frames.boxes_2d[0, number]).any():
+                body = labels.instance_bodies[number]
+                row, still = bodies.get(body, -1), not body and np.isfinite(labels.boxes_3d[number]).all()
+                if (row < 0 and not still) or np.isnan(frames.boxes_2d[0, number]).any():
                     continue
                 views += 1
-                box = _points(labels, number) @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
+                box = _points(labels, number)  # of a thing that stands still: in the world
+                if not still:
+                    box = box @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
                 where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"
                 problems += [
                     f"{where}: {what}" for what in _compare(frames, number, box, lenses.get(camera, (0.0, 0.0)))

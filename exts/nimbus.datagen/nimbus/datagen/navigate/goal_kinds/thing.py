@@ -14,7 +14,7 @@ _REACHED = 1.0
 """[m] From the thing's bounds in the plane: Habitat's object goals are reached so near."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
 """[m] A goal is at least so large along one side, and begins below this height above the floor."""
-_NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
+NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
 """Classes that lead nowhere, or of which rooms have several alike."""
 
 
@@ -28,7 +28,7 @@ class ObjectGoal(GoalKind):
         """Offer the things that a body in the same room gets near to."""
         by_room, found = nodes_by_room(place), []
         for thing in place.scene.goals:
-            if (kinds and thing.object_class not in kinds) or thing.object_class in _NO_GOALS:
+            if (kinds and thing.object_class not in kinds) or thing.object_class in NO_GOALS:
                 continue
             nodes = by_room.get(thing.room, place.space.main_nodes) if thing.room else place.space.main_nodes
             size, low = np.ptp(thing.bounds, axis=0), thing.bounds[0, 2]

@@ -23,6 +23,8 @@ _ROUNDS = 4
 """Rounds of leaving out faces and closing holes."""
 _LONGEST_HOLE = 64
 """Edges around a hole that is closed."""
+_MOST_MISSING = 1 / 3
+"""Share of the closed surface that may be missing: a cube without two of its sides; more is half a thing."""
 
 
 def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
@@ -82,9 +84,9 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
         (N + H, 3) points [m], with one more for each hole closed, and (G, 3) faces.
 
     Raises:
-        InputError: The mesh stays open, or encloses nothing.
+        InputError: The mesh stays open, lacks much of its surface, or encloses nothing.
     """
-    faces = _proper(faces)
+    faces, known = _proper(faces), len(points)
     if len(_border(faces)):
         closed = _filled(points, _turned_alike(faces))
         if len(_border(closed[1])):
@@ -93,6 +95,11 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     if open_edges := len(_border(faces)):
         what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
         raise InputError(what, where=str(path), instead="close its holes where it was made, or remesh it")
+    areas = _areas(points, faces)
+    missing = float(areas[(faces >= known).any(axis=1)].sum() / max(areas.sum(), 1e-30))
+    if missing > _MOST_MISSING:
+        what = f"{missing:.0%} of its surface is missing, more than a third"
+        raise InputError(what, where=str(path), instead="close it where it was made, or export all of its parts")
     volume = _volume(points, faces)
     box = float(np.prod(np.ptp(points, axis=0)))
     if abs(volume) < max(1e-4 * box, 1e-10):
@@ -177,6 +184,12 @@ def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArr
     if not fans:
         return points, faces
     return np.vstack([points, extra]), np.vstack([faces, np.array(fans, dtype=np.int32)])
+
+
+def _areas(points: FloatArray, faces: IndexArray) -> FloatArray:
+    """Return the area (f,) of each face [m²]."""
+    a, b, c = (points[faces[:, corner]] for corner in range(3))
+    return np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
 
 
 def _volume(points: FloatArray, faces: IndexArray) -> float:

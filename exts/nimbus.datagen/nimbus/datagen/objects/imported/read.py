@@ -197,6 +197,8 @@ def _image(visual: Any) -> ImageArray | None:
 
 def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
     """Return the texels (H, W, 3) of an image, shrunk to a largest side."""
+    if picture.mode.startswith("I"):  # 16 bits: Pillow's conversion would cut them off at 255
+        picture = PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).clip(0, 255).astype(np.uint8))
     picture = picture.convert("RGB")
     share = min(side / max(picture.size), 1.0)
     size = (max(round(picture.width * share), 1), max(round(picture.height * share), 1))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from nimbus.datagen.objects.shapes.contact import Piece
 
 _LARGEST = 256 << 20
 """Largest size of a shape file [bytes]."""
+_LARGEST_UNPACKED = 1 << 30
+"""Largest size of the unpacked arrays [bytes]: zeros are packed a thousand times smaller."""
 _PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
 """Arrays of a part that are stored as they are."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
@@ -105,10 +108,39 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise InputError("is another file than the library's index names", where=str(path), instead=AGAIN)
     try:
+        with ZipFile(io.BytesIO(content)) as packed:
+            if (size := sum(entry.file_size for entry in packed.infolist())) > _LARGEST_UNPACKED:
+                raise ValueError(f"{size} bytes unpacked, at most {_LARGEST_UNPACKED} are read")
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            return _shape({name: stored[name] for name in stored.files})
-    except (KeyError, ValueError, BadZipFile) as error:
+            arrays = {name: stored[name] for name in stored.files}
+        for name, array in arrays.items():
+            _check_numbers(name, array)
+        shape = _shape(arrays)
+        for owner in (shape, *shape.parts):
+            for vertices, faces in ((owner.vertices, owner.faces), *_pieces_of(owner)):
+                _check_faces(vertices, faces)
+    except (KeyError, IndexError, TypeError, ValueError, MemoryError, EOFError, zlib.error, BadZipFile) as error:
         raise InputError(f"cannot be read: {error}", where=str(path), instead=AGAIN) from None
+    return shape
+
+
+def _check_numbers(name: str, array: np.ndarray[Any, Any]) -> None:
+    """Refuse what is neither a number nor a name, and places that are not finite; ``ValueError``."""
+    is_place = name.endswith(("vertices", "center_of_mass", "inertia", "rests"))
+    if array.dtype.kind not in "iufbU" or (is_place and not np.isfinite(array).all()):
+        raise ValueError(f"'{name}' holds what is no finite number")
+
+
+def _pieces_of(owner: AssetShape | MovingPart) -> tuple[Piece, ...]:
+    return owner.pieces if isinstance(owner, AssetShape) else owner.convex_pieces
+
+
+def _check_faces(vertices: np.ndarray[Any, Any], faces: np.ndarray[Any, Any]) -> None:
+    """Refuse triangles of vertices that are not there; ``ValueError``."""
+    if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
+        raise ValueError(f"vertices of shape {vertices.shape} and faces of shape {faces.shape}")
+    if faces.dtype.kind not in "iu" or (faces.size and not 0 <= faces.min() <= faces.max() < len(vertices)):
+        raise ValueError(f"a face has a corner that is none of {len(vertices)} vertices")
 
 
 def _shape(arrays: dict[str, Any]) -> AssetShape:

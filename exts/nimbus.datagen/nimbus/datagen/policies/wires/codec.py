@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Mapping
+import tokenize
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 LARGEST = 64 * 2**20
 """[bytes] Largest frame in either direction: forty pictures of 640 x 480."""
 _MOST_ENTRIES = 1_000_000
-"""Entries of one list or map: actions come as arrays."""
+"""Entries of all lists and maps of a frame: actions come as arrays. An empty map is a byte in a frame, 64 in memory."""
+_MOST_LEVELS = 32
+"""Lists and maps inside each other."""
 _MOST_AXES = 8
 _NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 """Types of numbers that arrays may have: no objects, structures, texts, times or complex numbers."""
@@ -60,10 +63,21 @@ class Marking:
         """
         if len(frame) > LARGEST:
             raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
+        count = _EntryCount()
+
+        def take_map(held: dict[object, object]) -> object:
+            count.add(len(held))
+            return self.decode(held)
+
+        def take_list(held: tuple[object, ...]) -> tuple[object, ...]:
+            count.add(len(held))
+            return held
+
         try:
-            return msgpack.unpackb(
+            value: object = msgpack.unpackb(
                 frame,
-                object_hook=self.decode,
+                object_hook=take_map,
+                list_hook=take_list,
                 use_list=False,
                 max_array_len=_MOST_ENTRIES,
                 max_map_len=_MOST_ENTRIES,
@@ -72,7 +86,9 @@ class Marking:
         except FrameError:
             raise
         except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
-            raise FrameError(f"no msgpack: {error or type(error).__name__}") from None
+            raise FrameError(f"no msgpack: {str(error) or type(error).__name__}") from None
+        _check_levels(value)
+        return value
 
     def _default(self, value: object) -> object:
         if isinstance(value, np.ndarray):
@@ -82,6 +98,32 @@ class Marking:
         if isinstance(value, np.generic):
             return value.item()
         raise FrameError(f"a {type(value).__name__} is no plain value")
+
+
+class _EntryCount:
+    """Counts the entries of a frame while it is decoded, so that a small frame does not become a large value."""
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def add(self, count: int) -> None:
+        self._total += 1 + count
+        if self._total > _MOST_ENTRIES:
+            raise FrameError(f"lists and maps of more than {_MOST_ENTRIES} entries")
+
+
+def _check_levels(value: object) -> None:
+    """Refuse a value that is too deep to be compared, sorted or written."""
+    level: list[object] = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [entry for held in level if isinstance(held, dict | tuple) for entry in _entries(held)]
+        if not level:
+            return
+    raise FrameError(f"lists and maps of more than {_MOST_LEVELS} levels")
+
+
+def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object]:
+    return held.values() if isinstance(held, dict) else held
 
 
 def _array(data: object, kind: object, shape: object, *, columns_first: bool = False) -> Array:
@@ -149,7 +191,8 @@ def _read_groot(held: Mapping[object, object]) -> object:
     try:
         read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
         shape, columns_first, dtype = read[np.lib.format.read_magic(file)[0]](file)
-    except (ValueError, KeyError, TypeError, EOFError, SyntaxError) as error:
+    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
+        # The parser of Python's literals, which reads the header, raises MemoryError where one is too deep.
         raise FrameError(f"an array that is no npy: {error}") from None
     return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
 

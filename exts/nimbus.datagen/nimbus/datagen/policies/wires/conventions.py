@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import Rate
 from nimbus.datagen.files.codec import from_plain
 from nimbus.datagen.policies.control_modes import MODE_NAMES
 from nimbus.datagen.policies.policy import PolicyTask
@@ -17,14 +21,20 @@ _RADIANS = ("rad", "radian", "radians", "SI")
 _ABSOLUTE = ("joint", "absolute", "joint_positions", "absolute_joint_positions")
 
 
+GivenName: TypeAlias = Annotated[str, Meta(max_length=300)]
+"""Name that a server gives."""
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
+"""Number of things or steps that a server states."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
     """Conventions of a server; empty where it is silent. These are the names in the metadata of openpi's wire."""
 
-    checkpoint: str = ""
+    checkpoint: GivenName = ""
     """Name of the weights: it separates two evaluations."""
-    robot: str = ""
-    rate: float = 0.0
+    robot: GivenName = ""
+    rate: Rate = 0.0
     """Actions a second [Hz]."""
     units: str = ""
     control_mode: str = ""
@@ -34,10 +44,10 @@ class Declaration:
     """``measured`` or ``commanded``."""
     joint_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
-    action_dim: int = 0
-    action_horizon: int = 0
+    action_dim: Number = 0
+    action_horizon: Number = 0
     """Actions of an answer."""
-    limit: int = 0
+    limit: Number = 0
     """Steps that an episode may take."""
     cameras: dict[str, tuple[int, int] | None] | None = None
     """Width and height [px] of the pictures that it wants, by their names on the wire."""

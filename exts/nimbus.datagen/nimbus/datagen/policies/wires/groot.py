@@ -176,5 +176,5 @@ def _poses(metadata: Mapping[object, object]) -> Iterator[str]:
     configs = held.get("action_configs") if isinstance(held, dict) else None
     for name, config in zip(_keys(metadata, "action"), configs if isinstance(configs, tuple) else (), strict=False):
         kind = config.get("type") if isinstance(config, dict) else None
-        if kind == "EEF":
+        if isinstance(kind, str) and kind == "EEF":
             yield name

@@ -98,11 +98,12 @@ class VlaEvalWire(Wire):
         assert self._socket is not None, "open comes first"
         message = decode_map(VLA_EVAL, self._socket.receive(seconds=seconds))
         payload = message.get("payload")
-        if message.get("type") == "error":
+        found_kind, found_number = str(message.get("type"))[:40], str(message.get("seq"))[:20]
+        if found_kind == "error":
             error = payload.get("error", payload) if isinstance(payload, dict) else payload
             raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {str(error)[:300]}")
-        if message.get("type") != kind or message.get("seq") != number or not isinstance(payload, dict):
-            found = f"{str(message.get('type'))[:40]} {str(message.get('seq'))[:20]}"
+        if (found_kind, found_number) != (kind, str(number)) or not isinstance(payload, dict):
+            found = f"{found_kind} {found_number}"
             raise PolicyFault(Reason.POLICY_ERROR, f"the server sent {found}, expected {kind} {number}")
         return payload
 
@@ -113,6 +114,6 @@ def _problems(hello: Mapping[object, object]) -> Iterator[str]:
         spec = hello.get(f"{what}_spec")
         for name, entry in spec.items() if isinstance(spec, dict) else ():
             form = entry.get("format") if isinstance(entry, dict) else None
-            if form not in allowed:
+            if not isinstance(form, str) or form not in allowed:
                 ours = "absolute positions of joints in rad and m"
                 yield f"the server's {what} '{name}' has the format '{form}'; the task has {ours}"

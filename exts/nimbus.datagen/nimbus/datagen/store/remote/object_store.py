@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
@@ -101,17 +102,21 @@ class ObjectStore:
             obstore.put(self._store, name, content)
 
     def read(self, name: str) -> bytes:
-        """Read a whole object.
+        """Read a whole object of at most 64 MiB.
 
         Raises:
             MissingObjectError: There is none.
-            InputError: There is no permission.
+            InputError: There is no permission, or it is larger.
             StoreAwayError: The store does not answer.
         """
         import obstore
 
         with self._calling(name):
-            return bytes(obstore.get(self._store, name).bytes())
+            found = obstore.get(self._store, name)
+            if (size := int(found.meta["size"])) > TEXT_BYTES:
+                what = f"{size} bytes, at most {TEXT_BYTES} are read"
+                raise InputError(what, where=self.place(name), instead="restore it from a copy")
+            return bytes(found.bytes())
 
     def read_range(self, name: str, start: int, byte_count: int) -> bytes:
         """Read bytes ``[start, start + byte_count)`` of an object; raises what :meth:`read` does."""

@@ -14,11 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.bounded import TEXT_BYTES, read_plain, read_typed
 from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
 from nimbus.datagen.store.remote.cache_root import (
     COPIES,
+    ORIGIN,
     SPOOLS,
     make_folder,
     note_origin,
@@ -29,6 +31,7 @@ from nimbus.datagen.store.remote.cache_root import (
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
 from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.site import resolve_address
+from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
 
 DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
@@ -36,6 +39,9 @@ DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.js
 _WHOLE = ("nimbus.json", "meta/info.json")
 """Marks of a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
+_OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
+"""Names in a copy that are this machine's own: an object of such a name would let the copy stand for another place."""
+_RENAME = "rename the object in the store"
 AHEAD = 4
 """Files that are fetched while the one before is read."""
 BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
@@ -197,7 +203,7 @@ def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
 def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> Path:
     """Fetch a file into a copy, or under another name into the folder of this process alone."""
     with disk(copy):
-        target = make_place(_aside(), aside) if aside else make_place(copy, name)
+        target = make_place(_aside(), aside) if aside else _place_in_copy(copy, name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         stat = store.download(name, part)
@@ -207,6 +213,17 @@ def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> 
     TRAFFIC.note(copy, misses=1, bytes_fetched=stat.byte_count)
     BUDGET.add(stat.byte_count)
     return target
+
+
+def _place_in_copy(copy: Path, name: str) -> Path:
+    """Make the place of an object in a copy.
+
+    Raises:
+        InputError: Its name is this machine's own there, or leads out.
+    """
+    if name.split("/")[0] in _OWN:
+        raise InputError(f"an object named {name!a}, which is no part of a dataset", where=str(copy), instead=_RENAME)
+    return make_place(copy, name)
 
 
 @cache
@@ -229,13 +246,14 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
 
 def _refresh(copy: Path, store: ObjectStore) -> None:
     """Fetch the descriptions that changed; forget everything where another dataset has taken the place."""
-    try:
-        known: dict[str, str] = json.loads((copy / _ETAGS).read_text())
-    except (OSError, ValueError):
-        known = {}
+    known = _known(copy)
     before = _identity(copy)
     with ThreadPoolExecutor(len(DESCRIPTIONS)) as pool:
         stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
+    for name, stat in stats.items():
+        if stat and name.endswith(".json") and stat.byte_count > TEXT_BYTES:
+            what = f"{stat.byte_count} bytes, at most {TEXT_BYTES} are read"
+            raise InputError(what, where=store.place(name), instead="restore it from a copy")
     found = {name: stat.etag for name, stat in stats.items() if stat}
     if not {"dataset.json", "manifest.parquet"} & set(found):
         _fetch_whole(copy, store)
@@ -265,21 +283,24 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            what, instead = f"{name!a} is not a path in it", "rename the object"
-            raise InputError(what, where=str(store.address), instead=instead)
-        target = copy / name
+            raise InputError(f"{name!a} is not a path in it", where=str(store.address), instead=_RENAME)
+        target = _place_in_copy(copy, name)
         if not target.exists() or target.stat().st_size != size:
             _download(store, name, copy)
 
 
 def _identity(copy: Path) -> str:
     """Return a text that is another one for another dataset; empty where there is none."""
+    with suppress(InputError):
+        told = read_plain(copy / "dataset.json")
+        if isinstance(told, dict):
+            return json.dumps([told.get(key) for key in ("task", "task_hash", "seed", "inputs")], sort_keys=True)
+    return _known(copy).get("manifest.parquet", "")
+
+
+def _known(copy: Path) -> dict[str, str]:
+    """Read the versions of the descriptions that are here; none where the file is damaged."""
     try:
-        told = json.loads((copy / "dataset.json").read_text())
-        return json.dumps([told.get(key) for key in ("task", "task_hash", "seed", "inputs")], sort_keys=True)
-    except (OSError, ValueError, AttributeError):
-        pass
-    try:
-        return json.loads((copy / _ETAGS).read_text()).get("manifest.parquet", "")
-    except (OSError, ValueError):
-        return ""
+        return read_typed(dict[str, str], copy / _ETAGS)
+    except InputError:
+        return {}

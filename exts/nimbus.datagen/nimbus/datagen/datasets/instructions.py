@@ -1,0 +1,168 @@
+"""Instructions of stored navigation episodes: read with everything that can prove them, and reworded as a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.observation import Labels, Observation
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
+from nimbus.datagen.navigate.instruct.claims import StoredInstruction, noun_of, room_noun
+from nimbus.datagen.navigate.instruct.compose import with_instruction
+from nimbus.datagen.navigate.instruct.proof import DriveRecord, find_false_claims
+from nimbus.datagen.navigate.instruct.reworded import reword
+from nimbus.datagen.stages import Rendered, Request, Scene
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+_CHUNK = 16
+"""Rows that are read at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionCheck:
+    """Result of one episode."""
+
+    claims: int
+    """Claims that were checked; 0 where its instruction has no steps."""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass
+class RewordCount:
+    """Sums over a dataset."""
+
+    reworded: int = 0
+    kept: int = 0
+    """Episodes whose words stayed those of the grammar."""
+    reason: str = ""
+    """The first reason for that."""
+
+
+def check_instruction(episode: EpisodeFile) -> InstructionCheck:
+    """Prove the instruction of a stored episode.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    record = read_record(episode)
+    if record is None:
+        return InstructionCheck(claims=0)
+    found = find_false_claims(record)
+    return InstructionCheck(claims=len(record.stored.steps), problems=found)
+
+
+def read_record(episode: EpisodeFile) -> DriveRecord | None:
+    """Read everything that an instruction is proved by; None where it has no steps.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    stored = StoredInstruction.from_drawn(episode.layout().visual.drawn, where=str(episode.path))
+    if stored is None:
+        return None
+    labels, count = episode.labels, episode.step_count
+    rooms = [""] * count
+    for segment in episode.segments:
+        rooms[segment.start : segment.stop] = [segment.target] * (segment.stop - segment.start)
+    w, x, y, z = np.moveaxis(episode.array("observations/body_wxyz")[:, 0].astype(float), -1, 0)
+    classes = _classes(labels) if labels else ()
+    return DriveRecord(
+        instruction=episode.instruction,
+        stored=stored,
+        positions=episode.array("observations/body_positions")[:, 0].astype(float),
+        yaws=np.unwrap(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))),
+        rooms=tuple(rooms),
+        classes=classes,
+        boxes=np.asarray(labels.boxes_3d, dtype=float) if labels else np.zeros((0, 2, 3)),
+        shares=_shares(episode, len(classes)),
+    )
+
+
+def _classes(labels: Labels) -> tuple[str, ...]:
+    return tuple(labels.semantic_names[number] for number in labels.instance_semantics.tolist())
+
+
+def _shares(episode: EpisodeFile, count: int) -> FloatArray | None:
+    """Share (T, N) of a picture that each thing fills, the largest of all cameras; None without masks."""
+    shown = [camera for camera in episode.cameras if "instance" in episode.modalities(camera)]
+    if not shown:
+        return None
+    found = np.zeros((episode.step_count, count))
+    for camera in shown:
+        for start in range(0, episode.step_count, _CHUNK):
+            masks = episode.rows(f"observations/instance/{camera}", slice(start, start + _CHUNK))
+            for row, mask in enumerate(masks, start):
+                counts = np.bincount(mask.ravel(), minlength=count)[:count]
+                found[row] = np.maximum(found[row], counts / mask.size)
+    return found
+
+
+def reworded_episodes(
+    paths: list[Path], model: LanguageModel, counts: RewordCount, settings: dict[str, str]
+) -> Iterator[Rendered]:
+    """Yield stored episodes as the writer takes them, with the words of a model where they can be proved.
+
+    Args:
+        paths: Files of the episodes.
+        model: The model.
+        counts: Sums, updated with each episode.
+        settings: Added to the settings of each episode's provenance.
+
+    Raises:
+        InputError: An episode is damaged, or the server cannot be used.
+    """
+    for path in paths:
+        with EpisodeFile(path) as episode:
+            before = episode.layout()
+            layout = before
+            record = read_record(episode)
+            if record is not None:
+                nouns = {noun_of(one) for one in record.classes} | {room_noun(room) for room in record.rooms}
+                stored, why = _asked(record.stored, model, nouns - {""})
+                text = " ".join(step.text for step in stored.steps)
+                if not why:
+                    proved = replace(record, stored=stored, instruction=text)
+                    why = next(iter(find_false_claims(proved)), "")
+                if why:
+                    counts.kept += 1
+                    counts.reason = counts.reason or why
+                else:
+                    layout = with_instruction(before, stored, text)
+                    counts.reworded += 1
+            else:
+                counts.kept += 1
+                counts.reason = counts.reason or "the instruction has no steps"
+            key = layout.key if layout.key.plan else replace(layout.key, plan=before.key.plan_id)
+            provenance = replace(
+                episode.provenance, settings=episode.provenance.settings | settings | {"source": before.key.id}
+            )
+            yield Rendered(
+                scene=Scene(request=Request(index=key.index), assets=None, provenance=provenance),
+                layout=replace(layout, key=key),
+                trajectory=episode.trajectory(),
+                labels=episode.labels,
+                observations=_observations(episode),
+            )
+
+
+def _asked(stored: StoredInstruction, model: LanguageModel, nouns: set[str]) -> tuple[StoredInstruction, str]:
+    """Ask the model; where it does not answer, the words stay."""
+    try:
+        return reword(stored, model, nouns)
+    except BudgetSpent as error:
+        return stored, str(error.what)
+    except InputError as error:
+        if "no answer after" not in error.what:
+            raise
+        return stored, error.what
+
+
+def _observations(episode: EpisodeFile) -> Iterator[Observation]:
+    for start in range(0, episode.step_count if episode.cameras else 0, _CHUNK):
+        stop = min(start + _CHUNK, episode.step_count)
+        yield Observation(start=start, cameras={name: episode.frames(name, start, stop) for name in episode.cameras})

@@ -1,0 +1,101 @@
+"""Claims of an instruction: one for each of its steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_plain
+
+ClaimKind = Literal["turn", "enter", "pass", "stop"]
+"""``turn`` to a side, ``enter`` a room, ``pass`` a thing on a side, ``stop`` at a thing."""
+Side = Literal["", "left", "right", "around"]
+SIDES: tuple[Side, ...] = ("left", "right", "around")
+_NOUNS = {
+    "childs_room": "child's room",
+    "counter_base": "counter",
+    "desk_base": "desk",
+    "island_base": "kitchen island",
+    "packing_base": "packing table",
+    "workshop_base": "work table",
+    "sink_unit": "sink",
+    "tall_unit": "tall cupboard",
+    "drawer_unit": "chest of drawers",
+    "bin_wall": "wall of bins",
+    "gondola": "shelf rack",
+}
+"""Names of classes that are no plain English."""
+_NAME = re.compile(r"[a-z][a-z' -]{0,38}[a-z]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One claim of an instruction."""
+
+    kind: ClaimKind
+    side: Side = ""
+    """Side of a turn, or on which a thing is passed; empty for others"""
+    noun: str = ""
+    """Name of the room or thing, such as ``dining table``; empty for a turn"""
+    is_unique: bool = True
+    """No other such thing is in view: it is called ``the``, not ``a``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstructionStep:
+    """A claim with the rows of the episode in which it holds, and its words."""
+
+    claim: Claim
+    start: int
+    stop: int
+    """Behind the last row"""
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredInstruction:
+    """The steps of an instruction as the layout of an episode stores them."""
+
+    source: str
+    """``template``, or the name of a language model"""
+    steps: tuple[InstructionStep, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {"source": self.source, "steps": [asdict(step) for step in self.steps]}
+
+    @classmethod
+    def from_drawn(cls, drawn: Mapping[str, Any], *, where: str) -> StoredInstruction | None:
+        """Read the steps of a stored layout; None where its instruction has none.
+
+        Raises:
+            InputError: They are damaged.
+        """
+        if "instruction" not in drawn:
+            return None
+        try:
+            return from_plain(cls, drawn["instruction"])
+        except ValueError as error:
+            what = f"the steps of its instruction are damaged: {error}".splitlines()[0]
+            raise InputError(what, where=where, instead="run 'nimbus verify' for details") from None
+
+
+def noun_of(object_class: str) -> str:
+    """Name a class or kind of room in plain English; empty where its name cannot stand in a sentence."""
+    name = _NOUNS.get(object_class, object_class.replace("_", " ").strip().lower())
+    return name if _NAME.fullmatch(name) and not set(name.split()) & {*SIDES, "and", "then", "on", "your"} else ""
+
+
+def room_noun(name: str) -> str:
+    """Name the kind of a room in plain English, from its own name, such as ``dining_room_0``."""
+    return noun_of(re.sub(r"_\d+$", "", name))
+
+
+def article(noun: str, is_unique: bool) -> str:
+    """Article of a noun."""
+    if is_unique:
+        return "the"
+    return "an" if noun[:1] in "aeiou" else "a"

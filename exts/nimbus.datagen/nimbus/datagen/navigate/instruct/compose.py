@@ -1,0 +1,74 @@
+"""The instruction of an episode: steps found along its path, in words drawn for its variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.trajectory import Trajectory
+from nimbus.datagen.navigate.instruct.claims import StoredInstruction
+from nimbus.datagen.navigate.instruct.events import WayAlong, find_steps, shorten, with_words
+from nimbus.datagen.navigate.instruct.glimpse import look_along
+from nimbus.datagen.navigate.instruct.grammar import MOST_WORDS, count_words, write_text
+from nimbus.datagen.navigate.scene_map import SceneMap
+
+TEMPLATE = "template"
+"""Source of instructions in the words of the grammar."""
+
+
+def is_instructed(drawn: Mapping[str, Any]) -> bool:
+    """Return True where the goal of a layout is reached by an instruction."""
+    return drawn.get("goal", {}).get("kind") == "instruction"
+
+
+def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
+    """Give a layout the instruction that leads along a drive; others than those by instruction stay as they are."""
+    if not is_instructed(layout.physical.drawn) or not trajectory.outcome.success:
+        return layout
+    goal: Mapping[str, Any] = layout.physical.drawn["goal"]
+    way = way_along(trajectory)
+    on_body = [camera for camera in layout.visual.cameras if camera.mount]
+    glimpses = look_along(place, on_body, way.feet, trajectory.body_wxyz[:, 0])
+    steps = find_steps(way, place.scene, glimpses, str(goal["name"]))
+    most = len(steps)
+    text, words = "", ()
+    while steps:
+        rng = layout.key.generator("visual", layout.key.variant, "instruction")
+        text, words = write_text([step.claim for step in steps], rng)
+        if count_words(text) <= MOST_WORDS:
+            break
+        most -= 1
+        steps = shorten(steps, most)
+    if not steps:
+        return layout
+    stored = StoredInstruction(source=TEMPLATE, steps=with_words(steps, words))
+    return with_instruction(layout, stored, text)
+
+
+def with_instruction(layout: Layout, stored: StoredInstruction, text: str) -> Layout:
+    """Return a layout with another instruction."""
+    drawn = layout.visual.drawn | {"instruction": stored.to_plain()}
+    return replace(layout, visual=replace(layout.visual, instruction=text, drawn=drawn))
+
+
+def way_along(trajectory: Trajectory) -> WayAlong:
+    """Return the drive of a trajectory; its segments are the rooms."""
+    rooms = [""] * trajectory.step_count
+    for segment in trajectory.segments:
+        rooms[segment.start : segment.stop] = [segment.target] * (segment.stop - segment.start)
+    return WayAlong(
+        rate=trajectory.rate,
+        feet=np.asarray(trajectory.body_positions[:, 0], dtype=float),
+        yaws=np.unwrap(trajectory.joint_positions[:, 2]),
+        rooms=tuple(rooms),
+    )
+
+
+def landmark_count(layout: Layout) -> int:
+    """Count the things that an instruction names."""
+    stored = StoredInstruction.from_drawn(layout.visual.drawn, where=layout.key.id)
+    return sum(step.claim.kind in ("pass", "stop") for step in stored.steps) if stored else 0

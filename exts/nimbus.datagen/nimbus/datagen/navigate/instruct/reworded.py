@@ -1,0 +1,103 @@
+"""Sentences of a language model for the steps of an instruction: each is taken only if it claims the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from nimbus.datagen.language_model.client import LanguageModel
+from nimbus.datagen.language_model.records import ModelQuestion
+from nimbus.datagen.navigate.instruct.claims import Claim, StoredInstruction
+from nimbus.datagen.navigate.instruct.grammar import MOST_WORDS, count_words
+
+_SYSTEM = (
+    "You reword instructions for a robot that walks through a building. You get numbered steps and write one "
+    "sentence for each, in the same order, that says the same in natural English. Keep the names of rooms and things "
+    "and the words left, right and around exactly as they are. Add no rooms, things, directions, distances or "
+    "numbers. Each sentence ends with a point."
+)
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"sentences": {"type": "array", "items": {"type": "string"}}},
+    "required": ["sentences"],
+    "additionalProperties": False,
+}
+_ACTIONS: Mapping[str, str] = {
+    "turn": r"turn|turning|take|make|veer|bear|rotate|swing|face|spin|pivot|left|right",
+    "enter": r"enter|entering|go|going|walk|walking|head|heading|move|moving|step|continue|proceed|into|through",
+    "pass": r"pass|passing|past|keep|keeping|leave|by|alongside|along",
+    "stop": r"stop|stopping|wait|halt|end|finish|arrive|reach|stand|pause",
+}
+"""Words, one of which a sentence has, by the kind of its claim."""
+_TURN_WORDS = re.compile(r"\b(turn|turning|veer|rotate|swing|spin|pivot)\b")
+_STOP_WORDS = re.compile(r"\b(stop|stopping|halt|wait)\b")
+_SIDE_WORDS = re.compile(r"\b(left|right|around|back|behind|straight|not|don't|never|avoid)\b")
+_MOST_SENTENCE = 25
+"""Words of a sentence."""
+
+
+def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[str]) -> tuple[StoredInstruction, str]:
+    """Ask a model for other words, and take them if they fit.
+
+    Args:
+        stored: The steps, in the words of the grammar.
+        model: The model.
+        nouns: Names of all things and rooms of the scene.
+
+    Returns:
+        The steps in the model's words, and an empty text; or as they were, and the reason.
+
+    Raises:
+        InputError: The server cannot be used, or does not answer.
+    """
+    lines = "\n".join(f"{number + 1}. {step.text}." for number, step in enumerate(stored.steps))
+    answer = model.ask(ModelQuestion(_SYSTEM, lines, _SCHEMA, name="sentences"))
+    if answer.fault:
+        return stored, answer.fault
+    sentences = answer.value.get("sentences")
+    if not isinstance(sentences, list) or not all(isinstance(one, str) for one in sentences):
+        return stored, "the reply holds no list of sentences"
+    if len(sentences) != len(stored.steps):
+        return stored, f"the reply has {len(sentences)} sentences for {len(stored.steps)} steps"
+    words = [" ".join(str(one).split()) for one in sentences]
+    for sentence, step in zip(words, stored.steps, strict=True):
+        if problem := misfit(sentence, step.claim, nouns):
+            return stored, problem
+    if count_words(" ".join(words)) > MOST_WORDS:
+        return stored, f"{count_words(' '.join(words))} words, at most {MOST_WORDS}"
+    steps = tuple(replace(step, text=text) for step, text in zip(stored.steps, words, strict=True))
+    return StoredInstruction(source=model.name or "model", steps=steps), ""
+
+
+def misfit(sentence: str, claim: Claim, nouns: Collection[str]) -> str:
+    """Return why a sentence does not make a claim, and that one alone; empty where it does.
+
+    Args:
+        sentence: Of a model.
+        claim: The claim.
+        nouns: Names of all things and rooms of the scene: those that are not the claim's may not stand in it.
+    """
+    text = sentence.lower()
+    if not sentence or not sentence.isprintable() or not sentence.endswith(".") or sentence.count(".") > 1:
+        return f"'{sentence[:80]}' is not one sentence"
+    if count_words(sentence) > _MOST_SENTENCE or re.search(r"\d", text):
+        return f"'{sentence[:80]}' is too long or has a number"
+    if claim.noun and not _holds(text, claim.noun):
+        return f"'{sentence[:80]}' does not name the {claim.noun}"
+    bare = re.sub(rf"\b{re.escape(claim.noun)}\b", " ", text) if claim.noun else text
+    if other := next((noun for noun in sorted(nouns) if _holds(bare, noun) and not _holds(claim.noun, noun)), ""):
+        return f"'{sentence[:80]}' names the {other} too"
+    sides = _SIDE_WORDS.findall(bare)
+    if sorted(set(sides)) != ([claim.side] if claim.side else []):
+        return f"'{sentence[:80]}' says {' and '.join(sides) or 'no side'}, not {claim.side or 'none'}"
+    if not re.search(rf"\b({_ACTIONS[claim.kind]})\b", bare):
+        return f"'{sentence[:80]}' does not say to {claim.kind}"
+    if claim.kind != "turn" and _TURN_WORDS.search(bare) or claim.kind != "stop" and _STOP_WORDS.search(bare):
+        return f"'{sentence[:80]}' says more than to {claim.kind}"
+    return ""
+
+
+def _holds(text: str, noun: str) -> bool:
+    return bool(re.search(rf"\b{re.escape(noun)}s?\b", text))

@@ -1,0 +1,58 @@
+"""GPUs of this machine that a run uses, by its flags and the environment."""
+
+from __future__ import annotations
+
+import os
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.plan.curobo.process import check_curobo
+from nimbus.runner.cell.transport.spec import CudaDevices, Instances
+from nimbus.runner.isaac.find import find_instances
+from nimbus.runner.system.gpus import list_gpus, select_gpus
+
+
+def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
+    """Return the GPUs that workers are spread over: those of ``--gpus``, of ``CUDA_VISIBLE_DEVICES``, or all.
+
+    Args:
+        gpus: Text of ``--gpus``; None where it was not given.
+        device: ``cpu`` or ``cuda``.
+        simulator: Name of the simulator.
+
+    Raises:
+        InputError: A GPU is named that is not there, or nothing of the run uses one.
+    """
+    if device == "cpu":
+        if gpus is not None and simulator != "isaacsim":
+            raise InputError(
+                "no part of this run uses a GPU", where="--gpus", instead="add --device cuda, or leave it out"
+            )
+        return CudaDevices()
+    visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
+    if gpus is None and not known:
+        return CudaDevices()  # no driver tool: workers use the device that Warp finds
+    where = "--gpus" if gpus is not None or visible is None else "CUDA_VISIBLE_DEVICES"
+    chosen = select_gpus(gpus or visible or "all", known, where=where)
+    return CudaDevices(uuids=tuple(gpu.uuid for gpu in chosen), worker_counts=tuple(gpu.worker_count for gpu in chosen))
+
+
+def select_instances(gpus: str | None, *, simulator: str, planner: str = "ompl", is_single: bool = False) -> Instances:
+    """Return the start options of Isaac Sim instances on these GPUs, where the run needs them.
+
+    Args:
+        gpus: Text of ``--gpus``; None where it was not given.
+        simulator: Name of the simulator.
+        planner: Name of the motion planner.
+        is_single: Everything is to be done in one process.
+
+    Raises:
+        InputError: This machine lacks the planner, Isaac Sim or a GPU that is named.
+    """
+    if planner == "curobo":
+        check_curobo()
+    if simulator != "isaacsim":
+        return Instances()
+    if is_single:
+        what, instead = "Isaac Sim renders in processes of its own", "leave --serial and --coupled out"
+        raise InputError(what, where="--sim isaacsim", instead=instead)
+    return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus()))

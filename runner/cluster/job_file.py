@@ -1,0 +1,130 @@
+"""File of a job: several tasks, with their counts, priorities, and what each needs of a node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.quantities import Quantity
+from nimbus.datagen.files.strict_yaml import Document, FileName, StrictModel, read
+from nimbus.datagen.tasks.task import check_form
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.job import NodeNeeds
+
+RESERVED = ("nodes", "status.json", "status.json.tmp")
+"""Names in the folder of a job that no dataset has."""
+ByteCount = Annotated[float, Quantity("a size", "'8 GB'", (("B", 1.0), ("MB", 1e6), ("GB", 1e9))), Field(ge=0)]
+
+
+class NeedsEntry(StrictModel):
+    """Resources that a task needs free on a node."""
+
+    simulator: Literal["", "newton", "isaacsim"] = ""
+    """Simulator of the task; that of ``--sim`` when empty."""
+    engine: Literal["", "ompl", "curobo"] = ""
+    """Motion planner of the task; that of ``--planner`` when empty."""
+    gpu: Literal["", "cuda", "rt"] = ""
+    """A GPU, or one with ray-tracing cores."""
+    gpu_memory: ByteCount = 0.0
+    memory: ByteCount = 0.0
+
+
+class JobEntry(StrictModel):
+    """One task of a job."""
+
+    task: Annotated[str, Field(min_length=1)]
+    """Name of a task, or path of its file, from the folder of the job's file."""
+    episodes: Annotated[int, Field(ge=1, le=10**7)]
+    name: FileName | None = None
+    """Name of its dataset; that of the task when left out."""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """Tasks of a higher number are handed out first."""
+    needs: NeedsEntry = NeedsEntry()
+
+
+class JobFile(StrictModel):
+    """Content of the file."""
+
+    tasks: Annotated[tuple[JobEntry, ...], Field(min_length=1, max_length=1000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobItem:
+    """One task of a job, as it is run."""
+
+    name: str
+    spec: CellSpec
+    """Its folder is the name of its dataset."""
+    priority: int
+    needs: NodeNeeds
+
+
+def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
+    """Read a job.
+
+    Args:
+        path: Its file.
+        spec: What the tasks have in common.
+
+    Raises:
+        InputError: There is no such file, it is no job, names an unknown task, or names two datasets alike.
+    """
+    document = read(path)
+    entries = document.validate(JobFile).tasks
+    names = [entry.name or Path(entry.task).stem for entry in entries]
+    for number, (entry, name) in enumerate(zip(entries, names, strict=True)):
+        if name in RESERVED or Counter(name.lower() for name in names)[name.lower()] > 1:
+            what = f"'{name}' is the name of the run's own files" if name in RESERVED else f"two tasks have '{name}'"
+            raise document.error(("tasks", number), what, instead="give each task a 'name:' of its own")
+        _check_task(document, number, _task(entry, path))
+    return [_item(entry, name, path, spec) for entry, name in zip(entries, names, strict=True)]
+
+
+def _check_task(document: Document, number: int, task: str) -> None:
+    try:
+        check_form(task)
+    except InputError as error:
+        found = error.diagnostic
+        what = f"{found.where}: {found.what}" if found.where else found.what
+        raise document.error(("tasks", number, "task"), what, instead=found.instead) from None
+
+
+def _task(entry: JobEntry, path: Path) -> str:
+    return str((path.parent / entry.task).absolute()) if entry.task.endswith(".yaml") else entry.task
+
+
+def _item(entry: JobEntry, name: str, path: Path, spec: CellSpec) -> JobItem:
+    needs = entry.needs
+    simulator, engine = needs.simulator or spec.simulator, needs.engine or spec.planner
+    own = replace(
+        spec,
+        folder=name,
+        task=_task(entry, path),
+        episodes=entry.episodes,
+        seed=spec.seed if entry.seed is None else entry.seed,
+        simulator=simulator,
+        planner=engine,
+        resources=replace(spec.resources, fixed_roles=spec.resources.fixed_roles or simulator == "isaacsim"),
+    )
+    wanted = needs_of(own)
+    wanted = replace(
+        wanted,
+        cuda=wanted.cuda or needs.gpu in ("cuda", "rt"),
+        rt=wanted.rt or needs.gpu == "rt",
+        gpu_bytes=int(needs.gpu_memory),
+        memory_bytes=int(needs.memory),
+    )
+    return JobItem(name=name, spec=own, priority=entry.priority, needs=wanted)
+
+
+def needs_of(spec: CellSpec) -> NodeNeeds:
+    """Return what the flags of a run need of a node."""
+    has_isaac = spec.simulator == "isaacsim"
+    has_cuda = has_isaac or spec.device == "cuda" or spec.planner == "curobo"
+    return NodeNeeds(simulator=spec.simulator, engine=spec.planner, cuda=has_cuda, rt=has_isaac)

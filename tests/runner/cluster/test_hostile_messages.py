@@ -1,0 +1,142 @@
+"""Messages that no node of this job sends: the connection ends, the head and its other nodes go on."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.head_process import HeadServer
+from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
+from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.messages import Beat, Beaten, Join, Joined, Leave
+from tests.support.cells import make_spec
+from tests.support.clusters import job_of
+
+JOIN: dict[str, Any] = {
+    "kind": "join",
+    "node": "n1",
+    "slots": 1,
+    "version": nimbus_version(),
+    "platform": platform_name(),
+    "host": "h",
+    "pid": 1,
+    "clock": 1.7e9,
+}
+ROW = {
+    "episode_id": "e",
+    "task": "t",
+    "seed": 0,
+    "idx": 1,
+    "variant": 0,
+    "attempt": 0,
+    "final": True,
+    "success": False,
+}
+EPISODE = {"group": "drive", "index": 1, "lease": 1, "attempts": [ROW]}
+HOSTILE: list[dict[str, Any] | bytes] = [
+    b"\x00\xff",
+    b"[" * 20_000,
+    b"x" * 70_000,
+    {"kind": "nothing"},
+    JOIN | {"node": "../n1"},
+    JOIN | {"node": "\u001b[2J"},
+    JOIN | {"slots": 0},
+    JOIN | {"slots": 2**70},
+    JOIN | {"clock": 1e308},
+    {"kind": "beat", "node": "n1", "held": {"stolen": [0]}},
+    {"kind": "beat", "node": "n1", "held": {"drive": [-1]}},
+    {"kind": "faults", "node": "n1", "group": "stolen", "rows": []},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"group": "stolen"}]},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": -1}]},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": 2}]},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"attempts": [ROW | {"path": "../../x.hdf5"}]}]},
+    {"kind": "pull", "node": "n1", "idle": -1, "ahead": 0},
+]
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Socket of a head that is served by a thread."""
+    place = tmp_path_factory.mktemp("head")
+    path = place / "s"
+    server = HeadServer(job_of(make_spec(place / "data")), path, slots=1)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield path
+    server.ask_to_stop()
+    HeadClient(path).ask(Leave(node="n1", why="done"))
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def sent(path: Path, line: bytes) -> bytes:
+    """Send a line; what comes back, nothing where the connection is ended."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(5.0)
+        connection.connect(str(path))
+        try:
+            connection.sendall(line + b"\n")
+            return connection.recv(1 << 16)
+        except ConnectionError:
+            return b""
+
+
+@pytest.mark.parametrize("message", HOSTILE, ids=lambda message: str(message)[:60])
+def test_head_survives_a_hostile_message(head: Path, message: dict[str, Any] | bytes) -> None:
+    """The next connection, which gets the same descriptor, is served."""
+    client = HeadClient(head)
+    assert isinstance(client.ask(Join(**{name: value for name, value in JOIN.items() if name != "kind"})), Joined)
+    client.close()
+    assert sent(head, message if isinstance(message, bytes) else json.dumps(message).encode()) == b""
+    assert isinstance(client.ask(Beat(node="n1", held={})), Beaten)
+    client.close()
+
+
+@contextmanager
+def foreign_head(path: Path, answer: Callable[[socket.socket], None]) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def talk() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                answer(connection)
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        yield
+        thread.join(10)
+
+
+@pytest.mark.parametrize("answer", [b"no JSON\n", b'{"kind":"stolen"}\n', b"x" * 70_000], ids=["text", "kind", "long"])
+def test_foreign_answer_is_none(tmp_path: Path, answer: bytes) -> None:
+    with foreign_head(tmp_path / "s", lambda connection: connection.sendall(answer)):
+        with pytest.raises(HeadUnreachableError):
+            HeadClient(tmp_path / "s").ask(Beat(node="n1", held={}), patience=3.0)
+
+
+def test_trickling_answer_ends_in_time(tmp_path: Path) -> None:
+    """A byte every 50 ms came before each wait of 100 ms was over."""
+
+    def trickle(connection: socket.socket) -> None:
+        connection.settimeout(2.0)
+        try:
+            for _ in range(40):
+                connection.sendall(b" ")
+                threading.Event().wait(0.05)
+        except OSError:
+            return
+
+    with foreign_head(tmp_path / "s", trickle):
+        with pytest.raises(HeadUnreachableError):
+            HeadClient(tmp_path / "s").ask(Beat(node="n1", held={}), patience=0.3)
