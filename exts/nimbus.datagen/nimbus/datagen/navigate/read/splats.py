@@ -69,7 +69,7 @@ def read_splat_scene(
 
 
 def _named(scene: NavigationScene, path: Path, world_T_cloud: FloatArray) -> NavigationScene:
-    """The same scene, whose hash covers the splats and their place."""
+    """Return the same scene with a hash that covers the splats and their place."""
     check_regular(path)
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()

@@ -23,9 +23,9 @@ from nimbus.datagen.store.remote.lru import note_use
 from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, is_remote, open_store
 
 BLOCK = 1 << 20
-"""[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
+"""Size of a read [bytes]: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
 _CHECK_BYTES = 4
-"""Behind each block that is kept, its CRC-32."""
+"""Size of the CRC-32 that follows each cached block [bytes]."""
 _BLOCKS = "blocks"
 """Folder of the copy, with one of each file."""
 _IN_MEMORY = 8

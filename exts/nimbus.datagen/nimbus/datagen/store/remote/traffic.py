@@ -28,9 +28,9 @@ class Traffic:
     """Files and blocks that were here."""
     misses: int = 0
     bytes_here: int = 0
-    """Read from this machine."""
+    """Bytes read from this machine."""
     bytes_fetched: int = 0
-    """Read from the store."""
+    """Bytes read from the store."""
     bytes_sent: int = 0
     objects_sent: int = 0
 
