@@ -34,7 +34,7 @@ class Balance:
         states: State of each episode by group, as earlier runs settled them; all pending by default.
         cost_classes: Cost class of an episode by group; one class when left out.
         epoch: Number of the start of the head.
-        lease_seconds: lease_seconds: Longest work that a lease holds for a slot [s].
+        lease_seconds: Longest work that a lease holds for a slot [s].
         has_recall: Recall episodes that are not begun when a node is idle.
         has_copies: Copy late episodes to idle nodes.
     """
@@ -133,7 +133,7 @@ class Balance:
         Args:
             cell: The node.
             idle: Slots of it that have nothing to do.
-            now: now: Time of the monotonic clock [s].
+            now: Time of the monotonic clock [s].
             ahead: Further slots without work after their current episode; they wait while others are idle.
         """
         node = self.nodes[cell]
@@ -168,10 +168,10 @@ class Balance:
         Args:
             cell: The node that made it.
             number: Of the lease under which it did; an old one is as good.
-            group: group: Group of the episode.
-            index: index: Index of the episode.
-            now: now: Time of the monotonic clock [s].
-            seconds: seconds: Time of one slot that the episode took; 0 when unknown [s].
+            group: Group of the episode.
+            index: Index of the episode.
+            now: Time of the monotonic clock [s].
+            seconds: Time of one slot that the episode took; 0 when unknown [s].
         """
         item, node = (group, index), self.nodes.get(cell)
         work = self.work[group]

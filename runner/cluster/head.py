@@ -90,7 +90,7 @@ class Head:
         Args:
             request: The request.
             reply: Sends the answer.
-            now: now: Time of the monotonic clock [s].
+            now: Time of the monotonic clock [s].
 
         Raises:
             ValueError: It names a task that is none of this job, or has rows of another episode.

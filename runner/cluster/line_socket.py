@@ -74,7 +74,7 @@ class LineServer:
         """Wait for lines, and pass on all that have come.
 
         Args:
-            seconds: seconds: Longest time to wait [s].
+            seconds: Longest time to wait [s].
             take: Called with each line.
         """
         for key, _ in self._selector.select(seconds):

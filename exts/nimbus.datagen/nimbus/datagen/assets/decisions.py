@@ -145,7 +145,7 @@ def decide_mass(
 
     Args:
         asset: Asset with the source's claims.
-        category: category: Category of the asset.
+        category: Category of the asset.
         volume: Volume of the solid [m³].
         longest: Longest side [m].
         given: Values of the user.

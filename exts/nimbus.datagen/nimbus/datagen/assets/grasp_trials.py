@@ -120,7 +120,7 @@ class _Hand:
 
     Args:
         model: The object.
-        gripper: gripper: Gripper whose pads are boxes.
+        gripper: Gripper whose pads are boxes.
     """
 
     def __init__(self, model: ObjectModel, gripper: Gripper) -> None:

@@ -51,7 +51,7 @@ def prepare_asset(
     """Prepare one asset into a new folder; a mistake in it is its line.
 
     Args:
-        root: root: Folder of the source.
+        root: Folder of the source.
         asset: Plain values of :class:`FoundAsset`.
         entry: Of :class:`AssetEntry`, as far as it is known.
         given: Decisions of the user.
@@ -125,7 +125,7 @@ class _Job:
     """State of the preparation of one asset.
 
     Args:
-        root: root: Folder of the source.
+        root: Folder of the source.
         asset: As recognized.
         given: Decisions of the user.
         add: Additions of the user.

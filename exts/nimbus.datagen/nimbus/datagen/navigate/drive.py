@@ -70,8 +70,8 @@ def drive_path(
     """Drive along a path (n, 2 or 3) [m] in time.
 
     Args:
-        path: path: Path from start to goal.
-        limits: limits: Limits of the body.
+        path: Path from start to goal.
+        limits: Limits of the body.
         rate: Rows per second [Hz].
         yaw: Heading at the start [rad]; left out: along the path. It turns on the spot first.
         end_yaw: Heading at the end [rad], turned to on the spot; left out: as it arrives.

@@ -47,7 +47,7 @@ def find_route(
     Args:
         place: The scene with its free space.
         start: x, y, z [m] and yaw [rad].
-        goal: goal: Position of the goal [m].
+        goal: Position of the goal [m].
         limits: Limits of the drive.
         rate: Rows per second [Hz].
         facing: Point that the body turns to in the end [m].

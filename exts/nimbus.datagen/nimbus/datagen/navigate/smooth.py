@@ -36,8 +36,8 @@ def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wid
 
     Args:
         space: The free space; the path lies in it.
-        path: path: Path from start to goal [m].
-        spacing: spacing: Spacing of the points [m].
+        path: Path from start to goal [m].
+        spacing: Spacing of the points [m].
         wide: Clearance from which on walls do not push [m].
     """
     points = resample(path, spacing)

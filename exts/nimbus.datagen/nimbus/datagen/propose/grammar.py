@@ -338,12 +338,12 @@ def draw_graph(
 
     Args:
         vocabulary: Kinds of things.
-        seed: seed: Seed of the proposals.
+        seed: Seed of the proposals.
         index: Number of the graph.
-        robot: robot: Name of the robot.
-        scene: scene: Name of the scene.
+        robot: Name of the robot.
+        scene: Name of the scene.
         families: Names of those that may be drawn; all when empty.
-        weights: weights: Weights of kinds, relations and lengths, from measured yields.
+        weights: Weights of kinds, relations and lengths, from measured yields.
         has_room: True where the things of a graph have places on the table: what has none is not added.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
@@ -377,10 +377,10 @@ def draw_distinct(
 
     Args:
         vocabulary: Kinds of things.
-        count: count: Number of graphs.
-        seed: seed: Seed of the proposals.
-        robot: robot: Name of the robot.
-        scene: scene: Name of the scene.
+        count: Number of graphs.
+        seed: Seed of the proposals.
+        robot: Name of the robot.
+        scene: Name of the scene.
     """
     seen: set[str] = set()
     for index in range(100 * count):

@@ -32,7 +32,7 @@ def contact_pieces(
         seen: Surfaces that are looked at [m].
         touched: Solids of the source that are there for contact, each convex [m].
         most: Pieces at most for each surface that is cut.
-        path: path: Path of the asset, for messages.
+        path: Path of the asset, for messages.
     """
     if touched:
         pieces = [piece for surface in touched if (piece := _hull(surface))]

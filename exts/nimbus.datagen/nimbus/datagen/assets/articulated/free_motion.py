@@ -33,7 +33,7 @@ def check_motion(parts: Sequence[MovingPart], index: int) -> str:
 
     Args:
         parts: All of the object.
-        index: index: Index of the moving part.
+        index: Index of the moving part.
     """
     model = _world(parts)
     data = mujoco.MjData(model)

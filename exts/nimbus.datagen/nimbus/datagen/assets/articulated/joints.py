@@ -106,7 +106,7 @@ def hold_against_gravity(
         plan: The joint, upright.
         decisions: Where friction and stiffness are noted.
         given: Decisions of the user.
-        mass: mass: Mass of the part [kg].
+        mass: Mass of the part [kg].
         center: (3,) its center of mass where it is closed [m].
     """
     joint = plan.joint
@@ -149,7 +149,7 @@ def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float)
         kind: ``hinge`` or ``slide``.
         axis: (3,) unit.
         origin: (3,) a point of the axis [m].
-        position: position: Position of the joint [rad or m].
+        position: Position of the joint [rad or m].
     """
     if kind == "slide":
         return make_transform(position * axis, (1.0, 0.0, 0.0, 0.0))

@@ -49,7 +49,7 @@ def make_articulated(root: Path, asset: FoundAsset, book: Notebook) -> AssetShap
     """Prepare an asset with joints; None where none of them moves.
 
     Args:
-        root: root: Folder of the source.
+        root: Folder of the source.
         asset: As recognized.
         book: Decisions of the user, and where those of the import are noted.
 

@@ -37,8 +37,8 @@ def make_part(
     """Make a part of a surface.
 
     Args:
-        name: name: Name of the thing.
-        object_class: object_class: Class of the thing.
+        name: Name of the thing.
+        object_class: Class of the thing.
         surface: In metres, before ``world_T_part``.
         room: It stands in.
         world_T_part: (4, 4), scale included.
@@ -109,10 +109,10 @@ def make_scene(
     """Make a scene of parts, and refuse one that no body can move through.
 
     Args:
-        path: path: File of the scene.
+        path: File of the scene.
         parts: All of it, z up [m].
         rooms: Where they are known.
-        is_lit: is_lit: True if its colors carry their light.
+        is_lit: True if its colors carry their light.
         others: Further files it was read from.
 
     Raises:
@@ -175,8 +175,8 @@ def split_by_thing(
     Args:
         corners: (F, 3, 3), z up [m].
         things: (F,) number of the thing of each face.
-        classes: classes: Classes by number; others are ``other``.
-        rooms: rooms: Rooms by number, where known.
+        classes: Classes by number; others are ``other``.
+        rooms: Rooms by number, where known.
         colors: (F, 3, 3) sRGB of the corners.
     """
     numbers = np.unique(things)

@@ -55,7 +55,7 @@ class Uploader:
     """Sends files of one spool; one process at a time has it.
 
     Args:
-        store: store: Store of the dataset.
+        store: Store of the dataset.
         spool: Folder of the run.
         lock: The run's right to write; None where another process renews it.
     """

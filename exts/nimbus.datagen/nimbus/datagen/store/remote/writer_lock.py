@@ -38,7 +38,7 @@ class WriterLock:
     """The right to write a dataset's descriptions.
 
     Args:
-        store: store: Store of the dataset.
+        store: Store of the dataset.
         owner: Identity of the spool; a run that continues in it takes the lock over.
         wait: Sleeps [s]; for tests.
     """
