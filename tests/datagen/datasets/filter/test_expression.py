@@ -69,7 +69,7 @@ def test_a_condition_holds_or_not(text: str, holds: bool):
     ],
 )
 def test_what_is_no_condition_is_one_line(text: str):
-    with pytest.raises(InputError, match="is no condition"):
+    with pytest.raises(InputError, match="is not a condition"):
         Condition(text)
 
 
