@@ -246,7 +246,7 @@ def test_an_unknown_task_is_answered_with_the_known_ones(tmp_path):
 
 def test_a_file_whose_name_cannot_be_part_of_other_names_is_refused(tmp_path):
     (tmp_path / "my task.yaml").write_text(TEXT)
-    with pytest.raises(InputError, match="cannot name a task"):
+    with pytest.raises(InputError, match="cannot be the name of a task"):
         load_task(tmp_path / "my task.yaml")
 
 
