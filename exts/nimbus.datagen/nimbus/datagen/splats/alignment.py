@@ -32,13 +32,13 @@ class Misalignment:
     """Fit of a proxy to its splats."""
 
     offset: FloatArray
-    """(3,) mean way from the proxy to the splats [m]"""
+    """Mean displacement (3,) from the proxy to the splats [m]."""
     displacement: float
     """Root mean square of the displacement, over the surfaces [m]."""
     residual: float
     """Median distance of splats from the surfaces of the unmoved proxy [m]."""
     share: float
-    """Share of the splats within 40 cm of the proxy"""
+    """Fraction of the splats within 40 cm of the proxy."""
 
 
 def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
@@ -63,12 +63,19 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
             break
         middle = moved[is_found].mean(axis=0)
         arm = moved - middle
+        # Seven unknowns: shift, rotation vector, and scale about the middle. Only the part of the motion along the
+        # normal is measured: a point may slide along its surface.
         rows = np.column_stack([normals, np.cross(arm, normals), np.sum(arm * normals, axis=1)])
         # Most surfaces slide along a wrong offset and show nothing of it: the few others must not count as outliers.
+        # 1.4826 times the median deviation is the standard deviation of normal noise. The weights are those of Geman
+        # and McClure, whose width shrinks as the fit improves.
         width = max(1.4826 * float(np.median(np.abs(off[is_found]))), _WIDEST * 0.6**turn, _NARROWEST)
         weight = is_found / (1.0 + (off / (2.0 * width)) ** 2) ** 2
+        # Rotation and scale are multiplied by the radius of the cloud: all unknowns are lengths, and damping treats
+        # them alike.
         scale = np.array([1.0] * 3 + [float(np.sqrt(np.mean(arm[is_found] ** 2)))] * 4)
         matrix = (rows / scale).T @ (weight[:, None] * rows / scale)
+        # Damping keeps the solution where no surface fixes a direction, as along a corridor.
         matrix += _STIFF * float(weight.sum()) * np.eye(7)
         change = -np.linalg.solve(matrix, (rows / scale).T @ (weight * off)) / scale
         step = change[:3] + np.cross(change[3:6], arm) + change[6] * arm

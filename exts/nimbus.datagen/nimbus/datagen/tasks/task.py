@@ -47,7 +47,7 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content: comments and formatting do not change it. The order of names does, it orders the draws."""
+    """Hash of the content: comments and formatting do not change it, but the order of names does: it orders the draws."""
     family: str
     """Kind of task, for people; may be empty."""
     pipeline: str
@@ -92,7 +92,7 @@ class Task(BaseTask):
     steps: Steps
     success: Steps
     execution_noise: float
-    """Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]."""
+    """Standard deviation of the noise on the commands of an empty arm that approaches an object [rad]."""
     cameras: Mapping[str, CameraSettings]
     instructions: tuple[str, ...]
 

@@ -62,7 +62,7 @@ class _ManifestNote:
 
 
 class ShardManifest:
-    """The table of a folder of shards: a row an episode.
+    """Table of a folder of shards, with a row for each episode.
 
     Args:
         folder: That holds ``manifest.parquet``.

@@ -20,7 +20,7 @@ from nimbus.datagen.splats.proxy import make_proxy
 from nimbus.datagen.splats.read import read_splats
 
 _UP = {".spz": "y", ".ply": "-y"}
-"""Axes that point up in most files: that of SPZ is fixed, trainings keep the frame of cameras, in which y is down."""
+"""Axis that points up, by format: fixed in SPZ; trainings keep the frame of cameras, in which y points down."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

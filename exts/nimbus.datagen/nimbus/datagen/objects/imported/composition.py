@@ -40,7 +40,7 @@ def check_growth(path: Path) -> None:
 
 
 class _Growth:
-    """Numbers of prims by file and path.
+    """Counter of prims by file and path.
 
     Args:
         path: The file that a user names.
@@ -69,7 +69,7 @@ class _Growth:
             return self._known[key]
         if depth > _DEPTH:
             raise self._refusal(f"prims and references lie more than {_DEPTH} deep")
-        self._known[key] = 1  # what leads to itself is an error of USD's own
+        self._known[key] = 1  # USD itself reports a reference that leads back to itself
         specs = [(layer, spec) for layer in stack if (spec := layer.GetPrimAtPath(at))]
         found = 1 if specs else 0
         for child in dict.fromkeys(path for _, spec in specs for path in _children(spec)):
