@@ -47,7 +47,7 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content: comments and formatting do not change it, but the order of names does: it orders the draws."""
+    """Hash of the content: it covers the order of names, which orders the draws, but no comments or formatting."""
     family: str
     """Kind of task, for people; may be empty."""
     pipeline: str
