@@ -177,7 +177,7 @@ class Status:
     startup_seconds: Span = 0.0
     """Time from the start until the first order; 0 before [s]."""
     phases: dict[str, Span] = field(default_factory=dict)
-    """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
+    """Duration of each phase of the start-up, in order [s]: ``load``, ``compile``, ``workers``."""
     cores: Whole = 1
     split: tuple[Whole, Whole] = (0, 0)
     """Planners and renderers that there should be."""
