@@ -18,9 +18,9 @@ class HomeRoom:
     kind: str
     rectangle: Rectangle
     floor: float
-    """[m]"""
+    """Height of the floor [m]."""
     height: float
-    """[m]"""
+    """Height of the rooms [m]."""
     furnishings: tuple[Furnishing, ...]
     walls: FloatArray
     """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
@@ -40,7 +40,7 @@ class HomeDoor:
     position: tuple[float, float, float]
     """Middle of it on the floor [m]."""
     width: float
-    """Between its jambs [m]."""
+    """Width between the jambs [m]."""
 
 
 @dataclass(frozen=True)
