@@ -43,6 +43,11 @@ class LineConnection:
         self.received[:] = rest
         return None if len(rest) > MOST_BYTES else whole
 
+    def drop(self) -> None:
+        """End the connection: the agent misses its answer, and asks again on a new one."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
     def answer(self, line: bytes) -> None:
         """Send a line; an agent that is gone misses it, and asks again."""
         with suppress(OSError):
@@ -138,12 +143,7 @@ class HeadClient:
         Raises:
             HeadUnreachableError: There is none in time; the head may have taken the request all the same.
         """
-        deadline = time.monotonic() + patience
-        try:
-            line = self._exchange(to_line(request), deadline)
-        except OSError as error:
-            self.close()
-            raise HeadUnreachableError(str(error)) from None
+        line = self.exchange(to_line(request), patience=patience)
         self._count += 1
         if self._drop_every and self._count % self._drop_every == 0:
             self.close()
@@ -153,6 +153,14 @@ class HeadClient:
         except ValueError as error:
             self.close()
             raise HeadUnreachableError(f"no answer of a head: {error}") from None
+
+    def exchange(self, line: bytes, *, patience: float = _PATIENCE) -> bytes:
+        """Send an encoded request and return the encoded answer; raises as :meth:`ask` does."""
+        try:
+            return self._exchange(line, time.monotonic() + patience)
+        except OSError as error:
+            self.close()
+            raise HeadUnreachableError(str(error)) from None
 
     def close(self) -> None:
         """Close the connection."""

@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
+from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.commands.parser import DatasetAddress
 
 if TYPE_CHECKING:
@@ -179,24 +180,14 @@ def worker_split(text: str) -> WorkerSplit:
     return WorkerSplit((planners, renderers))
 
 
-def parse_cluster(text: str) -> int:
-    """Parse ``local:N``, nodes on this machine."""
-    match = re.fullmatch(r"local:([0-9]{1,3})", text)
-    if match is None or not 1 <= int(match[1]) <= MOST_LOCAL_NODES:
-        raise ValueError(f"expected local:N, such as local:4 for four nodes on this machine, found '{text}'")
-    return int(match[1])
-
-
-MOST_LOCAL_NODES = 256
-"""Nodes that one machine runs at once."""
-
-LocalNodes = Annotated[
-    int | None,
+Cluster = Annotated[
+    ClusterAddress | None,
     typer.Option(
         "--cluster",
-        metavar="local:N",
+        metavar="PLACE",
         parser=parse_cluster,
-        help="share the work of the run over N nodes on this machine, each with a cell",
+        help="share the work over nodes, each with a cell: local:N on this machine; auto, ray://HOST:10001 or "
+        "http://HOST:8265 on a Ray cluster",
     ),
 ]
 

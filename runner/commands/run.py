@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,16 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
     FORMATS,
     PLANNERS,
     ROLES,
     SIMULATORS,
+    Cluster,
     Device,
     Gpus,
     Images,
-    LocalNodes,
     Price,
     RunPart,
     Seed,
@@ -122,7 +124,7 @@ def command(
             "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
         ),
     ] = None,
-    cluster: LocalNodes = None,
+    cluster: Cluster = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
@@ -189,10 +191,19 @@ def command(
         resources=Resources(workers=counts, fixed_roles=fixed),
         instances=instances,
     )
+    if cluster is not None:
+        from nimbus.runner.cluster.start_cluster import check_cluster
+
+        check_cluster(cluster)
+        if cluster.kind == "http":
+            from nimbus.runner.cluster.on_ray.submit import submit_to_ray
+
+            return submit_to_ray(cluster, sys.argv[1:])
     if job is not None:
         from nimbus.runner.cluster.run_job import run_job
 
-        return run_job(job, spec, cluster or 1, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
+        place = cluster or ClusterAddress(kind="local", nodes=1)
+        return run_job(job, spec, place, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
+_OPENED = 8
+"""Files whose ends are fetched at the same time."""
 IMAGES = "observation.images."
 """Before the name of a camera."""
 
@@ -102,9 +109,42 @@ class Frames(Protocol):
         """
         ...
 
+    @property
+    def is_stored(self) -> bool:
+        """True where reading goes to a store, and :meth:`fetch` ahead of it pays."""
+        ...
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        """Fetch what images and signals of some blocks need from a store, several pieces at a time.
+
+        What cannot be had raises when it is read.
+        """
+        ...
+
     def close(self) -> None:
         """Close all files."""
         ...
+
+
+def fetch_blocks(
+    spans: Sequence[ByteRange],
+    blocks: Sequence[FrameBlock],
+    cameras: Sequence[str],
+    open_episode: Callable[[int], EpisodeFile],
+) -> None:
+    """Fetch what some blocks of episodes need; see :meth:`Frames.fetch`.
+
+    Args:
+        spans: HDF5 file of each block's episode.
+        blocks: Of frames.
+        cameras: Whose images will be read.
+        open_episode: Opens an episode by number.
+    """
+    with ThreadPoolExecutor(_OPENED) as pool:
+        list(pool.map(lambda span: span.fetch_ends(), spans))
+    for block in blocks:
+        with suppress(InputError):
+            open_episode(block.episode).fetch(cameras, block.start, block.stop)
 
 
 def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | None = None) -> Frames:

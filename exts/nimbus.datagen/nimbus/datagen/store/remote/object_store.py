@@ -118,13 +118,20 @@ class ObjectStore:
                 raise InputError(what, where=self.place(name), instead="restore it from a copy")
             return bytes(found.bytes())
 
-    def read_range(self, name: str, start: int, byte_count: int) -> bytes:
-        """Read bytes ``[start, start + byte_count)`` of an object; raises what :meth:`read` does."""
+    def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
+        """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
+
+        Args:
+            name: Path below the address.
+            start: First byte.
+            byte_count: Bytes from there on.
+            least: Bytes that suffice, where the object ends before; all of them unless given.
+        """
         import obstore
 
         with self._calling(name):
             found = bytes(obstore.get_range(self._store, name, start=start, length=byte_count))
-        if len(found) != byte_count:
+        if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"gave {len(found)} bytes of {byte_count}", where=self.place(name))
         return found
 
