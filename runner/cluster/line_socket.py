@@ -13,7 +13,7 @@ from pathlib import Path
 from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
 
 _PATIENCE = 10.0
-"""[s] for an answer: then the request is sent again, on a new connection."""
+"""Time limit of an answer [s]: then the request is sent again, on a new connection."""
 
 
 @dataclass(eq=False)
@@ -79,7 +79,7 @@ class LineServer:
         """Wait for lines, and pass on all that have come.
 
         Args:
-            seconds: To wait at most.
+            seconds: Longest time to wait [s].
             take: Called with each line.
         """
         for key, _ in self._selector.select(seconds):

@@ -108,7 +108,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="of the whole run")]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="seed of the whole run")]
 Images = Annotated[
     Literal["lossless", "video", "both", "none"],
     typer.Option(
@@ -120,9 +120,16 @@ Images = Annotated[
 ]
 Price = Annotated[
     float | None,
-    typer.Option("--price-per-hour", metavar="X", parser=price, help="of the machine; gives what an episode costs"),
+    typer.Option(
+        "--price-per-hour",
+        metavar="X",
+        parser=price,
+        help="price of the machine; the output then states the cost of an episode",
+    ),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="cpu, cuda")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="device that renders: cpu, cuda")
+]
 Gpus = Annotated[
     str | None,
     typer.Option(
@@ -133,7 +140,8 @@ Stack = Annotated[
     int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
 ]
 EpisodeSize = Annotated[
-    int, typer.Option("--episode-size", metavar="N", parser=whole(1, 10**6), help="episodes in a file at most")
+    int,
+    typer.Option("--episode-size", metavar="N", parser=whole(1, 10**6), help="largest number of episodes in a file"),
 ]
 ShardSize = Annotated[
     int,
@@ -142,7 +150,7 @@ ShardSize = Annotated[
         metavar="SIZE",
         parser=size,
         show_default="1GB",
-        help="bytes of a file at most, such as 256MB",
+        help="largest size of a file, such as 256MB",
     ),
 ]
 NewFolder = Annotated[
@@ -150,12 +158,15 @@ NewFolder = Annotated[
 ]
 
 
-Serial = Annotated[bool, typer.Option("--serial", help="everything in this process")]
+Serial = Annotated[bool, typer.Option("--serial", help="run everything in this process")]
 Execute = Annotated[
-    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
+    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions executed of each answer")
 ]
 Videos = Annotated[
-    int, typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)")
+    int,
+    typer.Option(
+        "--videos", metavar="N", parser=whole(0, 1000), help="number of failures, and of successes, to render"
+    ),
 ]
 
 

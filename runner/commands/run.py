@@ -51,10 +51,15 @@ def command(
     job: Annotated[
         Path | None,
         typer.Option(
-            "--job", metavar="FILE", parser=Path, help="several tasks, with counts, priorities and needs, for a cluster"
+            "--job",
+            metavar="FILE",
+            parser=Path,
+            help="file of several tasks, with counts, priorities and needs, for a cluster",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="number of episodes")
+    ] = 10,
     part: Annotated[
         RunPart | None,
         typer.Option("--part", metavar="K/N", parser=parse_part, help="part K of N, for nimbus merge (1/1)"),
@@ -79,7 +84,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="files that may wait for a store, such as 50GB; then the run pauses (20GB at most)",
+            help="size of files waiting for a store at which the run pauses, such as 50GB (20GB at most)",
         ),
     ] = None,
     format: Annotated[
@@ -100,7 +105,7 @@ def command(
             metavar="N",
             parser=sample,
             show_default=False,
-            help="at the end, replay and prove N episodes, or all",
+            help="certify N episodes, or all, at the end by replaying them",
         ),
     ] = 0,
     sim: Annotated[
@@ -121,14 +126,17 @@ def command(
     roles: Annotated[
         str | None,
         typer.Option(
-            "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
+            "--roles",
+            metavar="NAME",
+            parser=one_of(ROLES),
+            help="dynamic: workers change roles when that saves time; fixed: they keep them",
         ),
     ] = None,
     cluster: Cluster = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
-        typer.Option("--coupled", help="in this process, and no stage decoupled: a baseline to measure against"),
+        typer.Option("--coupled", help="run in this process with coupled stages: a baseline to measure against"),
     ] = False,
     price_per_hour: Price = None,
     device: Device = "cpu",
@@ -239,7 +247,7 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
     """Return the address in a store, or the folder that it is.
 
     Raises:
-        InputError: It is no address, or an export is asked for beside it.
+        InputError: The address is invalid, or an export is requested together with a store.
     """
     if "://" not in out.text:
         return None, Path(out.text)

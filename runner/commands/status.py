@@ -12,14 +12,14 @@ from nimbus.runner.commands.options import AsJson, DatasetFolder
 from nimbus.runner.system.output import write_json, write_out
 
 _PERIOD = 0.5
-"""[s] Between two looks at the file."""
+"""Interval of the checks of the file [s]."""
 
 
 def command(
     folder: DatasetFolder,
     *,
-    follow: Annotated[bool, typer.Option("--follow", help="show it until the run ends")] = False,
-    metrics: Annotated[bool, typer.Option("--metrics", help="print it as Prometheus metrics")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="update until the run ends")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="print Prometheus metrics")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Print the status."""

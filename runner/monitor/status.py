@@ -15,7 +15,7 @@ from nimbus.datagen.files.codec import from_json
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
-"""[bytes] One of 1,000 workers has 0.3 MB."""
+"""Largest status file that is read [bytes]: one of 1,000 workers has 0.3 MB."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 Span: TypeAlias = Annotated[float, Meta(ge=-1e11, le=1e11)]
 """Duration or time since 1970 [s], a rate or a cost: what others wrote is shown as a clock and as whole seconds."""
@@ -38,11 +38,11 @@ class WorkerStatus:
     index: Whole
     """Episode, -1 for none."""
     age: Span
-    """[s] since its last heartbeat"""
+    """Time since the last heartbeat [s]."""
     in_phase: Span
-    """[s]"""
+    """Time in the current phase [s]."""
     resident: Whole = 0
-    """[bytes]"""
+    """Resident memory [bytes]."""
     results: Whole = 0
     """Plans, rejections and stored episodes so far."""
     retiring: str = ""
@@ -77,7 +77,7 @@ class Event:
     """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (found missing or unknown), ``fault``,
     ``quarantine``, ``role``, ``workers`` (more, fewer, renewed) or ``disk``."""
     time: Span = 0.0
-    """[s since 1970]"""
+    """Time of the event [s since 1970]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,15 +98,15 @@ class NodeStatus:
     stored: Whole = 0
     """Episodes settled by it."""
     rate: Span = 0.0
-    """[1/s] Episodes settled since it joined."""
+    """Episodes settled per second since it joined [1/s]."""
     resident: Whole = 0
-    """[bytes] of memory"""
+    """Resident memory [bytes]."""
     disk_free: Whole = 0
-    """[bytes]"""
+    """Free disk space [bytes]."""
     outbox: Whole = 0
-    """[bytes] of episodes that are made and not acknowledged"""
+    """Size of its episodes that are not acknowledged yet [bytes]."""
     since_beat: Span = 0.0
-    """[s] since its last message"""
+    """Time since its last message [s]."""
     group: str = ""
     """Task whose context it has loaded."""
     price_class: str = ""
@@ -165,19 +165,19 @@ class Status:
     counts: dict[str, Whole] = field(default_factory=dict)
     """Items that came out of each stage."""
     cpu_times: dict[str, Span] = field(default_factory=dict)
-    """[s] CPU by stage, in all."""
+    """Total CPU time by stage [s]."""
     waits: dict[str, Span] = field(default_factory=dict)
-    """[s] spent waiting for a queue, by name."""
+    """Time spent waiting for a queue, by name [s]."""
     byte_count: Whole = 0
     step_count: Whole = 0
     started: Span = 0.0
-    """[s since 1970]"""
+    """Start of the run [s since 1970]."""
     updated: Span = 0.0
-    """[s since 1970]"""
+    """Time of the last update [s since 1970]."""
     startup_seconds: Span = 0.0
     """Time from the start until the first order; 0 before [s]."""
     phases: dict[str, Span] = field(default_factory=dict)
-    """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
+    """Duration of each phase of the start-up, in order [s]: ``load``, ``compile``, ``workers``."""
     cores: Whole = 1
     split: tuple[Whole, Whole] = (0, 0)
     """Planners and renderers that there should be."""
@@ -205,24 +205,24 @@ class Status:
 
     @property
     def elapsed(self) -> float:
-        """[s] since the start."""
+        """Time since the start [s]."""
         return max(0.0, self.updated - self.started)
 
     @property
     def working(self) -> float:
-        """[s] since the first order was given; since the start where that is not known."""
+        """Time since the first order, or since the start where that is unknown [s]."""
         return max(0.0, self.elapsed - self.startup_seconds)
 
     @property
     def remaining(self) -> float | None:
-        """[s] that the rest will take at the rate so far; None while nothing is known."""
+        """Remaining time at the rate so far [s]; None while unknown."""
         done = self.stored + self.given_up + self.quarantined
         left = max(0, self.target - self.settled)
         return self.working / done * left if done else (0.0 if not left else None)
 
     @property
     def bound_seconds(self) -> float:
-        """[s] The shortest time that the measured work could have taken on these cores."""
+        """Shortest time that the measured work could have taken on these cores [s]."""
         return bound(sum(self.cpu_times.values()), self.cores, self.longest_episode)
 
     @property
@@ -232,7 +232,7 @@ class Status:
 
     @property
     def bound_after_startup(self) -> float:
-        """[s] The same for the work without loading, which is done once."""
+        """Shortest time of the work without loading, which is done once [s]."""
         work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
         return bound(work, self.cores, self.longest_episode)
 
@@ -260,12 +260,12 @@ class Status:
 
 
 def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
-    """[s] The shortest time in which work can be done.
+    """Return the shortest time in which work can be done [s].
 
     Args:
-        cpu_seconds: [s] all of it.
+        cpu_seconds: CPU time of all work [s].
         cores: Which share it evenly.
-        longest_episode: [s] which one core has to do, one step after the other.
+        longest_episode: CPU time of the longest episode, whose steps one core executes in turn [s].
     """
     return max(cpu_seconds / max(1.0, cores), longest_episode)
 

@@ -30,8 +30,8 @@ def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
     """Write ``report.html`` into the dataset's folder.
 
     Args:
-        folder: Of the dataset.
-        price_per_hour: Of the machine.
+        folder: Folder of the dataset.
+        price_per_hour: Price per hour of the machine.
 
     Raises:
         InputError: There is no dataset in the folder.

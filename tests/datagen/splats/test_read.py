@@ -78,10 +78,10 @@ def _set_nan(path: Path) -> None:
     ("spoil", "said"),
     [
         (_cut, "is cut short"),
-        (_set_nan, "positions of splat 9 are no finite numbers"),
+        (_set_nan, "positions of splat 9 are not finite numbers"),
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_bytes(b"ply\nformat ascii 1.0\nend_header\n"), "format ascii"),
-        (lambda path: path.write_bytes(b"solid cube"), "is no PLY file"),
+        (lambda path: path.write_bytes(b"solid cube"), "is not a PLY file"),
         (
             lambda path: path.write_bytes(
                 b"ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty float x\nend_header\nabcd"

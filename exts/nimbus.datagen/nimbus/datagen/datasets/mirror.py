@@ -105,7 +105,7 @@ class Mirror:
         """Copy what is planned, and the descriptions behind it; the same call again continues.
 
         Args:
-            plan: Of :meth:`plan`.
+            plan: Plan of :meth:`plan`.
             report: Called with how many objects are yet to be copied.
 
         Raises:

@@ -24,17 +24,17 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
 
 _JITTER = 0.03
-"""[m] Extent of a region about its middle: layouts differ by so much, and by turns and variants."""
+"""Extent of a region about its middle: layouts differ by so much, and by turns and variants [m]."""
 _CLEARANCE = 0.018
-"""[m] Around each thing: layouts keep 3 cm between two of them."""
+"""Clearance around each thing: layouts keep 3 cm between two of them [m]."""
 _GAP = 0.03
 """Gap between a thing and its neighbor, the skill's default [m]."""
 _FRONT = 0.42
-"""[m] From the robot: nearer than that no door or drawer opens towards it."""
+"""Distance from the robot below which no door or drawer opens towards it [m]."""
 _FURNITURE = (0.5, 0.68)
 """Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
 _FURNITURE_YAW = 0.09
-"""[rad] Furniture is turned by up to so much."""
+"""Largest rotation of furniture [rad]."""
 _TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
 """Tries of packing: things that reach farther from their origin lie along the table [m]; none when 0."""
 _LONG = 1.5

@@ -66,7 +66,7 @@ class Trial:
     plan: tuple[Any, ...] = ()
     """Steps of the task file; their number is ``steps``."""
     seconds: float = field(default=0.0, compare=False)
-    """[s] CPU."""
+    """CPU time [s]."""
 
     def messages(self) -> list[str]:
         """Problems of the graph, one line each."""

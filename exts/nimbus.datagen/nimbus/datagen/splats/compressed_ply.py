@@ -28,7 +28,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     """Read splats as 16 bytes each, relative to the bounds of their chunk.
 
     Raises:
-        InputError: It is cut short, or has fewer chunks than its splats need.
+        InputError: The file is truncated, or has fewer chunks than its splats need.
     """
     elements, start = read_elements(path)
     bounds, table = (open_table(path, elements, start, name) for name in ("chunk", "vertex"))
@@ -52,7 +52,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     harmonics = None
     if len(rest) == len(table) and len(table):
         if not (count := _REST.get(len(rest.dtype.names or ()), 0)):
-            what = f"{len(rest.dtype.names or ())} columns of harmonics, there are 9, 24 or 45"
+            what = f"{len(rest.dtype.names or ())} columns of harmonics, expected 9, 24 or 45"
             raise InputError(what, where=str(path), instead="export it again")
         columns = [f"f_rest_{number}" for number in range(3 * count)]
         if lacking := [name for name in columns if name not in (rest.dtype.names or ())]:

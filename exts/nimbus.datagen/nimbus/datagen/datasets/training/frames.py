@@ -23,7 +23,7 @@ STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 _OPENED = 8
 """Files whose ends are fetched at the same time."""
 IMAGES = "observation.images."
-"""Before the name of a camera."""
+"""Prefix of the names of cameras."""
 
 
 class Closable(Protocol):
@@ -82,7 +82,7 @@ class Frames(Protocol):
 
     @property
     def cameras(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """Names of the cameras, sorted."""
         ...
 
     @property
@@ -151,12 +151,12 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
 
     Args:
-        folder: Of the dataset, or its address in a store.
+        folder: Folder of the dataset, or its address in a store.
         open_files: Episodes or videos that stay open at once.
         view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
 
     Raises:
-        InputError: There is none, it cannot be read, or has no such view.
+        InputError: There is no dataset, it cannot be read, or it has no such view.
     """
     from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
     from nimbus.datagen.datasets.training.native import StoredFrames

@@ -35,7 +35,7 @@ class LeRobotFrames:
         open_files: Videos that stay open at once.
 
     Raises:
-        InputError: It is of another version, or a table cannot be read.
+        InputError: The dataset is of another version, or a table cannot be read.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16) -> None:

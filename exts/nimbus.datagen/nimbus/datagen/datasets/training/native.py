@@ -35,7 +35,7 @@ class StoredFrames:
         view: Signals to give; those that are stored by default.
 
     Raises:
-        InputError: There is no dataset, nothing in it, or the view cannot be made.
+        InputError: There is no dataset, it is empty, or the view cannot be made.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:

@@ -34,7 +34,7 @@ class Reader:
         view: Signals to return, ``SignalView(actions="tool_pose")``; the stored ones by default.
 
     Raises:
-        InputError: There is no dataset, it cannot be read, or has no such view.
+        InputError: There is no dataset, it cannot be read, or it has no such view.
         ValueError: The dataset has no such feature, or a window has no offsets.
     """
 

@@ -55,7 +55,7 @@ class Samples:
     ) -> None:
         self.reader = reader
         self.wait_seconds = 0.0
-        """[s] That the caller waited for samples, since this was made."""
+        """Time that the caller has waited for samples [s]."""
         self._options = {"block": block, "pool": pool, "shuffle": shuffle}
         self._ahead = ahead
         self._seed = seed

@@ -64,14 +64,14 @@ class _ManifestNote:
 
 
 class ShardManifest:
-    """The table of a folder of shards: a row an episode.
+    """Table of a folder of shards, with a row for each episode.
 
     Args:
         folder: That holds ``manifest.parquet``.
         where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
-        InputError: It cannot be read, or is of another format.
+        InputError: The manifest cannot be read, or is of another format.
     """
 
     def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:

@@ -24,14 +24,14 @@ _RETRIES = 3
 _RETRY_FOR = timedelta(seconds=20)
 """Retries inside one call; queues of uploads retry beyond it, as long as a run lasts."""
 _BLOCK = 4 << 20
-"""[bytes] Held in memory of an object that is written to a file."""
+"""Memory for an object that is written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a store of one's own, in the order of preference."""
 
 
 class MissingObjectError(InputError):
-    """There is no such object, or no such bucket."""
+    """Raised when an object or a bucket does not exist."""
 
 
 class StoreAwayError(StorageError):

@@ -28,7 +28,7 @@ class Traffic:
     """Files and blocks that were here."""
     misses: int = 0
     bytes_here: int = 0
-    """Read from this machine."""
+    """Bytes read from this machine."""
     bytes_fetched: int = 0
     """Read from the store."""
     peer_hits: int = 0

@@ -285,7 +285,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise InputError(f"{name!a} is no path in it", where=str(store.address), instead=_RENAME)
+            raise InputError(f"{name!a} is not a path in it", where=str(store.address), instead=_RENAME)
         target = _place_in_copy(copy, name)
         if not target.exists() or target.stat().st_size != size:
             _download(store, name, copy)
