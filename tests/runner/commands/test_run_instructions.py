@@ -62,7 +62,10 @@ def test_every_claim_of_a_run_is_proved(data: Path):
         assert (mirrored == record.instruction) or find_false_claims(lie)
 
 
-def test_layouts_and_plans_come_out_again(data: Path, capsys: pytest.CaptureFixture[str]):
+def test_layouts_and_plans_come_out_again(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(data.parent)  # its pipeline is named by a relative path
     assert main(["verify", str(data), "--recompute", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["recomputed"]["equal"][2:]
 

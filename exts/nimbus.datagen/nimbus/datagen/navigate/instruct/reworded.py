@@ -53,7 +53,8 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
         InputError: The server cannot be used, or does not answer.
     """
     lines = "\n".join(f"{number + 1}. {step.text}." for number, step in enumerate(stored.steps))
-    answer = model.ask(ModelQuestion(_SYSTEM, lines, _SCHEMA, name="sentences"))
+    question = ModelQuestion(_SYSTEM, lines, _SCHEMA, name="sentences")
+    answer = model.ask(question)
     if answer.fault:
         return stored, answer.fault
     sentences = answer.value.get("sentences")
@@ -68,7 +69,8 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
     if count_words(" ".join(words)) > MOST_WORDS:
         return stored, f"{count_words(' '.join(words))} words, at most {MOST_WORDS}"
     steps = tuple(replace(step, text=text) for step, text in zip(stored.steps, words, strict=True))
-    return StoredInstruction(source=model.name or "model", steps=steps), ""
+    kept = model.records.find(question, model.name)  # a replay has no model of its own
+    return StoredInstruction(source=kept.model if kept else model.name, steps=steps), ""
 
 
 def misfit(sentence: str, claim: Claim, nouns: Collection[str]) -> str:
