@@ -46,7 +46,7 @@ class ClusterForecast:
     faulty_efficiency: float
     node_hours: float
     cost: float = 0.0
-    """Of the node hours, where a price is known."""
+    """Cost of the node hours, where a price is known."""
 
 
 def forecast_cluster(
@@ -92,7 +92,7 @@ def _simulate(tasks: Sequence[TaskCosts], nodes: Sequence[int], conditions: Cond
     count = sum(task.episodes for task in tasks)
     share = min(1.0, max(_LEAST, _PER_SLOT * sum(nodes)) / count)
     random = np.random.Generator(np.random.Philox(key=count))
-    costs: dict[str, list[float]] = {}
+    costs: dict[str, Sequence[float]] = {}
     rest = 0.0
     for task in tasks:
         simulated = max(1, round(share * task.episodes))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, DatasetFolder
+from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
 from nimbus.runner.system.output import write_json, write_out
 
 _PERIOD = 0.5
@@ -20,6 +20,12 @@ def command(
     *,
     follow: Annotated[bool, typer.Option("--follow", help="show it until the run ends")] = False,
     metrics: Annotated[bool, typer.Option("--metrics", help="print it as Prometheus metrics")] = False,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            "--serve", metavar="PORT", parser=whole(0, 65535), help="serve a page and metrics on 127.0.0.1 until Ctrl-C"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Print the status."""
@@ -30,6 +36,12 @@ def command(
 
     if (status := read_status(folder)) is None:
         raise InputError("no run has written into this folder", where=str(folder), instead="give the --out of a run")
+    if serve is not None:
+        from nimbus.runner.monitor.status_server import StatusServer
+
+        with StatusServer(serve, lambda: read_status(folder) or status) as server:
+            write_out(f"{server.address}  (metrics: {server.address}metrics; Ctrl-C ends it)\n")
+            server.serve_forever()
     if as_json:
         write_json(status.to_plain())
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.store.remote.working_copy import is_remote
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
 """[bytes] One of 1,000 workers has 0.3 MB."""
+_SILENCE = 600.0
+"""[s] A status in a store that is older is that of a run which was killed; its process cannot be looked up here."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 
 
@@ -277,8 +281,9 @@ def read_status(folder: Path) -> Status | None:
         status = from_json(Status, read_text(path, limit=_BYTES, follow=False))
     except (InputError, ValueError):
         raise InputError("not a run's status", where=str(path), instead="delete this file") from None
-    if status.state == "running" and not _is_alive(status.pid):
-        status.state = "killed"
+    if status.state == "running":
+        is_there = time.time() - status.updated < _SILENCE if is_remote(folder) else _is_alive(status.pid)
+        status.state = "running" if is_there else "killed"
     return status
 
 
