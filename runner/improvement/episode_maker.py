@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-from nimbus.runner.improvement.loop import SPLIT, Improvement, demonstrations_hash, failed_indices, settled_attempts
+from nimbus.runner.improvement.loop import SPLIT, EvaluationPart, Improvement, demonstrations_hash, failed_indices
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
@@ -91,13 +92,25 @@ class EpisodeMaker:
             )
         )
 
-    def evaluate(self, version: int, *, stop: Stop = lambda: False) -> bool:
-        """Evaluate a version on held-out layouts; False where it was stopped before the end."""
-        folder, indices = self.loop.evaluation(version), tuple(range(self.loop.settings.layouts))
-        spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=indices)
+    def evaluate_part(self, version: int, part: EvaluationPart, *, stop: Stop = lambda: False) -> None:
+        """Evaluate a version on the held-out layouts of a part, as far as ``stop`` admits."""
+        spec = self._policy_run(part.rollouts, version, number=version, split=EVALUATION, indices=part.indices)
         self.make(spec, stop=stop)
-        if len(settled_attempts(folder)) < len(indices):
-            return False
+
+    def finish_evaluation(self, version: int) -> None:
+        """Write the results of a version whose parts are done; a second call writes the same."""
+        parts = self.loop.evaluation_parts(version)
+        found = [self._results(version, part) for part in parts]
+        whole = replace(
+            found[0],
+            layouts=tuple(layout for one in found for layout in one.layouts),
+            is_repeatable=all(one.is_repeatable for one in found),
+        )
+        write_evaluation(self.loop.evaluation(version), whole)
+
+    def _results(self, version: int, part: EvaluationPart) -> Evaluation:
+        folder = part.rollouts
+        spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=part.indices)
         info, own = read_info(folder), spec.settings
         base = Evaluation(
             task=info.task,
@@ -109,8 +122,7 @@ class EpisodeMaker:
             limit=own["limit"],
             inputs=dict(info.inputs),
         )
-        write_evaluation(folder, collect(folder, base, indices=indices))
-        return True
+        return collect(folder, base, indices=part.indices)
 
     def _demonstrations(self) -> CellSpec:
         settings = self.loop.settings

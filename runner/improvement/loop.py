@@ -24,6 +24,8 @@ from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 NAME = "improvement.json"
 SPLIT = "improvement"
 """Split of the layouts of rollouts: no run draws them, and no evaluation."""
+PART = 20
+"""Layouts of a part of an evaluation, for roles that evaluate one version together: about ten seconds of work."""
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
 """Settings that may be raised when an improvement goes on."""
@@ -61,6 +63,25 @@ class LoopSettings:
     """Factor of a success for each step that it took (AWR)."""
     proposal: str = ""
     """Id of the proposal of the task, for the lineage."""
+
+
+@dataclass(frozen=True)
+class EvaluationPart:
+    """Layouts of an evaluation that one role evaluates at a time."""
+
+    folder: Path
+    """Folder that the role locks; the dataset is in it."""
+    indices: tuple[int, ...]
+
+    @property
+    def rollouts(self) -> Path:
+        """Dataset of its rollouts."""
+        return self.folder / "rollouts"
+
+    @property
+    def is_done(self) -> bool:
+        """All of its layouts have an outcome."""
+        return len(settled_attempts(self.rollouts)) >= len(self.indices)
 
 
 @dataclass(frozen=True)
@@ -129,8 +150,15 @@ class Improvement:
         return self.folder / "policies" / f"v{version:03d}"
 
     def evaluation(self, version: int) -> Path:
-        """Dataset of the evaluation of a version."""
+        """Folder of the evaluation of a version."""
         return self.round(version) / "evaluation"
+
+    def evaluation_parts(self, version: int) -> list[EvaluationPart]:
+        """Parts of an evaluation, which several roles may work at."""
+        every = range(self.settings.layouts)
+        cuts = [tuple(every[start : start + PART]) for start in range(0, len(every), PART)]
+        folder = self.evaluation(version)
+        return [EvaluationPart(folder / f"part{number}", cut) for number, cut in enumerate(cuts)]
 
     @property
     def window(self) -> int:

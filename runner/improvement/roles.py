@@ -17,7 +17,7 @@ from nimbus.datagen.progress import subscribe, tick
 from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
 from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import train_version
-from nimbus.runner.improvement.loop import Improvement
+from nimbus.runner.improvement.loop import EvaluationPart, Improvement
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
 from nimbus.runner.improvement.times import LEARNER, PREPARATION, ROLLOUT, RoleClock
 from nimbus.runner.system.output import write_error
@@ -159,7 +159,7 @@ def run_in_lockstep(loop: Improvement) -> None:
 
 
 def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], bool] = lambda: False) -> bool:
-    """Evaluate the first published version that waits for it, as far as that goes; False where there is none.
+    """Evaluate a part of the first version that waits for it, as far as that goes; False where there is none.
 
     Args:
         loop: The improvement.
@@ -167,19 +167,31 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
         stop: More urgent work is there: the evaluation goes on later.
     """
     for version in loop.unevaluated():
-        if loop.is_published(version) and (claim := _claim(loop, version)):
-            try:
-                maker.evaluate(version, stop=stop)
-            finally:
-                claim.release()
-            return True
+        if not loop.is_published(version):
+            continue
+        parts = loop.evaluation_parts(version)
+        missing = [part for part in parts if not part.is_done]
+        for part in missing:
+            if claim := _claim(part):
+                try:
+                    maker.evaluate_part(version, part, stop=stop)
+                finally:
+                    claim.release()
+                break
+        else:
+            if missing:
+                continue  # other roles are at all of them
+        if all(part.is_done for part in parts):
+            maker.finish_evaluation(version)
+        return True
     return False
 
 
-def _claim(loop: Improvement, version: int) -> FolderLock | None:
-    """Keep other roles from the evaluation of a version; None where one of them is at it."""
+def _claim(part: EvaluationPart) -> FolderLock | None:
+    """Keep other roles from a part of an evaluation; None where one of them is at it."""
+    part.folder.mkdir(parents=True, exist_ok=True)
     with suppress(InputError):
-        return lock_folder(loop.round(version))
+        return lock_folder(part.folder)
     return None
 
 

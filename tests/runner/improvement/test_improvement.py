@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,22 +16,25 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.folder_lock import lock_folder
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
+from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
 from nimbus.runner.improvement.lineage import _policy_lines
-from nimbus.runner.improvement.loop import Improvement, LoopSettings
+from nimbus.runner.improvement.loop import EvaluationPart, Improvement, LoopSettings
+from nimbus.runner.improvement.roles import evaluate_one
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
 from tests.support.runs import TINY, sound, start
 
 SETTINGS = LoopSettings(task="tiny", task_hash="1", rounds=3, episodes=4, rollouts=5)
-SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "0", "--steps", "20", "--round-steps", "5")
+SMALL = ("--rounds", "1", "--episodes", "1", "--rollouts", "1", "--layouts", "1", "--steps", "20", "--round-steps", "5")
 SMALL += ("--objective", "dagger+awr")
 
 
 def improvement(folder: Path, **changes: object) -> Improvement:
-    loop = Improvement(folder, LoopSettings(**{**SETTINGS.__dict__, **changes}))  # pyright: ignore[reportArgumentType]
+    loop = Improvement(folder, LoopSettings(**{**SETTINGS.__dict__, **changes}))
     loop.begin()
     return loop
 
@@ -103,6 +107,37 @@ def test_rounds_share_no_layout(tmp_path: Path):
     loop = improvement(tmp_path)
     drawn = [index for number in (1, 2, 3) for index in loop.indices(number)]
     assert len(drawn) == len(set(drawn)) == 15 and len(loop.indices(0)) == 4
+
+
+class Evaluator:
+    """Evaluates parts on paper, and notes which."""
+
+    def __init__(self, loop: Improvement) -> None:
+        self.loop, self.done, self.finished = loop, [], []
+
+    def evaluate_part(self, version: int, part: EvaluationPart, *, stop: object) -> None:
+        self.done.append((version, part.indices[0]))
+
+    def finish_evaluation(self, version: int) -> None:
+        self.finished.append(version)
+        self.loop.evaluation(version).joinpath("evaluation.json").touch()
+
+
+def test_roles_share_the_parts_of_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    loop = improvement(tmp_path, layouts=50)
+    publish(loop, 0)
+    first: Any = Evaluator(loop)
+    monkeypatch.setattr(EvaluationPart, "is_done", property(lambda part: (0, part.indices[0]) in first.done))
+    assert [len(part.indices) for part in loop.evaluation_parts(0)] == [20, 20, 10]
+    begun = loop.evaluation_parts(0)[0].folder
+    begun.mkdir(parents=True)
+    with_another_role = lock_folder(begun)
+    assert evaluate_one(loop, first) and evaluate_one(loop, first)
+    assert first.done == [(0, 20), (0, 40)] and not first.finished
+    assert not evaluate_one(loop, first)
+    with_another_role.release()
+    assert evaluate_one(loop, first) and first.finished == [0]
+    assert not evaluate_one(loop, first)
 
 
 def test_quick_success_weighs_more_than_failure():
@@ -212,6 +247,8 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
         assert read_record(first, number) == read_record(second, number)
         rows = [WeightedRows.read(loop.rows(number)) for loop in (first, second)]
         np.testing.assert_array_equal(rows[0].data.targets, rows[1].data.targets)
+        evaluated = [(loop.evaluation(number) / EVALUATION_NAME).read_bytes() for loop in (first, second)]
+        assert evaluated[0] == evaluated[1]
     assert sound(first.corrections(1)) == sound(second.corrections(1))
     shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
     taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
