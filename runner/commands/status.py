@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
 from nimbus.runner.system.output import write_json, write_out
+
+if TYPE_CHECKING:
+    from nimbus.runner.monitor.status import Status
 
 _PERIOD = 0.5
 """[s] Between two looks at the file."""
@@ -39,9 +44,10 @@ def command(
     if serve is not None:
         from nimbus.runner.monitor.status_server import StatusServer
 
-        with StatusServer(serve, lambda: read_status(folder) or status) as server:
+        with StatusServer(serve, partial(_newest, folder, status)) as server:
             write_out(f"{server.address}  (metrics: {server.address}metrics; Ctrl-C ends it)\n")
             server.serve_forever()
+        return 0
     if as_json:
         write_json(status.to_plain())
         return 0
@@ -60,3 +66,10 @@ def command(
             status = read_status(folder) or status
             live.update(status_view(status))
     return 0
+
+
+def _newest(folder: Path, before: Status) -> Status:
+    """Return the status now; that of before while there is none."""
+    from nimbus.runner.monitor.status import read_status
+
+    return read_status(folder) or before

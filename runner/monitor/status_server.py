@@ -56,14 +56,13 @@ class StatusServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: StatusServer
-
     def do_GET(self) -> None:
         """Answer a request; one that names another host comes from a page elsewhere, and is refused."""
         if (self.headers.get("Host") or "").rpartition(":")[0] not in _HOSTS:
             self._answer("this server is for this machine\n", "text/plain", HTTPStatus.FORBIDDEN)
             return
         try:
+            assert isinstance(self.server, StatusServer)
             status = self.server.read()
         except InputError as error:
             self._answer(f"{error}\n", "text/plain; charset=utf-8", HTTPStatus.SERVICE_UNAVAILABLE)
