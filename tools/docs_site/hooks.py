@@ -19,6 +19,9 @@ from tools.docs_site.pages import commands_page, gallery_page  # noqa: E402
 
 GENERATED = {"commands.md": commands_page, "gallery.md": gallery_page}
 """Pages that are written at each build, by their path."""
+_BOOST = {"glossary.md": 2.0, "quick-start.md": 2.0, "decisions.md": 0.3, "api/data.md": 0.3, "commands.md": 0.5}
+"""Weights of pages in the search, 1 for all others: guides come before references."""
+_ROLE = re.compile(r":(?:meth|class|func|attr|mod|data):(?=<code>)")
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]+)([)#])")
 
 
@@ -37,7 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Point links to files outside ``docs/`` at their published copies; folders become plain text."""
+    """Point links to files outside ``docs/`` at their published copies, and weight the page in the search."""
+    if boost := _BOOST.get(page.file.src_uri):
+        page.meta.setdefault("search", {"boost": boost})
     folder = (ROOT / "docs" / page.file.src_uri).parent
     depth = "../" * page.file.src_uri.count("/")
 
@@ -50,6 +55,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return f"{match[1]}{depth}{_published(target)}{match[3]}"
 
     return _LINK.sub(rewrite, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Remove the roles of docstrings, which Markdown shows as text."""
+    return _ROLE.sub("", html)
 
 
 def _outside(page: Path) -> list[Path]:
