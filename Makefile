@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz clean
+.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -79,6 +79,20 @@ fuzz: .venv/installed-dev
 
 short-fuzz: .venv/installed-dev
 	$(BIN)/python -m tools.fuzz.run --inputs 2000 --seconds 60 --seed $(SEED)
+
+# Real raylets, and Swift with s3api as the store: each in an environment of its own below build/, made on first use
+# (some minutes), started and ended by the tests. About ten minutes on two free cores.
+test-cluster: build/cluster-env/installed
+	build/cluster-env/bin/python -m pytest -q -p no:cacheprovider tests/runner/cluster/on_ray
+	$(BIN)/python benchmarks/store_kills.py --kills 10 --episodes 60
+
+# It uses the packages of .venv, and adds Ray.
+build/cluster-env/installed: .venv/installed-dev
+	$(BIN)/python -m venv build/cluster-env
+	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_paths()['purelib'])" \
+		> $$(build/cluster-env/bin/python -c "import sysconfig; print(sysconfig.get_paths()['purelib'])")/nimbus.pth
+	build/cluster-env/bin/python -m pip install --quiet --disable-pip-version-check 'ray[default]==2.60.0'
+	@touch $@
 
 # A thousand injected faults, in about twenty minutes on two free cores; docs/reliability.md tells of the last one.
 chaos: .venv/installed-dev

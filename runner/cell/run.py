@@ -70,9 +70,9 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                 job.chain(dataset, coupled=coupled) as chain,
             ):
                 progress.end_phase("load")
-                if not kernels_are_compiled(spec.device, job.pipeline):
+                if not kernels_are_compiled(spec.device, job.pipeline, has_cameras=job.has_cameras):
                     dashboard.note("compiling the renderer's kernels (about half a minute, once)")
-                    load_kernels(spec.device, job.pipeline)
+                    load_kernels(spec.device, job.pipeline, has_cameras=job.has_cameras)
                     progress.end_phase("compile")
                 progress.ready()
                 # The kernels are compiled before the first request, so that their half minute is not counted as render

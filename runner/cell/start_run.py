@@ -49,7 +49,7 @@ def completed_before(ledger: Ledger, spec: CellSpec) -> CompletedWork:
     touched = ledger.touched(episodes=spec.episodes)
     if others := [index for index in touched if index % parts != number - 1]:
         what, instead = (
-            f"holds episode {others[0]}, which part {number} of {parts} has not",
+            f"holds episode {others[0]}, which is not in part {number} of {parts}",
             "give each part its own --out",
         )
         raise InputError(what, where=spec.folder, instead=instead)

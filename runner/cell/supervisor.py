@@ -95,7 +95,7 @@ class Supervisor:
         if self._refusal:
             return self._refusal
         if self._fork_server_due and now > self._fork_server_due:
-            processes.kill_group(self._fork_server_pid)  # its end is noticed as any other
+            processes.kill_group(self._fork_server_pid)  # its end is handled like that of any other process
         if self._run_loop is None:
             return self._interrupted() if self._stop_asked else None
         if self._stop_asked:

@@ -124,7 +124,7 @@ class _Maker:
         """Return the job of an episode with this machine's versions.
 
         Raises:
-            InputError: Its inputs differ from the episode's, or are missing.
+            InputError: The inputs differ from the episode's, or are missing.
         """
         provenance, key = episode.provenance, episode.layout().key
         address = to_json([provenance.task_text, provenance.settings, key.task, key.seed])
@@ -171,10 +171,10 @@ def check_length(steps: Steps, *, members: int, where: str) -> None:
     """Refuse a task of another user that would be done for hours: loops in loops multiply.
 
     Raises:
-        InputError: It is one.
+        InputError: The steps may exceed :data:`MOST_STEPS`.
     """
     if (count := count_steps(steps, members=members)) > MOST_STEPS:
-        what = f"its loops may do {count:,} steps, at most {MOST_STEPS:,} are done to compare"
+        what = f"its loops may execute {count:,} steps; a comparison executes at most {MOST_STEPS:,}"
         raise InputError(what, where=where, instead="this is no fault of the dataset")
 
 

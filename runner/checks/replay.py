@@ -37,7 +37,7 @@ def replay_actions(
 
     Args:
         task: The task that the trajectory was made for.
-        layout: Its physical layout.
+        layout: Physical layout of the episode.
         stored: The trajectory; its actions and its start state are used.
         actions: ``executed`` gives the stored states to the last bit; ``recorded`` leaves out execution noise.
     """

@@ -15,11 +15,11 @@ from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 from nimbus.runner.cluster.poison_votes import PoisonVotes
 
 _LEASE_SECONDS = 30.0
-"""[s] Longest expected work of a lease for each slot: that of a lost node is repeated, that of a slow one awaited."""
+"""Longest expected work of a lease for each slot [s]: that of a lost node is repeated, that of a slow one awaited."""
 _SHARE = 2.0
 """A lease holds this fraction of the node's share of the remaining work: guided self-scheduling."""
 _SILENCE = 30.0
-"""[s] After which the leases of a node without a message go back."""
+"""Time without a message after which the leases of a node go back [s]."""
 _LATE = 1.3
 """Times the expected seconds, after which an episode is copied to an idle node."""
 _COPIES = 2
@@ -34,7 +34,7 @@ class Balance:
         states: State of each episode by group, as earlier runs settled them; all pending by default.
         cost_classes: Cost class of an episode by group; one class when left out.
         epoch: Number of the start of the head.
-        lease_seconds: [s] of work a slot that a lease holds at most.
+        lease_seconds: Longest work that a lease holds for a slot [s].
         has_recall: Recall episodes that are not begun when a node is idle.
         has_copies: Copy late episodes to idle nodes.
     """
@@ -133,7 +133,7 @@ class Balance:
         Args:
             cell: The node.
             idle: Slots of it that have nothing to do.
-            now: [s]
+            now: Time of the monotonic clock [s].
             ahead: Further slots without work after their current episode; they wait while others are idle.
         """
         node = self.nodes[cell]
@@ -168,10 +168,10 @@ class Balance:
         Args:
             cell: The node that made it.
             number: Of the lease under which it did; an old one is as good.
-            group: Its group.
-            index: Its index.
-            now: [s]
-            seconds: [s] of one slot that it took; 0 when that is not known.
+            group: Group of the episode.
+            index: Index of the episode.
+            now: Time of the monotonic clock [s].
+            seconds: Time of one slot that the episode took; 0 when unknown [s].
         """
         item, node = (group, index), self.nodes.get(cell)
         work = self.work[group]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _FIRST_SECONDS = 10.0
-"""[s] of an episode before any was measured: a lease then has one or two for each slot."""
+"""Assumed time of an episode before any was measured [s]: a lease then has one or two for each slot."""
 _PRIOR_WEIGHT = 2.0
 """Episodes that the mean of the whole group counts for in the mean of a class that has few of its own."""
 

@@ -29,7 +29,7 @@ class DatasetEntry:
 
     Args:
         task: The task.
-        slots: Of the cluster, for the row of the run.
+        slots: Slots of the cluster, for the row of the run.
         progress: Statuses that count the attempts.
 
     Raises:
@@ -79,7 +79,7 @@ class DatasetEntry:
             reports: Node and report.
             infos: ``dataset.json`` of nodes, by name.
             balance: Receives settled episodes.
-            now: [s] of the monotonic clock.
+            now: Time of the monotonic clock [s].
 
         Raises:
             StorageError: The disk is full; the same reports may come again.

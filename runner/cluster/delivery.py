@@ -53,7 +53,7 @@ class EpisodeUploader(Protocol):
         """Upload the files of an attempt, those of an episode or of a kept failure.
 
         Args:
-            attempt: Its row.
+            attempt: Row of the attempt.
             folder: Dataset of the node's cell.
 
         Raises:
@@ -196,9 +196,9 @@ def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> St
     """Return an uploaded episode as the dataset takes it.
 
     Args:
-        dataset: Of the head.
+        dataset: Dataset of the head.
         episode: The episode.
-        path: Of its HDF5 file.
+        path: Path of the episode's HDF5 file.
     """
     info, learned = dataset.info, episode.learned
     named = learned and replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)

@@ -37,7 +37,7 @@ from nimbus.runner.cluster.messages import (
 )
 
 _POLL = 1.0
-"""[s] A node without work waits before it pulls again."""
+"""Time that a node without work waits before it pulls again [s]."""
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
@@ -90,7 +90,7 @@ class Head:
         Args:
             request: The request.
             reply: Sends the answer.
-            now: [s] of the monotonic clock.
+            now: Time of the monotonic clock [s].
 
         Raises:
             ValueError: It names a task that is none of this job, or has rows of another episode.

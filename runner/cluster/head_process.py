@@ -24,13 +24,13 @@ from nimbus.runner.system.output import write_json
 from nimbus.runner.system.processes import die_with_parent
 
 _TICK = 0.5
-"""[s] Between two looks at nodes and status."""
+"""Interval of the checks of nodes and status [s]."""
 _WAIT = 0.02
-"""[s] for messages, while reports wait for their commit."""
+"""Time limit of a message while reports wait for their commit [s]."""
 _FAREWELL = 15.0
-"""[s] Nodes may take to leave once everything is settled."""
+"""Time that nodes may take to leave once everything is settled [s]."""
 _STOPPING = 60.0
-"""[s] Longest time for nodes to leave after a request to stop: current episodes end and are delivered."""
+"""Longest time for nodes to leave after a request to stop [s]: current episodes end and are delivered."""
 
 
 class HeadServer:

@@ -15,7 +15,7 @@ from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import ClusterStatus, NodeStatus
 
 _CLOCK = 60.0
-"""[s] by which a node's clock may differ without an event: times in the ledger are the nodes'."""
+"""Difference of a node's clock that causes no event [s]: times in the ledger are the nodes'."""
 _MOST_GONE = 50
 """Nodes that have left and are still listed."""
 
@@ -24,7 +24,7 @@ _MOST_GONE = 50
 class _ListedNode:
     status: NodeStatus
     joined: float
-    """[s] of the monotonic clock"""
+    """Time of the monotonic clock [s]."""
     last_beat: float
     left: float = 0.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
 
 _PATIENCE = 10.0
-"""[s] for an answer: then the request is sent again, on a new connection."""
+"""Time limit of an answer [s]: then the request is sent again, on a new connection."""
 
 
 @dataclass(eq=False)
@@ -42,6 +42,11 @@ class LineConnection:
         *whole, rest = bytes(self.received).split(b"\n")
         self.received[:] = rest
         return None if len(rest) > MOST_BYTES else whole
+
+    def drop(self) -> None:
+        """End the connection: the agent misses its answer, and asks again on a new one."""
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
 
     def answer(self, line: bytes) -> None:
         """Send a line; an agent that is gone misses it, and asks again."""
@@ -74,7 +79,7 @@ class LineServer:
         """Wait for lines, and pass on all that have come.
 
         Args:
-            seconds: To wait at most.
+            seconds: Longest time to wait [s].
             take: Called with each line.
         """
         for key, _ in self._selector.select(seconds):
@@ -138,12 +143,7 @@ class HeadClient:
         Raises:
             HeadUnreachableError: There is none in time; the head may have taken the request all the same.
         """
-        deadline = time.monotonic() + patience
-        try:
-            line = self._exchange(to_line(request), deadline)
-        except OSError as error:
-            self.close()
-            raise HeadUnreachableError(str(error)) from None
+        line = self.exchange(to_line(request), patience=patience)
         self._count += 1
         if self._drop_every and self._count % self._drop_every == 0:
             self.close()
@@ -153,6 +153,14 @@ class HeadClient:
         except ValueError as error:
             self.close()
             raise HeadUnreachableError(f"no answer of a head: {error}") from None
+
+    def exchange(self, line: bytes, *, patience: float = _PATIENCE) -> bytes:
+        """Send an encoded request and return the encoded answer; raises as :meth:`ask` does."""
+        try:
+            return self._exchange(line, time.monotonic() + patience)
+        except OSError as error:
+            self.close()
+            raise HeadUnreachableError(str(error)) from None
 
     def close(self) -> None:
         """Close the connection."""

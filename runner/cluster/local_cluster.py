@@ -25,7 +25,7 @@ _POLL = 0.1
 _MOST_ENDS = 6
 """A process that ends so often without anything settled in between is not started again."""
 _GRACE = 45.0
-"""[s] Processes may take to end after a request to stop."""
+"""Time that processes may take to exit after a request to stop [s]."""
 _NODES = "nodes"
 
 
@@ -47,7 +47,7 @@ class _Child:
     ends: int = 0
     start_at: float = 0.0
     is_over: bool = False
-    """It is not started again."""
+    """True if the process is not restarted."""
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, text: str = "") -> None:

@@ -9,6 +9,7 @@ from nimbus.datagen.errors import InputError, single_line
 from nimbus.datagen.store.folder import check_writable
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import needs_of
@@ -31,12 +32,14 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
             )
 
 
-def run_on_cluster(spec: CellSpec, nodes: int, *, gpus: str | None = None, price_per_hour: float | None = None) -> int:
+def run_on_cluster(
+    spec: CellSpec, address: ClusterAddress, *, gpus: str | None = None, price_per_hour: float | None = None
+) -> int:
     """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.
-        nodes: Nodes on this machine.
+        address: Of the cluster.
         gpus: Text of ``--gpus``, for each node.
         price_per_hour: Price of a node hour.
 
@@ -46,12 +49,12 @@ def run_on_cluster(spec: CellSpec, nodes: int, *, gpus: str | None = None, price
     """
     folder = Path(spec.folder)
     check_writable(folder)
-    spec = node_spec(spec, nodes)
+    spec = node_spec(spec, address)
     with loading():
         task = describe_task(Path(spec.task).stem or "task", spec, needs=needs_of(spec))
     prices = {"": price_per_hour} if price_per_hour else {}
     job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices, gpus=gpus)
-    end = run_cluster_job(job, nodes, spec.resources)
+    end = run_cluster_job(job, address, spec.resources)
     return conclude(end, folder, price=price_per_hour)
 
 

@@ -12,6 +12,7 @@ from nimbus.datagen.store.remote.cache_root import make_folder, remote_root
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.store_run import run_into_store, spool_limit
 from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import JobItem, load_job
@@ -27,7 +28,7 @@ _JOBS = "jobs"
 def run_job(
     file: Path,
     spec: CellSpec,
-    nodes: int,
+    cluster: ClusterAddress,
     *,
     gpus: str | None = None,
     address: StoreAddress | None = None,
@@ -39,7 +40,7 @@ def run_job(
     Args:
         file: The job.
         spec: What the tasks have in common; its folder holds their datasets.
-        nodes: Nodes on this machine.
+        cluster: Its address.
         gpus: Text of ``--gpus``, for each node.
         address: Store below which the datasets are, in the place of the folder.
         spool: [bytes] of files that may wait for the store.
@@ -54,14 +55,14 @@ def run_job(
         folder = Path(spec.folder)
         check_writable(folder)
         placed = [replace(item, spec=replace(item.spec, folder=str(folder / item.name))) for item in items]
-        return _run(folder, placed, nodes, gpus=gpus, price_per_hour=price_per_hour)
+        return _run(folder, placed, cluster, gpus=gpus, price_per_hour=price_per_hour)
     folder = remote_root() / _JOBS / address.key
 
     def run_from(number: int, placed: list[JobItem]) -> int:
         """Open the spool of each task, then run all of them."""
         if number == len(items):
             make_folder(folder)
-            return _run(folder, placed, nodes, gpus=gpus, price_per_hour=price_per_hour)
+            return _run(folder, placed, cluster, gpus=gpus, price_per_hour=price_per_hour)
 
         def go_on(place: Path) -> int:
             share = (spool or spool_limit(place)) // len(items)
@@ -75,15 +76,17 @@ def run_job(
     return run_from(0, [])
 
 
-def _run(folder: Path, items: list[JobItem], nodes: int, *, gpus: str | None, price_per_hour: float | None) -> int:
+def _run(
+    folder: Path, items: list[JobItem], cluster: ClusterAddress, *, gpus: str | None, price_per_hour: float | None
+) -> int:
     with loading():
         tasks = [
-            describe_task(item.name, node_spec(item.spec, nodes), priority=item.priority, needs=item.needs)
+            describe_task(item.name, node_spec(item.spec, cluster), priority=item.priority, needs=item.needs)
             for item in items
         ]
     prices = {"": price_per_hour} if price_per_hour else {}
     job = ClusterJob(folder=str(folder), tasks=tuple(tasks), price_per_hour=prices, gpus=gpus)
-    end = run_cluster_job(job, nodes, items[0].spec.resources)
+    end = run_cluster_job(job, cluster, items[0].spec.resources)
     return _conclude(end, folder, items, price=price_per_hour)
 
 

@@ -1,31 +1,55 @@
-"""Start of a described job on its nodes."""
+"""Start of a described job on its nodes, here or on a Ray cluster."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.machine import usable_cores
+from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.local_cluster import LocalCluster
+from nimbus.runner.cluster.on_ray.run import check_ray, run_on_ray
 from nimbus.runner.monitor.dashboard import StatusDashboard
 
 
-def node_spec(spec: CellSpec, nodes: int) -> CellSpec:
+def check_cluster(address: ClusterAddress) -> None:
+    """Check that a cluster can be reached, before a task is loaded.
+
+    Raises:
+        InputError: It cannot, it needs a token, or an extra is missing.
+    """
+    if not address.is_local:
+        check_ray(address)
+
+
+def node_spec(spec: CellSpec, address: ClusterAddress) -> CellSpec:
     """Return the spec of a run as its nodes have it: each finds its own Isaac Sim, and has its share of the spool."""
-    share = spec.resources.spool_bytes // nodes
+    share = spec.resources.spool_bytes // max(1, address.nodes)
     return replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
 
 
-def run_cluster_job(job: ClusterJob, nodes: int, resources: Resources) -> HeadEnd:
+def run_cluster_job(job: ClusterJob, address: ClusterAddress, resources: Resources) -> HeadEnd:
     """Run a job, with its dashboard.
 
     Args:
         job: The job.
-        nodes: Nodes on this machine.
+        address: Of the cluster.
         resources: Of each node.
+
+    Raises:
+        InputError: There is no cluster, or it does not fit.
     """
+    split = resources.workers
+    if not address.is_local:
+        if address.kind == "ray" and any(is_remote(Path(task.spec.folder)) for task in job.tasks):
+            what = "a dataset in a store is entered on the head of the cluster"
+            instead = "give --cluster http://HOST:8265, or run this on the head with --cluster auto"
+            raise InputError(what, where=f"--cluster {address}", instead=instead)
+        return run_on_ray(job, address, slots=sum(split or ()))
     with StatusDashboard(Path(job.folder)) as dashboard:
-        slots = sum(resources.workers) if resources.workers else max(1, usable_cores() // nodes)
-        return LocalCluster(job, nodes=nodes, slots=slots, watch=dashboard.look).run()
+        slots = sum(split) if split else max(1, usable_cores() // address.nodes)
+        return LocalCluster(job, nodes=address.nodes, slots=slots, watch=dashboard.look).run()

@@ -53,6 +53,7 @@ PANELS: dict[str, dict[str, str]] = {
         "schema": "print the JSON Schema of a task file",
     },
     "machine": {
+        "cluster": "write a RayJob for Kubernetes or a script for Slurm that starts a cluster for a run",
         "estimate": "forecast time and disk of a run, from five of its episodes",
         "verify-isaacsim": "try what Nimbus does with the Isaac Sim of this machine: a pass/fail table",
     },

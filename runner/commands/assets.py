@@ -21,7 +21,9 @@ _ACTIONS = ("import", "annotate")
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="import|annotate", parser=one_of(_ACTIONS), help="what to do")],
+    action: Annotated[
+        str, typer.Argument(metavar="import|annotate", parser=one_of(_ACTIONS), help="import or annotate")
+    ],
     paths: Annotated[
         list[Path],
         typer.Argument(metavar="PATH", parser=Path, help="mesh files, folders, archives, Python wheels; or LIB"),
@@ -31,22 +33,26 @@ def command(
         Path | None, typer.Option("--out", metavar="LIB", parser=Path, help="import: folder of the library")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets at once; 0.5 to 2 GB each")
+        int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets prepared at once; 0.5 to 2 GB each")
     ] = max(1, (os.cpu_count() or 1) // 2),
     only: Annotated[
-        str, typer.Option("--only", metavar="GLOB", parser=str, help="names or paths of assets, as in '*mug*'")
+        str,
+        typer.Option("--only", metavar="GLOB", parser=str, help="pattern of names or paths of assets, such as '*mug*'"),
     ] = "",
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="of assets whose files state no licence")
+        str, typer.Option("--license", metavar="ID", parser=str, help="licence of assets whose files state none")
     ] = "",
     model: Annotated[
-        str, typer.Option("--model", metavar="URL", parser=str, help="annotate: an OpenAI-compatible server")
+        str, typer.Option("--model", metavar="URL", parser=str, help="annotate: address of an OpenAI-compatible server")
     ] = "",
     model_name: Annotated[
-        str, typer.Option("--model-name", metavar="NAME", parser=str, help="of the model (the only one of the server)")
+        str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
     ] = "",
     budget: Annotated[
-        int, typer.Option("--budget", metavar="N", parser=whole(1, 10**9), help="tokens of all questions and replies")
+        int,
+        typer.Option(
+            "--budget", metavar="N", parser=whole(1, 10**9), help="budget of tokens for all questions and replies"
+        ),
     ] = 1_000_000,
     replay: Annotated[
         Path | None,

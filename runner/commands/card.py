@@ -19,9 +19,12 @@ def command(
     folder: DatasetFolder,
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", parser=Path, help="the card (README.md of the dataset)")
+        Path | None,
+        typer.Option("--out", metavar="FILE", parser=Path, help="file of the card (README.md of the dataset)"),
     ] = None,
-    license: Annotated[str, typer.Option("--license", metavar="ID", parser=str, help="of the dataset")] = "apache-2.0",
+    license: Annotated[
+        str, typer.Option("--license", metavar="ID", parser=str, help="licence of the dataset")
+    ] = "apache-2.0",
 ) -> int:
     """Write the card and its picture."""
     from nimbus.datagen.datasets.export.publication import CARD, CARD_PICTURE, is_own_card

@@ -28,16 +28,14 @@ def command(
     layouts: Annotated[
         int, typer.Option("--layouts", metavar="N", parser=whole(1, 100_000), help="held-out layouts of the evaluation")
     ] = 100,
-    steps: Annotated[
-        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="steps of the training")
-    ] = 6000,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 6000,
     seed: Seed = 0,
     execute: Annotated[
-        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions of an answer carried out")
+        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions executed of each answer")
     ] = 8,
     videos: Videos = 4,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/loop_<task>)")
+        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/loop_<task>)")
     ] = None,
     workers: Workers = None,
     serial: Serial = False,

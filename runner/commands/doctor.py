@@ -29,8 +29,8 @@ def command(
         str | None, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")
     ] = None,
     *,
-    machine: Annotated[bool, typer.Option("--machine", help="look at Python, packages, GPU, simulators, disk")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="attempt nothing: no forecast of yield and time")] = False,
+    machine: Annotated[bool, typer.Option("--machine", help="check Python, packages, GPU, simulators, disk")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="make no attempts: no forecast of yield and time")] = False,
     as_json: AsJson = False,
     skills: Skills = None,
 ) -> int:

@@ -33,11 +33,13 @@ def command(
         str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or a job's")
     ],
     *,
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="of the run")] = 1000,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="episodes of the run")
+    ] = 1000,
     seed: Seed = 0,
     cores: Annotated[
         int | None,
-        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="that it will have (as this machine)"),
+        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="cores of the run (those of this machine)"),
     ] = None,
     cluster: Annotated[
         CountRange | None,
@@ -84,8 +86,8 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     """Forecast a run.
 
     Args:
-        spec: Of the probe; its folder is chosen here.
-        episodes: Of the run.
+        spec: Spec of the probe; its folder is chosen here.
+        episodes: Episodes of the run.
         cores: That it will have.
 
     Raises:

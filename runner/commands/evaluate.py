@@ -38,12 +38,12 @@ def command(
     ] = None,
     name_map: Annotated[
         str | None,
-        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order on the wire of a server"),
+        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order of a server's fields"),
     ] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            "--checkpoint", metavar="NAME", parser=str, help="of a server's weights, where it does not state it"
+            "--checkpoint", metavar="NAME", parser=str, help="name of a server's checkpoint, if it reports none"
         ),
     ] = None,
     timeout: Annotated[
@@ -52,7 +52,7 @@ def command(
             "--timeout",
             metavar="S",
             parser=whole(1, 3600),
-            help="for a server's answer (30); its first has ten times that",
+            help="seconds to wait for a server's answer (30); ten times that for the first",
         ),
     ] = None,
     trained_on: Annotated[
@@ -61,30 +61,32 @@ def command(
             "--trained-on",
             metavar="DIR",
             parser=Path,
-            help="dataset or export: actions and states as there; robot, rate and cameras must be the task's",
+            help="dataset or export with the policy's actions and states; robot, rate and cameras must match the task",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/eval_<task>)"),
+        typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/eval_<task>)"),
     ] = None,
     layouts: Annotated[
         str,
-        typer.Option("--layouts", metavar="L", parser=str, help="how many held-out ones; or run:SEED:N, or train:DIR"),
+        typer.Option(
+            "--layouts", metavar="L", parser=str, help="number of held-out layouts; or run:SEED:N, or train:DIR"
+        ),
     ] = "100",
     seed: Seed = 0,
     execute: Execute = 8,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="N", parser=whole(1, 100_000), help="steps of an episode at most"),
+        typer.Option("--limit", metavar="N", parser=whole(1, 100_000), help="largest number of steps of an episode"),
     ] = None,
     actions: Annotated[
         str | None,
-        typer.Option("--actions", metavar="A", parser=str, help="of replay: executed (default) or recorded"),
+        typer.Option("--actions", metavar="A", parser=str, help="actions of a replay: executed (default) or recorded"),
     ] = None,
     compare: Annotated[
         tuple[str, str] | None,
-        typer.Option("--compare", metavar="DIR DIR", help="compare two evaluations of the same layouts, and end"),
+        typer.Option("--compare", metavar="DIR DIR", help="compare two evaluations of the same layouts, and exit"),
     ] = None,
     randomize: Annotated[
         str | None,
@@ -92,11 +94,14 @@ def command(
             "--randomize",
             metavar="LEVEL",
             parser=str,
-            help="none, small, medium or large; none runs beside it",
+            help="level: none, small, medium or large; a level other than none also evaluates none",
         ),
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="NAMES", parser=str, help="randomizers of the level, by comma")
+        str | None,
+        typer.Option(
+            "--only", metavar="NAMES", parser=str, help="randomizers of the level to apply, separated by commas"
+        ),
     ] = None,
     videos: Videos = 4,
     workers: Workers = None,

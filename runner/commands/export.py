@@ -37,7 +37,9 @@ def command(
     ] = ACTIONS[0],
     rotation: Annotated[
         str,
-        typer.Option("--rotation", metavar="FORM", parser=one_of(ROTATIONS), help=f"of tools: {', '.join(ROTATIONS)}"),
+        typer.Option(
+            "--rotation", metavar="FORM", parser=one_of(ROTATIONS), help=f"rotation of tools: {', '.join(ROTATIONS)}"
+        ),
     ] = ROTATIONS[0],
     state: Annotated[
         str,
@@ -45,22 +47,28 @@ def command(
             "--state",
             metavar="FORM",
             parser=one_of(STATES),
-            help="measured: every joint; commanded: the last command of each gripper, as many entries as an action",
+            help="measured: all joints; commanded: grippers as last commanded, with as many entries as an action",
         ),
     ] = STATES[0],
     environment_state: Annotated[
-        bool, typer.Option("--environment-state", help="the scene in numbers too: poses, sizes, kinds, joints")
+        bool, typer.Option("--environment-state", help="include the scene's state: poses, sizes, kinds, joints")
     ] = False,
-    done: Annotated[bool, typer.Option("--done", help="next.done and next.success too")] = False,
-    depth: Annotated[bool, typer.Option("--depth", help="depth too, in lossless videos beside LeRobot's")] = False,
-    masks: Annotated[bool, typer.Option("--masks", help="masks of instances and classes too, likewise")] = False,
+    done: Annotated[bool, typer.Option("--done", help="include next.done and next.success")] = False,
+    depth: Annotated[bool, typer.Option("--depth", help="include depth, in lossless videos beside LeRobot's")] = False,
+    masks: Annotated[
+        bool, typer.Option("--masks", help="include masks of instances and classes, in the same way")
+    ] = False,
     keep_failures: Annotated[
         bool,
-        typer.Option("--keep-failures", help="failed attempts that the run kept too, labelled, behind the episodes"),
+        typer.Option(
+            "--keep-failures", help="include the failed attempts that the run kept, labeled, after the episodes"
+        ),
     ] = False,
     restricted_assets: Annotated[
         bool,
-        typer.Option("--restricted-assets", help="also episodes with objects whose licences restrict redistribution"),
+        typer.Option(
+            "--restricted-assets", help="include episodes with objects whose licences restrict redistribution"
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> int:

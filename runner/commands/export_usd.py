@@ -26,14 +26,19 @@ def command(
     ] = None,
     *,
     seed: Seed = 0,
-    index: Annotated[int, typer.Option("--index", metavar="N", parser=whole(0, 10**7), help="which episode of it")] = 0,
+    index: Annotated[
+        int, typer.Option("--index", metavar="N", parser=whole(0, 10**7), help="index of the episode")
+    ] = 0,
     variant: Annotated[
-        int, typer.Option("--variant", metavar="N", parser=whole(0, 10**6), help="which of its looks")
+        int, typer.Option("--variant", metavar="N", parser=whole(0, 10**6), help="visual variant of the episode")
     ] = 0,
     episode: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            "--episode", metavar="DIR ID", parser=str, help="a stored episode in place of a task, as an animation"
+            "--episode",
+            metavar="DIR ID",
+            parser=str,
+            help="export a stored episode, as an animation, instead of a task",
         ),
     ] = None,
     out: Annotated[
@@ -62,12 +67,12 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
     """Write the layout of one episode before anything moves; return the path of the stage.
 
     Args:
-        task_name: Or the path of the task's file.
+        task_name: Name of the task, or the path of its file.
         out: Path of the stage; None: the id of the episode in the current folder.
         skills: Folders with further skills.
-        seed: Of the run.
-        index: Of the episode in the run.
-        variant: Of its visual variants.
+        seed: Seed of the run.
+        index: Index of the episode in the run.
+        variant: Number of the visual variant.
     """
     from nimbus.datagen.episode.layout import EpisodeKey, Layout
     from nimbus.datagen.load.scene_loader import load_assets

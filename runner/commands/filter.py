@@ -21,7 +21,7 @@ def command(
             "--where",
             metavar="EXPR",
             parser=str,
-            help="such as 'success and length > 50'; unknown columns are answered",
+            help="condition, such as 'success and length > 50'; an unknown column lists the known ones",
         ),
     ],
     out: NewFolder,

@@ -19,20 +19,23 @@ def command(
     task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="its folder (out/improve_<task>)")
+        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/improve_<task>)")
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", parser=whole(1, 1000), help="of rollouts; raise it to go on")
+        int,
+        typer.Option("--rounds", metavar="N", parser=whole(1, 1000), help="rounds of rollouts; raise it to continue"),
     ] = 3,
     episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations to begin with")
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations for version 0")
     ] = 50,
     rollouts: Annotated[
-        int, typer.Option("--rollouts", metavar="N", parser=whole(1, 10**5), help="layouts that a round tries")
+        int, typer.Option("--rollouts", metavar="N", parser=whole(1, 10**5), help="layouts attempted in a round")
     ] = 100,
     layouts: Annotated[
         int,
-        typer.Option("--layouts", metavar="N", parser=whole(0, 10**5), help="held-out ones, for each version; 0: none"),
+        typer.Option(
+            "--layouts", metavar="N", parser=whole(0, 10**5), help="held-out layouts for each version; 0: none"
+        ),
     ] = 100,
     mode: Annotated[
         Literal["async", "lockstep"],
@@ -44,7 +47,7 @@ def command(
             "--objective",
             metavar="NAME",
             parser=one_of(OBJECTIVES),
-            help="dagger: corrections of failures; awr: rollouts by their advantage; dagger+awr",
+            help="dagger: corrections of failures; awr: rollouts weighted by advantage; dagger+awr",
         ),
     ] = "dagger",
     staleness: Annotated[
@@ -57,11 +60,15 @@ def command(
         int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps of version 0")
     ] = 2000,
     round_steps: Annotated[
-        int, typer.Option("--round-steps", metavar="N", parser=whole(1, 10**7), help="of each further version")
+        int,
+        typer.Option(
+            "--round-steps", metavar="N", parser=whole(1, 10**7), help="training steps of each further version"
+        ),
     ] = 1500,
     execute: Execute = 8,
     proposal: Annotated[
-        str, typer.Option("--proposal", metavar="ID", parser=str, help="where the task comes from, for the lineage")
+        str,
+        typer.Option("--proposal", metavar="ID", parser=str, help="proposal that the task comes from, for the lineage"),
     ] = "",
     seed: Seed = 0,
     as_json: AsJson = False,

@@ -25,7 +25,7 @@ def command(
     ] = None,
     *,
     robot: Annotated[
-        str, typer.Option("--robot", metavar="NAME", parser=str, help="whose gripper is to hold them")
+        str, typer.Option("--robot", metavar="NAME", parser=str, help="robot whose gripper must hold them")
     ] = "panda",
     picture: Annotated[
         Path | None, typer.Option("--sheet", metavar="OUT.png", parser=Path, help="draw every kind into an image")

@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
+from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.commands.parser import DatasetAddress
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="of the whole run")]
+Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="seed of the whole run")]
 Images = Annotated[
     Literal["lossless", "video", "both", "none"],
     typer.Option(
@@ -135,9 +136,16 @@ Images = Annotated[
 ]
 Price = Annotated[
     float | None,
-    typer.Option("--price-per-hour", metavar="X", parser=price, help="of the machine; gives what an episode costs"),
+    typer.Option(
+        "--price-per-hour",
+        metavar="X",
+        parser=price,
+        help="price of the machine; the output then states the cost of an episode",
+    ),
 ]
-Device = Annotated[str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="cpu, cuda")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", parser=one_of(DEVICES), help="device that renders: cpu, cuda")
+]
 Gpus = Annotated[
     str | None,
     typer.Option(
@@ -148,7 +156,8 @@ Stack = Annotated[
     int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
 ]
 EpisodeSize = Annotated[
-    int, typer.Option("--episode-size", metavar="N", parser=whole(1, 10**6), help="episodes in a file at most")
+    int,
+    typer.Option("--episode-size", metavar="N", parser=whole(1, 10**6), help="largest number of episodes in a file"),
 ]
 ShardSize = Annotated[
     int,
@@ -157,7 +166,7 @@ ShardSize = Annotated[
         metavar="SIZE",
         parser=size,
         show_default="1GB",
-        help="bytes of a file at most, such as 256MB",
+        help="largest size of a file, such as 256MB",
     ),
 ]
 NewFolder = Annotated[
@@ -165,12 +174,15 @@ NewFolder = Annotated[
 ]
 
 
-Serial = Annotated[bool, typer.Option("--serial", help="everything in this process")]
+Serial = Annotated[bool, typer.Option("--serial", help="run everything in this process")]
 Execute = Annotated[
-    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions of an answer carried out")
+    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions executed of each answer")
 ]
 Videos = Annotated[
-    int, typer.Option("--videos", metavar="N", parser=whole(0, 1000), help="failures, and successes, to render (4)")
+    int,
+    typer.Option(
+        "--videos", metavar="N", parser=whole(0, 1000), help="number of failures, and of successes, to render"
+    ),
 ]
 
 
@@ -195,24 +207,14 @@ def worker_split(text: str) -> WorkerSplit:
     return WorkerSplit((planners, renderers))
 
 
-def parse_cluster(text: str) -> int:
-    """Parse ``local:N``, nodes on this machine."""
-    match = re.fullmatch(r"local:([0-9]{1,3})", text)
-    if match is None or not 1 <= int(match[1]) <= MOST_LOCAL_NODES:
-        raise ValueError(f"expected local:N, such as local:4 for four nodes on this machine, found '{text}'")
-    return int(match[1])
-
-
-MOST_LOCAL_NODES = 256
-"""Nodes that one machine runs at once."""
-
-LocalNodes = Annotated[
-    int | None,
+Cluster = Annotated[
+    ClusterAddress | None,
     typer.Option(
         "--cluster",
-        metavar="local:N",
+        metavar="PLACE",
         parser=parse_cluster,
-        help="share the work of the run over N nodes on this machine, each with a cell",
+        help="share the work over nodes, each with a cell: local:N on this machine; auto, ray://HOST:10001 or "
+        "http://HOST:8265 on a Ray cluster",
     ),
 ]
 

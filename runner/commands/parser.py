@@ -109,9 +109,9 @@ def parse(function: Callable[..., int], words: Sequence[str], *, name: str, mean
     """Parse the words of a command; None where they ask for its help, which is printed.
 
     Args:
-        function: Its signature has the flags.
+        function: Function whose signature has the flags.
         words: Those behind the command's name.
-        name: Of the command.
+        name: Name of the command.
         meaning: First line of its help.
 
     Raises:

@@ -23,30 +23,38 @@ def command(
         str, typer.Argument(metavar="WORDS", parser=str, help="subject of the tasks, in words, with --model")
     ] = "",
     *,
-    count: Annotated[int, typer.Option("--count", metavar="N", parser=whole(1, 100_000), help="of tasks")] = 10,
+    count: Annotated[int, typer.Option("--count", metavar="N", parser=whole(1, 100_000), help="number of tasks")] = 10,
     seed: Seed = 0,
     out: NewFolder,
-    robot: Annotated[str, typer.Option("--robot", metavar="NAME", parser=str, help="that does them")] = "panda",
-    scene: Annotated[str, typer.Option("--scene", metavar="NAME", parser=str, help="with a table")] = "table",
+    robot: Annotated[str, typer.Option("--robot", metavar="NAME", parser=str, help="robot of the tasks")] = "panda",
+    scene: Annotated[str, typer.Option("--scene", metavar="NAME", parser=str, help="scene with a table")] = "table",
     libraries: Annotated[
         list[str] | None,
         typer.Option("--library", metavar="NAME", parser=str, help="object library; may be repeated (all of Nimbus)"),
     ] = None,
     families: Annotated[
         list[str] | None,
-        typer.Option("--family", metavar="NAME", parser=str, help="of goals, such as pack; may be repeated (all)"),
+        typer.Option(
+            "--family", metavar="NAME", parser=str, help="family of goals, such as pack; may be repeated (all)"
+        ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="repairs after findings")
+        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="rounds of repair after findings")
     ] = 3,
     model: Annotated[
-        str, typer.Option("--model", metavar="URL", parser=str, help="an OpenAI-compatible server writes the goals")
+        str,
+        typer.Option(
+            "--model", metavar="URL", parser=str, help="address of an OpenAI-compatible server that writes the goals"
+        ),
     ] = "",
     model_name: Annotated[
-        str, typer.Option("--model-name", metavar="NAME", parser=str, help="of the model (the only one of the server)")
+        str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
     ] = "",
     budget: Annotated[
-        int, typer.Option("--budget", metavar="N", parser=whole(1, 10**9), help="tokens of all questions and replies")
+        int,
+        typer.Option(
+            "--budget", metavar="N", parser=whole(1, 10**9), help="budget of tokens for all questions and replies"
+        ),
     ] = 1_000_000,
     replay: Annotated[
         Path | None,
@@ -54,13 +62,20 @@ def command(
     ] = None,
     languages: Annotated[
         list[str] | None,
-        typer.Option("--language", metavar="NAME", parser=str, help="of instructions; may be repeated (english)"),
+        typer.Option(
+            "--language", metavar="NAME", parser=str, help="language of instructions; may be repeated (english)"
+        ),
     ] = None,
     yields: Annotated[
         list[Path] | None,
-        typer.Option("--yields", metavar="DIR", parser=Path, help="weigh draws by a dataset, or earlier proposals"),
+        typer.Option(
+            "--yields",
+            metavar="DIR",
+            parser=Path,
+            help="weight draws by the yields of a dataset, or of earlier proposals",
+        ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="without attempts in physics")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="make no attempts in physics")] = False,
     skills: Skills = None,
 ) -> int:
     """Write task files and ``proposals.jsonl``; 1 where fewer came out than were asked for."""

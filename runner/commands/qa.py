@@ -31,7 +31,7 @@ def command(
     ] = None,
     robot: Annotated[
         str | None,
-        typer.Option("--robot", metavar="NAME", parser=str, help="whose joint limits hold (that of the dataset)"),
+        typer.Option("--robot", metavar="NAME", parser=str, help="robot whose joint limits apply (the dataset's)"),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="exit code 1 also for warnings")] = False,
     as_json: AsJson = False,

@@ -18,7 +18,7 @@ FED_ACTIONS = ("executed", "recorded")
 
 def command(
     folder: DatasetFolder,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="episodes (all)")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="ids of the episodes (all)")] = None,
     *,
     actions: Annotated[
         str,

@@ -63,13 +63,16 @@ def command(
             "--task",
             metavar="NAME",
             parser=str,
-            help="take cameras, visual ranges and words from this task (its own)",
+            help="take cameras, visual ranges and wording from this task (the dataset's)",
         ),
     ] = None,
     variant: Annotated[
         int | None,
         typer.Option(
-            "--variant", metavar="N", parser=whole(0, 10**6), help="draw this variant's look and wording (its own)"
+            "--variant",
+            metavar="N",
+            parser=whole(0, 10**6),
+            help="draw the look and wording of this variant (each episode's own)",
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the new dataset")],

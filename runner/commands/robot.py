@@ -23,7 +23,7 @@ def command(
     ],
     *,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="PNG", parser=Path, help="where the picture goes (NAME.png)")
+        Path | None, typer.Option("--picture", metavar="PNG", parser=Path, help="file of the image (NAME.png)")
     ] = None,
     as_json: AsJson = False,
 ) -> int:

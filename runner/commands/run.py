@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,16 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
+from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
     FORMATS,
     PLANNERS,
     ROLES,
     SIMULATORS,
+    Cluster,
     Device,
     Gpus,
     Images,
-    LocalNodes,
     Price,
     RunPart,
     Seed,
@@ -49,10 +51,15 @@ def command(
     job: Annotated[
         Path | None,
         typer.Option(
-            "--job", metavar="FILE", parser=Path, help="several tasks, with counts, priorities and needs, for a cluster"
+            "--job",
+            metavar="FILE",
+            parser=Path,
+            help="file of several tasks, with counts, priorities and needs, for a cluster",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="number of episodes")
+    ] = 10,
     part: Annotated[
         RunPart | None,
         typer.Option("--part", metavar="K/N", parser=parse_part, help="part K of N, for nimbus merge (1/1)"),
@@ -77,7 +84,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="files that may wait for a store, such as 50GB; then the run pauses (20GB at most)",
+            help="size of files waiting for a store at which the run pauses, such as 50GB (20GB at most)",
         ),
     ] = None,
     format: Annotated[
@@ -98,7 +105,7 @@ def command(
             metavar="N",
             parser=sample,
             show_default=False,
-            help="at the end, replay and prove N episodes, or all",
+            help="certify N episodes, or all, at the end by replaying them",
         ),
     ] = 0,
     sim: Annotated[
@@ -119,14 +126,17 @@ def command(
     roles: Annotated[
         str | None,
         typer.Option(
-            "--roles", metavar="NAME", parser=one_of(ROLES), help="dynamic: workers change roles as it pays; fixed"
+            "--roles",
+            metavar="NAME",
+            parser=one_of(ROLES),
+            help="dynamic: workers change roles when that saves time; fixed: they keep them",
         ),
     ] = None,
-    cluster: LocalNodes = None,
+    cluster: Cluster = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
-        typer.Option("--coupled", help="in this process, and no stage decoupled: a baseline to measure against"),
+        typer.Option("--coupled", help="run in this process with coupled stages: a baseline to measure against"),
     ] = False,
     price_per_hour: Price = None,
     device: Device = "cpu",
@@ -189,10 +199,19 @@ def command(
         resources=Resources(workers=counts, fixed_roles=fixed),
         instances=instances,
     )
+    if cluster is not None:
+        from nimbus.runner.cluster.start_cluster import check_cluster
+
+        check_cluster(cluster)
+        if cluster.kind == "http":
+            from nimbus.runner.cluster.on_ray.submit import submit_to_ray
+
+            return submit_to_ray(cluster, sys.argv[1:])
     if job is not None:
         from nimbus.runner.cluster.run_job import run_job
 
-        return run_job(job, spec, cluster or 1, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
+        place = cluster or ClusterAddress(kind="local", nodes=1)
+        return run_job(job, spec, place, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:
@@ -228,7 +247,7 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
     """Return the address in a store, or the folder that it is.
 
     Raises:
-        InputError: It is no address, or an export is asked for beside it.
+        InputError: The address is invalid, or an export is requested together with a store.
     """
     if "://" not in out.text:
         return None, Path(out.text)

@@ -14,7 +14,9 @@ def command(
     folder: DatasetFolder,
     split: Annotated[
         WorkerSplit,
-        typer.Argument(metavar="PxR", parser=worker_split, help="planners and renderers, or auto: as there are cores"),
+        typer.Argument(
+            metavar="PxR", parser=worker_split, help="planners and renderers, or auto: by the number of cores"
+        ),
     ],
 ) -> int:
     """Ask the run that writes into a folder for another split."""

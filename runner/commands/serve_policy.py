@@ -14,11 +14,14 @@ from nimbus.runner.system.output import write_out
 
 def command(
     policy: Annotated[
-        str, typer.Argument(metavar="P", parser=str, help="as --policy of evaluate: FILE.py:FUNCTION, a trained folder")
+        str,
+        typer.Argument(
+            metavar="P", parser=str, help="FILE.py:FUNCTION or a trained folder, as for --policy of evaluate"
+        ),
     ],
     *,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=whole(0, 65535), help="0: any that is free")
+        int, typer.Option("--port", metavar="N", parser=whole(0, 65535), help="port; 0: any free one")
     ] = 8000,
 ) -> int:
     """Serve a policy until Ctrl-C."""

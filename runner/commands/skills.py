@@ -14,7 +14,7 @@ _MORE = "nimbus skills NAME tells what a parameter means, its unit and its defau
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="describe these in full")
+        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="statements to describe in full")
     ] = None,
     *,
     skills: Skills = None,

@@ -36,7 +36,7 @@ def details(name: str) -> Iterator[str]:
     """Yield the full description of a skill or a condition, line by line.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is no statement of that name.
     """
     found = {kind: registry.lookup(kind, name) for kind in KINDS if name in registry.names(kind)}
     if not found:

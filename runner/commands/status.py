@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from nimbus.runner.monitor.status import Status
 
 _PERIOD = 0.5
-"""[s] Between two looks at the file."""
+"""Interval of the checks of the file [s]."""
 
 
 def command(
     folder: DatasetFolder,
     *,
-    follow: Annotated[bool, typer.Option("--follow", help="show it until the run ends")] = False,
-    metrics: Annotated[bool, typer.Option("--metrics", help="print it as Prometheus metrics")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="update until the run ends")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="print Prometheus metrics")] = False,
     serve: Annotated[
         int | None,
         typer.Option(

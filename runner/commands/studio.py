@@ -23,11 +23,11 @@ def command(
     ] = "sort_trash",
     *,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=whole(1, 65535), help="or the next free one")
+        int, typer.Option("--port", metavar="N", parser=whole(1, 65535), help="port, or the next free one")
     ] = 8080,
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", parser=str, help="where to listen; the printed address is a key"),
+        typer.Option("--host", metavar="ADDRESS", parser=str, help="address to listen on; the printed URL holds a key"),
     ] = LOOPBACK,
     sharpness: Annotated[
         int | None,
@@ -44,7 +44,7 @@ def command(
             "--folder",
             metavar="DIR",
             parser=Path,
-            help="further folders in which files may be opened and saved",
+            help="further folder in which files may be opened and saved",
         ),
     ] = None,
     skills: Skills = None,

@@ -29,7 +29,7 @@ def command(
             "--recompute",
             metavar="N",
             parser=whole(0, 10**7),
-            help="layouts and plans made again from their seeds and compared",
+            help="number of layouts and plans to recompute from their seeds and compare",
         ),
     ] = 2,
     skills: Skills = None,

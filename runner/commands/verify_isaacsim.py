@@ -66,7 +66,7 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
     Args:
         task: Name or path of a task file.
         folder: Where the three datasets are to be.
-        instances: Of Isaac Sim.
+        instances: Instances of Isaac Sim.
         stack: K.
     """
     from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims

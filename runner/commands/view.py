@@ -17,14 +17,19 @@ def command(
     *,
     episodes: Annotated[
         list[int] | None,
-        typer.Option("--episode", metavar="N", parser=whole(0, 10**7), help="which (the first)"),
+        typer.Option("--episode", metavar="N", parser=whole(0, 10**7), help="index of the episode (the first)"),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", parser=Path, help="a recording (.rrd) in place of a window")
+        Path | None,
+        typer.Option(
+            "--save", metavar="FILE", parser=Path, help="write a recording (.rrd) instead of opening a window"
+        ),
     ] = None,
     sheet: Annotated[
         Path | None,
-        typer.Option("--sheet", metavar="[FILE]", parser=Path, help="a contact sheet in place of Rerun (DIR.png)"),
+        typer.Option(
+            "--sheet", metavar="[FILE]", parser=Path, help="write a contact sheet instead of opening Rerun (DIR.png)"
+        ),
     ] = None,
 ) -> int:
     """Show episodes, or write a recording or a contact sheet of them."""

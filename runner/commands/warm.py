@@ -1,15 +1,49 @@
-"""``nimbus warm ADDRESS``: fetch a dataset of a store to this machine before it is used."""
+"""``nimbus warm ADDRESS``: fetch a dataset of a store to this machine before it is used, or serve it to others."""
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import write_error, write_json, write_out
 
 
-def command(folder: DatasetFolder, *, as_json: AsJson = False) -> int:
-    """Fetch the missing files, and print their size."""
+@dataclass(frozen=True)
+class ServePlace:
+    """Value of ``--serve``."""
+
+    host: str
+    port: int
+
+
+def parse_place(text: str) -> ServePlace:
+    """Parse ``PORT`` on loopback, or ``HOST:PORT``; ``ValueError`` when it is none."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) >= 1 << 16:
+        raise ValueError(f"expected PORT or HOST:PORT, such as 0.0.0.0:7070, found '{text}'")
+    return ServePlace(host or "127.0.0.1", int(port))
+
+
+def command(
+    folder: DatasetFolder,
+    *,
+    serve: Annotated[
+        ServePlace | None,
+        typer.Option(
+            "--serve",
+            metavar="[HOST:]PORT",
+            parser=parse_place,
+            help="give blocks to the other nodes instead, until Ctrl-C; they name it in NIMBUS_CACHE_PEERS",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Fetch the missing files, and print their size; of a pool of nodes, its blocks."""
     from nimbus.datagen.datasets.mirror import warm
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.remote.traffic import read_traffic
@@ -18,11 +52,20 @@ def command(folder: DatasetFolder, *, as_json: AsJson = False) -> int:
 
     if not is_remote(folder):
         raise InputError("a folder is here already", where=str(folder), instead="give the address of a dataset")
+    if serve:
+        from nimbus.datagen.store.remote.block_peers import TOKEN
+        from nimbus.datagen.store.remote.block_server import BlockServer
+        from nimbus.datagen.store.remote.working_copy import address_of
+
+        with BlockServer(serve.host, serve.port, [address_of(folder)], token=os.environ.get(TOKEN, "")) as server:
+            write_error(f"serving {address_of(folder)} at {server.url}; Ctrl-C ends it\n")
+            server.serve_forever()
     before, begin = read_traffic(folder), time.monotonic()
     count = warm(folder, report_pending)
     TRAFFIC.flush()
     now = read_traffic(folder)
     fetched, size = now.misses - before.misses, now.bytes_fetched - before.bytes_fetched
+    fetched, size = fetched + now.peer_hits - before.peer_hits, size + now.bytes_from_peers - before.bytes_from_peers
     seconds = time.monotonic() - begin
     if as_json:
         write_json({"files": count, "fetched": fetched, "bytes_fetched": size, "seconds": round(seconds, 1)})

@@ -19,7 +19,7 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
     """Lines from an episode up to the demonstrations that all goes back to.
 
     Args:
-        folder: Of an improvement, or a dataset.
+        folder: Folder of an improvement, or a dataset.
         episode_id: As its file is named. A layout's correction stands for its failed rollout, too: its line names it.
 
     Raises:

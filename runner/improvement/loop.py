@@ -99,7 +99,7 @@ class Improvement:
         """Read the settings of a folder.
 
         Raises:
-            InputError: It holds no improvement.
+            InputError: The folder holds no improvement.
         """
         if not (folder / NAME).is_file():
             raise InputError("no improvement", where=str(folder), instead="give the folder of a nimbus improve")

@@ -16,7 +16,7 @@ from nimbus.runner.improvement.times import ROLE_NAMES, RoleTimes, read_times
 RESULTS, PAGE = "results.json", "report.html"
 _TEMPLATE = Path(__file__).parent / "templates" / "improvement.html.j2"
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 260, 44, 26
-"""[px] Of the chart, and of its margins."""
+"""Size of the chart and of its margins [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent
 
 _POLL = 0.2
-"""[s] Between two looks for work."""
+"""Interval of the checks for work [s]."""
 
 
 class ImprovementRole(ABC):
@@ -164,7 +164,7 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
     Args:
         loop: The improvement.
         maker: Makes episodes.
-        stop: More urgent work is there: the evaluation goes on later.
+        stop: True when more urgent work exists: the evaluation continues later.
     """
     for version in loop.unevaluated():
         if not loop.is_published(version):

@@ -25,7 +25,7 @@ from nimbus.runner.system.processes import (
 )
 
 _POLL = 0.1
-"""[s]"""
+"""Interval of the checks of the roles [s]."""
 _SILENCE = 180.0
 """[s] A role that gives no sign of life for so long is ended; the longest time between two, loading the scene, takes a
 sixth of it on a busy machine."""
@@ -83,7 +83,7 @@ def supervise(loop: Improvement) -> int:
     """Run the roles side by side until all of their work is done; returns the exit code.
 
     Raises:
-        KeyboardInterrupt: It was asked to stop. Completed work stays.
+        KeyboardInterrupt: The user stopped the command. Completed work stays.
     """
     tag = cell_tag(loop.folder)
     sweep(tag)  # what a supervisor that was killed could not

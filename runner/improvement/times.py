@@ -26,7 +26,7 @@ class RoleTimes:
     """Work as well, done while a role has none of its own."""
     waiting: Seconds = 0.0
     preparing: Seconds = 0.0
-    """Before the first version: the loop is not closed yet."""
+    """Time before the first version: the loop is not closed yet."""
     pieces: int = 0
     """Pieces of work that it has done."""
 
@@ -36,7 +36,7 @@ class RoleClock:
 
     Args:
         loop: The improvement.
-        name: Of the role.
+        name: Name of the role.
     """
 
     def __init__(self, loop: Improvement, name: str) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 from nimbus.datagen.episode.observation import CameraFrames
 
 DEPTH = 1e-4
-"""[m] that depths may differ; the file stores it in tenths of a millimetre."""
+"""Largest difference of depths [m]; the file stores them in tenths of a millimetre."""
 LABELS = 0.002
 """Fraction of the pixels whose labels may differ, at edges, which a path tracer samples at random."""
 COLOURS = 6.0
 """Mean difference of colours, of 255, that denoising may leave."""
 _BESIDE = 2e-3
-"""[m] Median difference of depths from the default renderer's."""
+"""Largest median difference of depths from the default renderer's [m]."""
 _DARK = 4.0
 """Mean of a picture, of 255, below which it is black."""
 

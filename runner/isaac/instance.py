@@ -62,7 +62,7 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 
     Args:
         instances: What was found.
-        number: Of the instance, from 0; two that live at the same time have different ones.
+        number: Number of the instance, from 0; two that live at the same time have different ones.
     """
     count = len(instances.gpus)
     turn, before = number % count, number // count
@@ -125,16 +125,16 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
         descriptors: Channel, shared slots and heartbeat page.
 
     Raises:
-        InputError: It cannot be started.
+        InputError: The instance cannot be started.
     """
     place = instance_paths(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)
     link_package(place)
-    remove_shared_memory(place.root)  # of the instance that had this root before, and is dead
+    remove_shared_memory(place.root)  # left by a dead instance that had this root before
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until its own handler is there, asking for stacks is no death
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a request for stacks must not end it before it has a handler
     command = build_argv(spec, handover, place, row=row, descriptors=descriptors)
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))

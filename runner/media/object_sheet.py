@@ -31,9 +31,9 @@ class KindFigures:
     """Figures of a kind's first variant."""
 
     size: tuple[float, float, float]
-    """[m] Of its bounds."""
+    """Extent of the bounds [m]."""
     mass: float
-    """[kg]"""
+    """Mass [kg]."""
     pieces: int
     """Convex pieces that it collides with; 0 of a ball."""
     grasps: dict[str, int]

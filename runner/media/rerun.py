@@ -28,7 +28,7 @@ def load_rerun() -> Any:
     """Import Rerun.
 
     Raises:
-        InputError: It is not installed.
+        InputError: Rerun is not installed.
     """
     try:
         import rerun  # pyright: ignore[reportMissingImports]
@@ -41,7 +41,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
     """Log episodes, into a window or a file.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         view: The dataset.
         numbers: Which episodes.
         save: The file; a window when not given.
@@ -83,7 +83,7 @@ def start_viewer(*options: str) -> str:
     """Start Rerun's window as a process of its own; by itself it would listen on every interface.
 
     Args:
-        options: More of the command line.
+        options: Further options of the command line.
 
     Returns:
         Its address: this machine, and a port that was free.

@@ -82,7 +82,7 @@ def print_output(
     table.add_row("bytes", f"{made.byte_count:,}")
     for name, text in further.items():
         table.add_row(name, text)
-    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: it stood here already, and is whole")
+    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: the output was complete already")
     console = TerminalConsole()
     with trim_lines(console):
         console.print(table)
@@ -93,7 +93,7 @@ def print_output(
 
 def print_exported(made: Exported, wall_seconds: float) -> None:
     """Print the summary of an export."""
-    failures = {"failures": f"{made.failure_count}, labelled, behind the episodes"} if made.failure_count else {}
+    failures = {"failures": f"{made.failure_count}, labeled, after the episodes"} if made.failure_count else {}
     count, flag = made.left_out, "--restricted-assets"
     warning = f"left out, for licences of their objects: {count} episodes; {flag} takes them along" if count else ""
     print_output(made, wall_seconds, further=failures, warning=warning, word="export")

@@ -33,7 +33,7 @@ class Progress:
         target: Episodes asked for, variants counted.
         already: Episodes of those that earlier runs settled.
         already_stored: Those of them that are stored.
-        started: [s since 1970] when the run began; now, when not given.
+        started: Start of the run [s since 1970]; now, when not given.
         mode: ``cell``, ``serial`` or ``coupled``.
         launcher: The process that was started first; this one, when not given.
     """
@@ -119,7 +119,7 @@ class Progress:
 
         Args:
             text: One line.
-            kind: As :attr:`Event.kind` lists them.
+            kind: Kind of the event, one of :attr:`Event.kind`.
         """
         events = self.status.events
         number = events[-1].number + 1 if events else 1

@@ -16,9 +16,9 @@ from nimbus.runner.monitor.status import Status, read_status
 
 FILE_NAME = "scale.json"
 _BYTES = 1 << 16
-"""[bytes] The file has less than 200."""
+"""Largest size of the file that is read [bytes]; Nimbus writes less than 200."""
 _PATIENCE = 3.0
-"""[s] to wait for the run to follow; it will anyway."""
+"""Time to wait for the run's response [s]; the run follows later in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ def _read(folder: Path) -> Scale | None:
     """Read the file; None where there is none.
 
     Raises:
-        InputError: It cannot be read: a pipe, a device, a link.
-        ValueError: It is not of Nimbus.
+        InputError: The path cannot be read: a pipe, a device or a link.
+        ValueError: The file was not written by Nimbus.
     """
     path = folder / FILE_NAME
     if not os.path.lexists(path):

@@ -13,14 +13,14 @@ Stay: TypeAlias = tuple[str, float, float]
 _WINDOWS = 2000
 """Windows in a run so far: stays shorter than a window are joined with others of their row in it."""
 _FINEST = 0.1
-"""[s] No window is shorter."""
+"""Shortest window [s]."""
 
 
 @dataclass
 class _SpanWindow:
     begin: float
     busy: dict[str, float] = field(default_factory=dict)
-    """[s] by stage, in the order of their beginning."""
+    """Busy time by stage, in the order of first use [s]."""
 
 
 class SpanMerger:
@@ -30,7 +30,7 @@ class SpanMerger:
     minutes is kept exactly, and one of a month in some ten thousand spans a row.
 
     Args:
-        started: [s since 1970] when the run was.
+        started: Start of the run [s since 1970].
     """
 
     def __init__(self, *, started: float) -> None:

@@ -6,7 +6,9 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
@@ -15,33 +17,37 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
-"""[bytes] One of 1,000 workers has 0.3 MB."""
+"""Largest status file that is read [bytes]: one of 1,000 workers has 0.3 MB."""
 _SILENCE = 600.0
 """[s] A status in a store that is older is that of a run which was killed; its process cannot be looked up here."""
 STAGES = ("load", "randomize", "plan", "render", "store")
+Span: TypeAlias = Annotated[float, Meta(ge=-1e11, le=1e11)]
+"""Duration or time since 1970 [s], a rate or a cost: what others wrote is shown as a clock and as whole seconds."""
+Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+"""Number of things or bytes, as a double holds it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
     """Current state of one worker."""
 
-    number: int
+    number: Whole
     """Counts all workers of a run."""
-    seat: int
+    seat: Whole
     """A successor takes the seat of the worker that it replaces."""
-    pid: int
+    pid: Whole
     """0 while it is being started."""
     role: str
     phase: str
-    index: int
+    index: Whole
     """Episode, -1 for none."""
-    age: float
-    """[s] since its last heartbeat"""
-    in_phase: float
-    """[s]"""
-    resident: int = 0
-    """[bytes]"""
-    results: int = 0
+    age: Span
+    """Time since the last heartbeat [s]."""
+    in_phase: Span
+    """Time in the current phase [s]."""
+    resident: Whole = 0
+    """Resident memory [bytes]."""
+    results: Whole = 0
     """Plans, rejections and stored episodes so far."""
     retiring: str = ""
     """Why it leaves after what it does now."""
@@ -53,14 +59,14 @@ class WorkerStatus:
 class RingStatus:
     """The slots in which plans travel."""
 
-    slots: int = 0
-    ready: int = 0
+    slots: Whole = 0
+    ready: Whole = 0
     """Plans that wait to be rendered."""
-    taken: int = 0
+    taken: Whole = 0
     """Plans that renderers have the order to show."""
-    granted: int = 0
+    granted: Whole = 0
     """Slots kept for plans that are being made."""
-    spilled: int = 0
+    spilled: Whole = 0
     """Plans that wait in files."""
 
 
@@ -68,14 +74,14 @@ class RingStatus:
 class Event:
     """Event of a run."""
 
-    number: int
+    number: Whole
     """Grows by one with each."""
     text: str
     kind: str = "episode"
     """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (found missing or unknown), ``fault``,
     ``quarantine``, ``role``, ``workers`` (more, fewer, renewed) or ``disk``."""
-    time: float = 0.0
-    """[s since 1970]"""
+    time: Span = 0.0
+    """Time of the event [s since 1970]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,27 +90,27 @@ class NodeStatus:
 
     name: str
     host: str = ""
-    pid: int = 0
+    pid: Whole = 0
     """Process of its agent."""
     state: str = "starting"
     """``starting``, ``working``, ``idle``, ``draining``, ``silent``, ``gone`` or ``failed``."""
-    slots: int = 0
+    slots: Whole = 0
     """Episodes that it makes at once."""
-    workers: int = 0
-    held: int = 0
+    workers: Whole = 0
+    held: Whole = 0
     """Episodes leased to it."""
-    stored: int = 0
+    stored: Whole = 0
     """Episodes settled by it."""
-    rate: float = 0.0
-    """[1/s] Episodes settled since it joined."""
-    resident: int = 0
-    """[bytes] of memory"""
-    disk_free: int = 0
-    """[bytes]"""
-    outbox: int = 0
-    """[bytes] of episodes that are made and not acknowledged"""
-    since_beat: float = 0.0
-    """[s] since its last message"""
+    rate: Span = 0.0
+    """Episodes settled per second since it joined [1/s]."""
+    resident: Whole = 0
+    """Resident memory [bytes]."""
+    disk_free: Whole = 0
+    """Free disk space [bytes]."""
+    outbox: Whole = 0
+    """Size of its episodes that are not acknowledged yet [bytes]."""
+    since_beat: Span = 0.0
+    """Time since its last message [s]."""
     group: str = ""
     """Task whose context it has loaded."""
     price_class: str = ""
@@ -116,14 +122,14 @@ class NodeStatus:
 class ClusterStatus:
     """Nodes and leases of a cluster run."""
 
-    leases: int = 0
+    leases: Whole = 0
     """Leases handed out so far."""
-    waiting: int = 0
+    waiting: Whole = 0
     """Episodes that no node has."""
-    held: int = 0
+    held: Whole = 0
     """Episodes that nodes have."""
-    node_hours: float = 0.0
-    cost: float = 0.0
+    node_hours: Span = 0.0
+    cost: Span = 0.0
     """Cost of the node hours, where prices are known."""
     nodes: tuple[NodeStatus, ...] = ()
 
@@ -140,54 +146,54 @@ class Status:
     """``cell``, ``serial``, ``coupled`` or ``cluster``"""
     activity: str = ""
     """Activity of the run, in a few words; empty once there are results."""
-    pid: int = 0
+    pid: Whole = 0
     """The process that does the run, or supervises it."""
-    launcher: int = 0
+    launcher: Whole = 0
     """The process that was started first; Ctrl-C and SIGTERM are for it."""
-    target: int = 0
+    target: Whole = 0
     """Episodes asked for."""
-    already: int = 0
+    already: Whole = 0
     """Episodes that earlier runs had stored or given up."""
-    already_stored: int = 0
+    already_stored: Whole = 0
     """Number of stored episodes among ``already``."""
-    stored: int = 0
+    stored: Whole = 0
     """Episodes stored by this run."""
-    given_up: int = 0
+    given_up: Whole = 0
     """Episodes that failed in their last attempt, in this run."""
-    quarantined: int = 0
+    quarantined: Whole = 0
     """Episodes that this run gave up, because they killed workers."""
-    attempts: int = 0
+    attempts: Whole = 0
     """Plans tried; one that several variants show counts once."""
-    failures: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, Whole] = field(default_factory=dict)
     """Failed attempts by reason."""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, Whole] = field(default_factory=dict)
     """Items that came out of each stage."""
-    cpu_times: dict[str, float] = field(default_factory=dict)
-    """[s] CPU by stage, in all."""
-    waits: dict[str, float] = field(default_factory=dict)
-    """[s] spent waiting for a queue, by name."""
-    byte_count: int = 0
-    step_count: int = 0
-    started: float = 0.0
-    """[s since 1970]"""
-    updated: float = 0.0
-    """[s since 1970]"""
-    startup_seconds: float = 0.0
+    cpu_times: dict[str, Span] = field(default_factory=dict)
+    """Total CPU time by stage [s]."""
+    waits: dict[str, Span] = field(default_factory=dict)
+    """Time spent waiting for a queue, by name [s]."""
+    byte_count: Whole = 0
+    step_count: Whole = 0
+    started: Span = 0.0
+    """Start of the run [s since 1970]."""
+    updated: Span = 0.0
+    """Time of the last update [s since 1970]."""
+    startup_seconds: Span = 0.0
     """Time from the start until the first order; 0 before [s]."""
-    phases: dict[str, float] = field(default_factory=dict)
-    """[s] that each phase of the start-up took, in their order: ``load``, ``compile``, ``workers``."""
-    cores: int = 1
-    split: tuple[int, int] = (0, 0)
+    phases: dict[str, Span] = field(default_factory=dict)
+    """Duration of each phase of the start-up, in order [s]: ``load``, ``compile``, ``workers``."""
+    cores: Whole = 1
+    split: tuple[Whole, Whole] = (0, 0)
     """Planners and renderers that there should be."""
-    scaled: int = 0
+    scaled: Whole = 0
     """Number of the last ``nimbus scale`` request that was applied."""
-    longest_episode: float = 0.0
+    longest_episode: Span = 0.0
     """CPU time of the most expensive episode, without one-time loading [s]."""
-    faults: dict[str, int] = field(default_factory=dict)
+    faults: dict[str, Whole] = field(default_factory=dict)
     """Workers that died, hung or raised, by kind."""
-    recycled: int = 0
+    recycled: Whole = 0
     """Workers that were renewed because of their memory."""
-    switches: int = 0
+    switches: Whole = 0
     """Changes of role."""
     workers: tuple[WorkerStatus, ...] = ()
     ring: RingStatus = field(default_factory=RingStatus)
@@ -203,24 +209,24 @@ class Status:
 
     @property
     def elapsed(self) -> float:
-        """[s] since the start."""
+        """Time since the start [s]."""
         return max(0.0, self.updated - self.started)
 
     @property
     def working(self) -> float:
-        """[s] since the first order was given; since the start where that is not known."""
+        """Time since the first order, or since the start where that is unknown [s]."""
         return max(0.0, self.elapsed - self.startup_seconds)
 
     @property
     def remaining(self) -> float | None:
-        """[s] that the rest will take at the rate so far; None while nothing is known."""
+        """Remaining time at the rate so far [s]; None while unknown."""
         done = self.stored + self.given_up + self.quarantined
         left = max(0, self.target - self.settled)
         return self.working / done * left if done else (0.0 if not left else None)
 
     @property
     def bound_seconds(self) -> float:
-        """[s] The shortest time that the measured work could have taken on these cores."""
+        """Shortest time that the measured work could have taken on these cores [s]."""
         return bound(sum(self.cpu_times.values()), self.cores, self.longest_episode)
 
     @property
@@ -230,7 +236,7 @@ class Status:
 
     @property
     def bound_after_startup(self) -> float:
-        """[s] The same for the work without loading, which is done once."""
+        """Shortest time of the work without loading, which is done once [s]."""
         work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
         return bound(work, self.cores, self.longest_episode)
 
@@ -258,12 +264,12 @@ class Status:
 
 
 def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
-    """[s] The shortest time in which work can be done.
+    """Return the shortest time in which work can be done [s].
 
     Args:
-        cpu_seconds: [s] all of it.
+        cpu_seconds: CPU time of all work [s].
         cores: Which share it evenly.
-        longest_episode: [s] which one core has to do, one step after the other.
+        longest_episode: CPU time of the longest episode, whose steps one core executes in turn [s].
     """
     return max(cpu_seconds / max(1.0, cores), longest_episode)
 

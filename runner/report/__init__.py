@@ -30,8 +30,8 @@ def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
     """Write ``report.html`` into the dataset's folder.
 
     Args:
-        folder: Of the dataset.
-        price_per_hour: Of the machine.
+        folder: Folder of the dataset.
+        price_per_hour: Price per hour of the machine.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -99,6 +99,8 @@ def _figures(summary: Summary) -> Table:
         table.add_row("sent to the store", f"{told['bytes_sent'] / 1e6:,.1f} MB")
         cost = f", about {told['egress_cost']:.2f} USD" if told["egress_cost"] >= 0.005 else ""
         table.add_row("read from the store", f"{told['bytes_fetched'] / 1e6:,.1f} MB{cost}")
+        if told["peer_hits"]:
+            table.add_row("read from other nodes", f"{told['bytes_from_peers'] / 1e6:,.1f} MB")
         table.add_row("read from this machine", f"{told['bytes_here'] / 1e6:,.1f} MB, {told['hit_rate']:.0%} of reads")
     if summary.failure_bytes:
         table.add_row("written, failures", f"{summary.failure_bytes / 1e6:,.1f} MB")

@@ -30,10 +30,10 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
     """Render the card.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         view: The dataset.
         found: Result of its examination.
-        license: Of the dataset, as the Hub names it.
+        license: License of the dataset, as the Hub names it.
         has_picture: Whether a contact sheet lies beside it.
     """
     is_lerobot = view.format.startswith("lerobot")

@@ -9,7 +9,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt
 
 _SIZE, _LARGE = 132, 330
 _PAD = 0.02
-"""[m] Around the outermost starts."""
+"""Margin around the outermost starts [m]."""
 _MOST_KINDS = 30
 _MOST_POINTS = 1500
 """Largest number of points in a map; more are thinned out evenly."""

@@ -26,7 +26,7 @@ class FailureLeaf:
     phase: str
     count: int
     seconds: float
-    """[s] CPU"""
+    """CPU time [s]."""
     detail: str
     """Detail of one of the failures."""
     episode_id: str
@@ -42,7 +42,7 @@ class FailureStep:
     name: str
     count: int
     seconds: float
-    """[s] CPU"""
+    """CPU time [s]."""
     leaves: list[FailureLeaf]
 
 
@@ -52,9 +52,9 @@ class FailureTree:
 
     count: int
     seconds: float
-    """[s] CPU of the failed attempts"""
+    """CPU time of the failed attempts [s]."""
     total_seconds: float
-    """[s] CPU of all attempts"""
+    """CPU time of all attempts [s]."""
     kept: int
     """Attempts whose files are in the dataset."""
     steps: list[FailureStep]
@@ -66,7 +66,7 @@ class _Leaf:
 
     count: int = 0
     seconds: float = 0.0
-    """[s] CPU"""
+    """CPU time [s]."""
     kept: int = 0
     sample: Attempt | None = None
     """The first of them, or the first that was kept."""
@@ -84,7 +84,7 @@ def build_failure_tree(folder: Path, failed: Iterable[Attempt], *, total_seconds
     """Sort failed attempts into a tree; None where no attempt failed.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         failed: Failed attempts, one for each plan.
         total_seconds: CPU time of all attempts [s].
     """

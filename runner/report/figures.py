@@ -19,9 +19,9 @@ class RunFigures:
     state: str
     """Result; ``killed`` for a run without one."""
     started: float
-    """[s since 1970]"""
+    """Start of the run [s since 1970]."""
     seconds: float
-    """[s] it took; of a killed one until the last that is known of it"""
+    """Duration [s]; of a killed run, until the last record of it."""
     startup_seconds: float
     cores: int
     workers: str

@@ -58,7 +58,7 @@ def render_page(
 
     Args:
         folder: Folder of the dataset.
-        summary: Its figures.
+        summary: Figures of the report.
         plans: Attempts, one for each plan; evenly spread ones of a large dataset.
         failures: Tree of all failed attempts.
         timelines: Timelines of the last runs.

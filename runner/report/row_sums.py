@@ -30,7 +30,7 @@ class RunSums:
 
     stored: int = 0
     last: float = 0.0
-    """[s since 1970] when the last of them ended"""
+    """End of the last attempt [s since 1970]."""
 
 
 @dataclass(kw_only=True)
@@ -39,18 +39,18 @@ class RowSums:
 
     folder: Path
     starts: Sequence[float]
-    """[s since 1970] when each run began"""
+    """Start of each run [s since 1970]."""
     stored: int = 0
     plans: int = 0
     failed: int = 0
     given_up: int = 0
     failure_bytes: int = 0
     failure_seconds: float = 0.0
-    """[s] CPU of failed attempts, variants counted"""
+    """CPU time of failed attempts, variants counted [s]."""
     plan_seconds: float = 0.0
-    """[s] CPU of all attempts, one for each plan"""
+    """CPU time of all attempts, one for each plan [s]."""
     longest: float = 0.0
-    """[s] CPU of the episode that took the most"""
+    """CPU time of the episode that took the most [s]."""
     reasons: Counter[str] = field(default_factory=Counter)
     phases: Counter[str] = field(default_factory=Counter)
     tried: Counter[str] = field(default_factory=Counter)
@@ -58,11 +58,11 @@ class RowSums:
     good: Counter[str] = field(default_factory=Counter)
     """Those of them that succeeded."""
     totals: dict[str, float] = field(default_factory=dict)
-    """[s] CPU by stage"""
+    """CPU time by stage [s]."""
     waits: dict[str, float] = field(default_factory=dict)
-    """[s] by queue"""
+    """Waiting time by queue [s]."""
     durations: array[float] = field(default_factory=lambda: array("d"))
-    """[s] of each stored motion"""
+    """Length of each stored motion [s]."""
     listed: list[Attempt] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)
     runs: list[RunSums] = field(default_factory=list)
@@ -72,9 +72,9 @@ class RowSums:
         """Add up attempts, which come in the order of their episodes.
 
         Args:
-            folder: Of the dataset.
+            folder: Folder of the dataset.
             attempts: Rows of the ledger.
-            runs: Likewise.
+            runs: Runs of the dataset.
         """
         sums = cls(folder=folder, starts=[run.started for run in runs], runs=[RunSums() for _ in runs])
         for _, episode in groupby(attempts, key=lambda row: (row.task, row.seed, row.idx)):
@@ -140,7 +140,7 @@ def one_of_each_plan(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
     """Yield one attempt for each plan: variants show the same one, which counts once.
 
     Args:
-        attempts: In the order of their episodes.
+        attempts: Attempts in the order of their episodes.
     """
     for _, episode in groupby(attempts, key=lambda row: (row.task, row.seed, row.idx)):
         yield from {row.attempt: row for row in episode}.values()

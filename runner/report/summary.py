@@ -35,9 +35,9 @@ class StageTime:
 
     stage: str
     total: float
-    """[s]"""
+    """Total CPU time [s]."""
     per_episode: float
-    """[s] a stored episode, failed attempts included"""
+    """CPU time per stored episode, failed attempts included [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,36 +69,36 @@ class Summary:
     semantic_yields: tuple[SemanticYield, ...]
     """First attempts and kept episodes by object, category, scene, relation and length."""
     plan_seconds: float
-    """[s] CPU of all attempts, variants counted once"""
+    """CPU time of all attempts, variants counted once [s]."""
     failure_seconds: float
-    """[s] CPU of failed attempts."""
+    """CPU time of failed attempts [s]."""
     stages: tuple[StageTime, ...]
     """Stages of every episode."""
     once: dict[str, float]
-    """[s] CPU spent once a run, however many episodes it makes, by stage"""
+    """CPU time spent once in each run, for any number of episodes, by stage [s]."""
     waits: dict[str, float]
-    """[s] spent waiting for a queue, by name"""
+    """Time spent waiting for a queue, by name [s]."""
     durations: dict[str, float]
-    """[s] of the stored motions: shortest, median, longest, total"""
+    """Lengths of the stored motions [s]: shortest, median, longest, total."""
     step_count: int
     byte_count: int
-    """[bytes] Of the stored episodes."""
+    """Size of the stored episodes [bytes]."""
     failure_bytes: int
-    """[bytes] Of failed attempts that are kept."""
+    """Size of the failed attempts that are kept [bytes]."""
     episodes: tuple[Attempt, ...]
     """The first stored ones, by index and variant."""
     outdated: tuple[str, ...] = ()
     """Files of stored episodes that are not there, or of another size; the next run makes them again."""
     wall_seconds: float = 0.0
-    """[s] of all runs together"""
+    """Duration of all runs together [s]."""
     startup_seconds: float = 0.0
-    """[s] of all runs together, until their first orders"""
+    """Time of all runs together until their first orders [s]."""
     cores: float = 0.0
     """Mean number of cores of the runs, weighted by their durations."""
     longest_episode: float = 0.0
     """CPU time of the most expensive episode, without one-time loading [s]."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
-    """[s] CPU by stage, waits left out"""
+    """CPU time by stage, waits left out [s]."""
     faults: dict[str, int] = field(default_factory=dict)
     """Workers that died, hung or raised, by kind."""
     fault_rows: tuple[Fault, ...] = ()
@@ -117,7 +117,7 @@ class Summary:
 
     @property
     def bound_seconds(self) -> float:
-        """[s] The shortest time that the measured work could have taken on these cores."""
+        """Shortest time that the measured work could have taken on these cores [s]."""
         return bound(sum(self.stage_seconds.values()), self.cores, self.longest_episode)
 
     @property
@@ -127,12 +127,12 @@ class Summary:
 
     @property
     def working_seconds(self) -> float:
-        """[s] All runs together, without their start-up."""
+        """Duration of all runs together, without their start-up [s]."""
         return self.wall_seconds - self.startup_seconds
 
     @property
     def bound_after_startup(self) -> float:
-        """[s] The shortest time that the work could have taken, without loading, which is done once."""
+        """Shortest time that the work could have taken without loading, which is done once [s]."""
         work = sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0)
         return bound(work, self.cores, self.longest_episode)
 
@@ -190,8 +190,8 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
     """Gather the figures of a dataset.
 
     Args:
-        folder: Of the dataset.
-        price_per_hour: Of the machine.
+        folder: Folder of the dataset.
+        price_per_hour: Price per hour of the machine.
 
     Raises:
         InputError: There is no dataset in the folder.

@@ -18,13 +18,13 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.media.preview import readable
 
 _SCALE = 1000
-"""[px/m]"""
+"""Scale of the drawing [px/m]."""
 _LEAST_SEEN = 0.6
 """Smallest fraction of the table's area that a camera must see."""
 _MARGIN = 0.08
 """Margin around cells and regions [m], which shows their surroundings."""
 _BIN = 0.005
-"""[m] Of heights, to find the table's."""
+"""Width of a bin of heights, to find the table's [m]."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class TableMap:
     """Out of the robot's reach."""
     regions: dict[str, PictureRect]
     cell_size: float = CELL
-    """[m]"""
+    """Side of a cell [m]."""
 
 
 def map_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence[Path]) -> TableMap | None:
     """Map reach and yield of the cells; None where nothing is known of positions.
 
     Args:
-        yields: Of the dataset.
+        yields: Yields of the dataset.
         reach: The reach maps of its regions, as :meth:`nimbus.runner.cell.worker.job.Origin` has them.
         episodes: Files of stored episodes; the first one that shows the table is drawn below.
     """

@@ -27,7 +27,7 @@ class TimelineRow:
 
     seat: str
     y: int
-    """[px]"""
+    """Vertical position [px]."""
     bars: dict[str, str]
     """SVG path of the time that a stage took, by stage."""
 
@@ -48,9 +48,9 @@ class Timeline:
     run: RunFigures
     height: int
     length: float
-    """[px] of the whole run"""
+    """Length of the whole run [px]."""
     startup: float
-    """[px] of the run's start-up"""
+    """Length of the run's start-up [px]."""
     rows: list[TimelineRow]
     marks: list[FaultMark]
     ticks: list[tuple[float, str]]
@@ -70,9 +70,9 @@ def lay_out_timelines(
     """Lay out the timelines of the last runs of which spans are known.
 
     Args:
-        runs: In order.
+        runs: Runs in order.
         spans_of: Gives the work of workers in a run, by its number; asked twice.
-        faults: In any of these runs.
+        faults: Faults in any of these runs.
     """
     known, faults = list[Timeline](), list(faults)
     for run in reversed(runs):

@@ -86,7 +86,7 @@ def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] =
     """Write a CSV file, a line for each row; of those of meanings, successes are first attempts that succeeded.
 
     Raises:
-        InputError: It cannot be written.
+        InputError: The file cannot be written.
     """
     try:
         with path.open("w", encoding="utf-8", newline="") as file:

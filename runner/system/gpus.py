@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError, suggest
 
 _FIELDS = "index,uuid,name,compute_cap,memory.free,driver_version"
 _QUERY_PATIENCE = 30.0
-"""[s] Longest time that the driver may take to answer."""
+"""Longest time that the driver may take to answer [s]."""
 _WITHOUT_RT = {(8, 0), (9, 0), (10, 0), (10, 3), (11, 0)}
 """Compute capabilities of 7.5 or more whose GPUs have no RT cores: A100, H100, B200, B300 and their kin."""
 _MIN_DRIVER = 580

@@ -24,7 +24,7 @@ ALIVE = "still alive"
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SWEEP_PATIENCE = 5.0
-"""[s] after which processes that survive SIGKILL are given up."""
+"""Time after which processes that survive SIGKILL are given up [s]."""
 _PROC = Path("/proc")
 
 
@@ -153,7 +153,7 @@ def cell_tag(folder: Path | str) -> str:
 
 
 def resident_bytes(pid: int) -> int:
-    """[bytes] of memory that a process has in RAM, shared pages counted; 0 when it is gone."""
+    """Return the memory of a process in RAM, shared pages counted [bytes]; 0 when it is gone."""
     try:
         return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):

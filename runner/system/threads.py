@@ -33,6 +33,9 @@ KERNELS = (
 _USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}
 """Components of pipelines that alone use the kernels of a room: other runs need not compile them."""
 
+_PICTURES = ("meshes.", "render.")
+"""Rooms whose kernels draw pictures, and nothing else: a run without cameras compiles none of them."""
+
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
     """Load simulator, planner and renderer; importing this module loads none of them.
@@ -67,7 +70,7 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
     discover(skill_folders)
 
 
-def kernels_are_compiled(device: str, pipeline: Pipeline | None = None) -> bool:
+def kernels_are_compiled(device: str, pipeline: Pipeline | None = None, *, has_cameras: bool = True) -> bool:
     """Return True if the renderer's kernels for a device are in Warp's cache; compiling takes about half a minute.
 
     Call :func:`prepare_libraries` before; without it, there is nothing to compile.
@@ -75,8 +78,9 @@ def kernels_are_compiled(device: str, pipeline: Pipeline | None = None) -> bool:
     Args:
         device: Device of the kernels.
         pipeline: Pipeline that uses them; None for all kernels.
+        has_cameras: Pictures are rendered.
     """
-    if not (modules := _kernel_modules(pipeline)):
+    if not (modules := _kernel_modules(pipeline, has_cameras=has_cameras)):
         return True
     import warp
 
@@ -85,7 +89,7 @@ def kernels_are_compiled(device: str, pipeline: Pipeline | None = None) -> bool:
     return all(Path(str(warp.config.kernel_cache_dir), name).is_dir() for name in names)
 
 
-def load_kernels(device: str, pipeline: Pipeline | None = None) -> None:
+def load_kernels(device: str, pipeline: Pipeline | None = None, *, has_cameras: bool = True) -> None:
     """Load the renderer's kernels, and compile them when they are not in Warp's cache.
 
     Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
@@ -94,8 +98,9 @@ def load_kernels(device: str, pipeline: Pipeline | None = None) -> None:
     Args:
         device: Device of the kernels.
         pipeline: Pipeline that uses them; None for all kernels.
+        has_cameras: Pictures are rendered.
     """
-    if not (modules := _kernel_modules(pipeline)):
+    if not (modules := _kernel_modules(pipeline, has_cameras=has_cameras)):
         return
     import warp
 
@@ -103,26 +108,26 @@ def load_kernels(device: str, pipeline: Pipeline | None = None) -> None:
         warp.load_module(sys.modules[name], device=device)
 
 
-def _kernel_modules(pipeline: Pipeline | None) -> list[str]:
+def _kernel_modules(pipeline: Pipeline | None, *, has_cameras: bool = True) -> list[str]:
     """Modules with kernels that are imported: those of the library, and those of plug-ins beside it.
 
     A component that imports one of them alone needs no other, and what it compiles at its first use would look like a
     worker that hangs.
     """
-    unused = _unused_rooms(pipeline)
+    unused = _unused_rooms(pipeline, has_cameras=has_cameras)
     used = [name for name in KERNELS if not name.startswith(unused)]
     found = [f"{_LIBRARY}.{name}" for name in used if f"{_LIBRARY}.{name}" in sys.modules]
     return found + [name for name in _plug_ins() if name not in found]
 
 
-def _unused_rooms(pipeline: Pipeline | None) -> tuple[str, ...]:
+def _unused_rooms(pipeline: Pipeline | None, *, has_cameras: bool) -> tuple[str, ...]:
     """Return the rooms whose kernels no component of a pipeline uses; a component of the user may use any."""
     if pipeline is None:
         return ()
     used = {item.name for item in pipeline.components}
     if any(not registry.lookup(item.kind, item.name).__module__.startswith(_LIBRARY) for item in pipeline.components):
         return ()
-    return tuple(room for room, users in _USERS.items() if not users & used)
+    return tuple(room for room, users in _USERS.items() if not users & used) + (() if has_cameras else _PICTURES)
 
 
 def _plug_ins() -> list[str]:

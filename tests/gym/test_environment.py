@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,27 +110,46 @@ def vector(kind: str) -> Any:
     return gymnasium.make_vec("nimbus/any-v0", num_envs=2, task=str(TINY), cameras=(), max_steps=5, **words)
 
 
+@contextmanager
+def limited(seconds: int) -> Iterator[None]:
+    """Raise an error after a time: environments in processes are waited for without a limit."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"no answer in {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.slow
 def test_vectorized_environments_are_single_ones():
     """Of two environments in processes of their own, each is the layout of its seed, step by step to the bit."""
-    both = {kind: vector(kind) for kind in ("sync", "async")}
-    seen = {kind: env.reset(seed=[7, 3])[0]["agent_pos"] for kind, env in both.items()}
-    np.testing.assert_array_equal(seen["sync"], seen["async"])
+    both: dict[str, Any] = {}
     single = environment()
-    for place, seed in enumerate((7, 3)):
-        start, _ = single.reset(seed=seed)
-        np.testing.assert_array_equal(seen["sync"][place], start["agent_pos"])
-        action = single._environment.present_action() + 0.01
-        actions = np.tile(action, (2, 1))
-        rows = [single.step(action)[0]["agent_pos"] for _ in range(5)]
-        for kind, env in both.items():
-            _, info = env.reset(seed=[7, 3])
-            assert info["layout"].tolist() == [7, 3]
-            steps = [env.step(actions) for _ in range(5)]
-            np.testing.assert_array_equal([step[0]["agent_pos"][place] for step in steps], rows)
-            assert steps[-1][3].all() and list(steps[-1][4]["reason"]) == ["time_limit"] * 2, kind
-    for env in both.values():
-        env.close()
+    with limited(300):
+        try:
+            both |= {kind: vector(kind) for kind in ("sync", "async")}
+            seen = {kind: env.reset(seed=[7, 3])[0]["agent_pos"] for kind, env in both.items()}
+            np.testing.assert_array_equal(seen["sync"], seen["async"])
+            for place, seed in enumerate((7, 3)):
+                start, _ = single.reset(seed=seed)
+                np.testing.assert_array_equal(seen["sync"][place], start["agent_pos"])
+                action = single._environment.present_action() + 0.01
+                rows = [single.step(action)[0]["agent_pos"] for _ in range(5)]
+                for kind, env in both.items():
+                    _, info = env.reset(seed=[7, 3])
+                    assert info["layout"].tolist() == [7, 3]
+                    steps = [env.step(np.tile(action, (2, 1))) for _ in range(5)]
+                    np.testing.assert_array_equal([step[0]["agent_pos"][place] for step in steps], rows)
+                    assert steps[-1][3].all() and list(steps[-1][4]["reason"]) == ["time_limit"] * 2, kind
+        finally:
+            for kind, env in both.items():
+                env.close(**({"terminate": True} if kind == "async" else {}))
 
 
 @pytest.mark.slow

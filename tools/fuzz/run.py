@@ -34,9 +34,10 @@ _LIBRARIES += ("nimbus.datagen.render.stacked", "nimbus.runner.media.object_shee
 
 def sorts() -> tuple[Sort, ...]:
     """List every sort of inputs."""
-    from tools.fuzz import authored, datasets, lerobot, meshes, pages
+    from tools.fuzz import authored, datasets, lerobot, meshes, pages, policies, runs, scenes
 
-    return (datasets.SORT, *lerobot.SORTS, *authored.SORTS, meshes.SORT, pages.SORT)
+    known = (datasets.SORT, *lerobot.SORTS, *authored.SORTS, meshes.SORT, pages.SORT)
+    return (*known, *policies.SORTS, *runs.SORTS, *scenes.SORTS)
 
 
 def fuzz(

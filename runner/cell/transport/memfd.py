@@ -59,4 +59,4 @@ def map_memory(fd: int) -> mmap.mmap:
 
 def _short(byte_count: int, why: str) -> StorageError:
     what = f"{byte_count / (1 << 20):.0f} MiB of shared memory are needed, {why}"
-    return StorageError(what, where="memory", instead="close other programs, or take fewer workers")
+    return StorageError(what, where="memory", instead="close other programs, or use fewer workers")

@@ -62,10 +62,10 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
             origin=job.origin,
             has_planner=cut(job.pipeline) > 0,
             load_time=job.load_time + time.thread_time() - begin,
-            compiles=not kernels_are_compiled(spec.device, job.pipeline),
+            compiles=not kernels_are_compiled(spec.device, job.pipeline, has_cameras=job.has_cameras),
         )
         channel.send(to_bytes(loaded))
-        load_kernels(spec.device, job.pipeline)
+        load_kernels(spec.device, job.pipeline, has_cameras=job.has_cameras)
     except Exception as error:
         channel.send(to_bytes(classify_error(error)))
         return

@@ -35,6 +35,12 @@ class Job:
     load_time: float
     """CPU time of loading [s]."""
 
+    @property
+    def has_cameras(self) -> bool:
+        """Pictures are rendered, or may be: a pipeline without a task draws what it likes."""
+        task = self.context.task
+        return task is None or bool(task.cameras)
+
     def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
         """Build the pipeline's components for one process.
 

@@ -271,7 +271,7 @@ def main(load: Callable[[], Job], folder: Path, *, row: int, descriptors: Sequen
 
 def _load(spec: CellSpec) -> Job:
     job = load_job(spec)
-    load_kernels(spec.device, job.pipeline)
+    load_kernels(spec.device, job.pipeline, has_cameras=job.has_cameras)
     return job
 
 

@@ -69,7 +69,7 @@ def test_two_libraries_of_one_name_are_refused(project: Path):
     shutil.copy(project / "things.yml", project / "more" / "things.yaml")
     second = "  more: {library: more/things.yaml, kinds: [jar], region: start}\nsteps:"
     (project / "own.yaml").write_text(OWN.replace("steps:", second))
-    with pytest.raises(InputError, match=r"own.yaml:\d+:\d+: objects.more.library: two object libraries of the name"):
+    with pytest.raises(InputError, match=r"own.yaml:\d+:\d+: objects.more.library: two object libraries have the name"):
         load_assets(load_task(project / "own.yaml"))
 
 

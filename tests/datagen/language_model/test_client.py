@@ -189,7 +189,7 @@ def test_kept_reply_is_not_asked_again(tmp_path: Path):
 
 def test_replay_lacks_a_reply(tmp_path: Path):
     records = RecordFolder(tmp_path, is_complete=True)
-    assert "no reply to this question was kept" in refusal(LanguageModel(records).ask, QUESTION)
+    assert "no reply to this question is stored" in refusal(LanguageModel(records).ask, QUESTION)
     assert "no folder of replies" in refusal(RecordFolder, tmp_path / "none", is_complete=True)
 
 

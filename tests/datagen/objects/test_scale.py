@@ -92,5 +92,5 @@ def test_a_group_with_a_scale_draws_one_for_each_object_and_moves_no_other_draw(
 
 def test_what_has_moving_parts_comes_in_one_size() -> None:
     furniture = open_library("furniture")
-    with pytest.raises(InputError, match="moving parts and comes in one size; leave out 'scale'"):
+    with pytest.raises(InputError, match="moving parts and exists in one size only; leave out 'scale'"):
         furniture.model(furniture.kinds[0], 0, 1.5)

@@ -78,10 +78,10 @@ def _set_nan(path: Path) -> None:
     ("spoil", "said"),
     [
         (_cut, "is cut short"),
-        (_set_nan, "positions of splat 9 are no finite numbers"),
+        (_set_nan, "positions of splat 9 are not finite numbers"),
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_bytes(b"ply\nformat ascii 1.0\nend_header\n"), "format ascii"),
-        (lambda path: path.write_bytes(b"solid cube"), "is no PLY file"),
+        (lambda path: path.write_bytes(b"solid cube"), "is not a PLY file"),
         (
             lambda path: path.write_bytes(
                 b"ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty float x\nend_header\nabcd"
@@ -129,3 +129,23 @@ def test_splat_files_are_known_by_columns(tmp_path: Path):
     write_compressed_ply(random_cloud(3), tmp_path / "b.ply")
     (tmp_path / "c.ply").write_bytes(b"ply\nformat ascii 1.0\nelement vertex 0\nproperty float x\nend_header\n")
     assert [has_splats(tmp_path / f"{name}.ply") for name in "abc"] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b" max_r\n", b" max_q\n", "has no column max_r"),
+        (b" max_scale_y\n", b" max_scale_q\n", "has no column max_scale_y"),
+        (b" f_rest_3\n", b" f_rest_x\n", "has no column f_rest_3"),
+        (b"uint packed_color", b"float packed_color", "column packed_color is no uint"),
+    ],
+    ids=["bound", "scale", "harmonic", "type"],
+)
+def test_compressed_ply_of_other_columns_is_refused(tmp_path: Path, old: bytes, new: bytes, said: str):
+    path = tmp_path / "room.compressed.ply"
+    write_compressed_ply(random_cloud(300, degree=2), path)
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+    with pytest.raises(InputError, match=said):
+        read_splats(path)

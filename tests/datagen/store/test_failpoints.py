@@ -116,7 +116,7 @@ def test_a_recovery_that_dies_too_is_taken_up_by_the_next_one(
 ) -> None:
     folder = tmp_path / "data"
     die(WRITE, folder, COUNT, COUNT, failpoint="after_intent")
-    assert any("its commit was cut short" in problem for problem in verify(folder).problems)
+    assert any("its commit is unfinished" in problem for problem in verify(folder).problems)
     die(OPEN, folder, failpoint=place)
     with open_dataset(folder) as dataset:
         is_done = place.startswith(("after_done", "after_unlink"))

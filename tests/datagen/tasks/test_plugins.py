@@ -64,7 +64,7 @@ WRONG = [
     ),
     (
         SKILL.replace('"wave"', '"pick"'),
-        "skill 'pick' is there already, in nimbus.skills.pick; give yours another name",
+        "skill 'pick' already exists, in nimbus.skills.pick; give yours another name",
     ),
     (SKILL.replace('"wave"', '"choose"'), "'choose' is a word of the language of steps; give yours another name"),
     ("x = 1\n", 'registers nothing; put @register("skill", "name") before its class'),
@@ -145,7 +145,7 @@ def test_an_installed_package_adds_its_skills(installed: Path):
     ("text", "expected"),
     [
         ("import no_such_module\n", "cannot be imported: ModuleNotFoundError"),
-        (SKILL.replace('"wave"', '"place"'), "skill 'place' is there already, in nimbus.skills.place"),
+        (SKILL.replace('"wave"', '"place"'), "skill 'place' already exists, in nimbus.skills.place"),
     ],
 )
 def test_an_installed_package_that_is_broken_is_one_line(text: str, expected: str, installed: Path):

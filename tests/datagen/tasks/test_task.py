@@ -169,7 +169,7 @@ MISTAKES = [
     ),
     ("- pick: item", "- pick: start", "this names a region; name an object"),
     ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
-    ("- pick: item", "- pick: items[2]", "'items' surely has only 2 objects; write items[0]"),
+    ("- pick: item", "- pick: items[2]", "'items' may have only 2 objects; write items[0]"),
     (
         "- pick: item",
         "- pick: 3",
@@ -246,7 +246,7 @@ def test_an_unknown_task_is_answered_with_the_known_ones(tmp_path):
 
 def test_a_file_whose_name_cannot_be_part_of_other_names_is_refused(tmp_path):
     (tmp_path / "my task.yaml").write_text(TEXT)
-    with pytest.raises(InputError, match="cannot name a task"):
+    with pytest.raises(InputError, match="cannot be the name of a task"):
         load_task(tmp_path / "my task.yaml")
 
 

@@ -97,7 +97,7 @@ def test_the_hash_follows_the_urdf():
         ),
         (
             {"package": "numpy"},
-            "robot: the package 'numpy' carries no share/numpy folder; build and source the package's workspace, "
+            "robot: the package 'numpy' has no share/numpy folder; build and source the package's workspace, "
             "or give the path of the file",
         ),
         (

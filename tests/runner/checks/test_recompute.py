@@ -35,6 +35,8 @@ def test_steps_of_loops_in_loops_multiply() -> None:
 
 def test_a_foreign_task_of_endless_loops_is_one_line() -> None:
     steps = parse_task(_TASK.replace("times: 10", "times: 100").replace("times: 20", "times: 100")).steps
-    with pytest.raises(InputError, match="its loops may do 20,016 steps, at most 500 are done") as error:
+    with pytest.raises(
+        InputError, match="its loops may execute 20,016 steps; a comparison executes at most 500"
+    ) as error:
         check_length(steps, members=4, where="a.hdf5")
     assert error.value.where == "a.hdf5"

@@ -16,6 +16,7 @@ from rich.console import Console
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
+from nimbus.runner.cli import main
 from nimbus.runner.monitor.dashboard import Dashboard, StatusDashboard
 from nimbus.runner.monitor.dashboard_view import duration, view
 from nimbus.runner.monitor.progress import Progress, line
@@ -332,3 +333,19 @@ def test_plain_output_leaves_role_switches_out(tmp_path: Path) -> None:
         kept.tell("worker 1: hang", kind="fault")
         kept.flush()
     assert output.getvalue() == "worker 1: hang\n"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"startup_seconds": float("inf")},
+        {"phases": {"load": float("nan")}},
+        {"target": 10**400},
+        {"events": [{"number": 1, "text": "x", "time": 1e300}]},
+    ],
+    ids=["time", "phase", "count", "event"],
+)
+def test_numbers_that_no_clock_shows_are_refused(tmp_path: Path, changes: dict[str, object]):
+    """A status that others wrote ended in a traceback where it was shown."""
+    (tmp_path / "status.json").write_text(json.dumps({"task": "t", "target": 1, **changes}))
+    assert main(["status", str(tmp_path)]) == 2

@@ -76,6 +76,14 @@ def test_runs_compile_only_kernels_they_use(name: str, rooms: set[str]):
     assert {module.split(".")[2] for module in modules} == {"meshes", "render", *rooms}
 
 
+@pytest.mark.parametrize(("name", "rooms"), [("manipulation", set()), ("nav_splat", {"navigate", "splats"})])
+def test_runs_without_cameras_compile_no_renderer(name: str, rooms: set[str]):
+    """Half a minute was spent where no picture is drawn."""
+    prepare_libraries()
+    modules = threads._kernel_modules(load_pipeline(name), has_cameras=False)
+    assert {module.split(".")[2] for module in modules} == rooms
+
+
 def test_an_unstable_simulation_leaves_no_file_where_the_user_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

@@ -125,7 +125,7 @@ class RunContext:
         from nimbus.datagen.tasks.task import NavigationTask
 
         if not isinstance(task := self.need_any_task(), NavigationTask):
-            what = f"'{task.name}' is no navigation task, this pipeline needs one"
+            what = f"'{task.name}' is not a navigation task, which this pipeline needs"
             raise InputError(what, where=task.path, instead="write navigate: in place of steps:, or another pipeline")
         return task
 

@@ -46,7 +46,7 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
     """Read a checkpoint: tensors by name, and the steps that were done; None where there is none.
 
     Raises:
-        InputError: It is damaged, or of another training.
+        InputError: The checkpoint is damaged, or of another training.
     """
     path = folder / NAME
     if not path.exists():

@@ -26,9 +26,9 @@ class VlaSizes:
 
     cameras: int
     height: int
-    """[px]"""
+    """Height of the images [px]."""
     image_width: int
-    """[px]"""
+    """Width of the images [px]."""
     state: int
     action: int
     horizon: int = 16
@@ -57,7 +57,7 @@ class VlaNetwork(nn.Module):
     """Network and scaling: states and actions go in and come out as stored [rad or m].
 
     Args:
-        sizes: Its sizes.
+        sizes: Sizes of the network.
         is_packed: Sequences of a batch lie one behind the other, without padding.
     """
 

@@ -94,7 +94,7 @@ def to_fp8(network: nn.Module) -> None:
     """Compute the layers of the transformer in FP8; needs torchao and a GPU that can, and has not been run yet.
 
     Raises:
-        InputError: There is none.
+        InputError: torchao is not installed.
     """
     try:
         from torchao.float8 import convert_to_float8_training  # pyright: ignore[reportMissingImports]

@@ -27,9 +27,9 @@ RENDEZVOUS = "NIMBUS_RENDEZVOUS"
 _PARENT = "NIMBUS_RANKS_PARENT"
 """Environment variable with the process that watches a rank."""
 _POLL_SECONDS = 0.1
-"""[s] between two checks of the ranks."""
+"""Interval of the checks of the ranks [s]."""
 _EXIT_SECONDS = 20.0
-"""[s] that the ranks of a command which was killed may take to end."""
+"""Time that the ranks of a killed command may take to exit [s]."""
 _MAX_STARTS_WITHOUT_PROGRESS = 5
 """Starts in a row that came no further before the training is given up."""
 
@@ -49,9 +49,9 @@ class Ranks:
     Args:
         command: Runs a rank, whose number :func:`own_rank` finds.
         count: How many there are.
-        folder: For their heartbeats.
-        hang: [s] without a heartbeat after which a rank hangs.
-        start: [s] that a rank may take to its first one, which follows its first step.
+        folder: Folder for the ranks' heartbeats.
+        hang: Time without a heartbeat after which a rank counts as hanging [s].
+        start: Time that a rank may take until its first heartbeat, which follows its first step [s].
     """
 
     def __init__(

@@ -27,7 +27,7 @@ def to_tokens(instruction: str) -> NDArray[np.int64]:
     """Return the bytes of an instruction, (W,), each raised by one.
 
     Raises:
-        InputError: It is too long.
+        InputError: The instruction is too long.
     """
     tokens = np.frombuffer(instruction.encode(), np.uint8).astype(np.int64) + 1
     if len(tokens) > MAX_BYTES:
@@ -49,9 +49,9 @@ def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, 
     """Put samples together, with noise that follows from each one's row and epoch alone.
 
     Args:
-        samples: With a window of actions.
-        cameras: In the network's order.
-        seed: Of the whole training.
+        samples: Samples with a window of actions.
+        cameras: Names of the cameras, in the network's order.
+        seed: Seed of the whole training.
         epoch: Which.
     """
     draws = [generator(seed, epoch, "flow", int(sample["index"])) for sample in samples]

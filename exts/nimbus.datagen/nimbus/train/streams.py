@@ -23,7 +23,7 @@ class Streams:
 
     Args:
         reader: Where samples come from.
-        seed: Of the whole training.
+        seed: Seed of the whole training.
         count: Streams of the training; it decides the batches, and is the largest number of ranks.
         size: Samples of a micro-batch.
         rank: Which process of the training this is.
@@ -49,7 +49,7 @@ class Streams:
 
     @property
     def wait_seconds(self) -> float:
-        """[s] That this rank waited for samples, since this was made."""
+        """Time that this rank has waited for samples [s]."""
         return sum(samples.wait_seconds for samples in self._mine)
 
     def sample_count(self, step: int) -> int:

@@ -58,7 +58,7 @@ class Training:
     decay: float = 0.999
     """Fraction of the averaged weights kept in a step."""
     minutes: float = 5.0
-    """Between two checkpoints."""
+    """Time between two checkpoints [min]."""
     device: str = "cpu"
     shard: bool = False
     """FSDP2 instead of DDP."""

@@ -26,7 +26,7 @@ class VlaPolicy(TrainedPolicy):
         folder: Holds the weights and the settings.
 
     Raises:
-        InputError: They are not there, or damaged.
+        InputError: The weights are missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -59,7 +59,7 @@ def sizes_of(settings: TrainedSettings) -> VlaSizes:
     """Sizes of the network that fits a dataset or a folder.
 
     Raises:
-        InputError: Its cameras have pictures of several sizes.
+        InputError: The cameras have images of several sizes.
     """
     found = set(settings.cameras.values())
     if len(found) != 1:
@@ -75,7 +75,7 @@ def begin_with(network: VlaNetwork, path: Path) -> None:
     """Load all weights from a file.
 
     Raises:
-        InputError: It is damaged, or of another network.
+        InputError: The file is damaged, or of another network.
     """
     tensors, mine = load_tensors(path), network.state_dict()
     names = sorted(mine.keys() ^ tensors.keys())

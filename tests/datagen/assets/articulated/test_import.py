@@ -135,8 +135,8 @@ def test_a_wrong_field_of_a_part_costs_a_line(tmp_path: Path) -> None:
     assert "no decision 'drawer.lowest'; did you mean 'drawer.lower'?" in refusal(read, "drawer.lowest", "1.0")
     assert "no decision 'door.moves'" in refusal(read, "door.moves", "hinge")
     assert "slide" in refusal(read, "drawer.moves", "ball")
-    assert "'far' is no number" in refusal(read, "drawer.upper", "far")
-    assert "-1.0 is no number above 0" in refusal(read, "drawer.friction", "-1.0")
+    assert "'far' is not a number" in refusal(read, "drawer.upper", "far")
+    assert "-1.0 is not a number above 0" in refusal(read, "drawer.friction", "-1.0")
 
 
 ROBOCASA = f"""<mujoco><compiler angle="radian"/>

@@ -143,7 +143,7 @@ def test_certificates_of_other_episodes_are_told_and_left_behind(copy: Path):
     assert attach_certificates(copy, [("a", "b")]) == ""
     assert "certificates" in {finding.check for finding in check(open_view(copy))}
     path.write_text("{")
-    with pytest.raises(InputError, match="give 'nimbus certify' again"):
+    with pytest.raises(InputError, match="run 'nimbus certify' again"):
         read_certificates(copy)
     assert render_certificates(copy) == ""
 

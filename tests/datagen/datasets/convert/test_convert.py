@@ -210,7 +210,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "a short video",
         lambda folder: write_video(folder / VIDEO, pictures(1, 0, 11)),
-        "11 pictures, the episode has 13",
+        "11 images, the episode has 13",
     ),
     ("a missing video", lambda folder: (folder / VIDEO).unlink(), "episode_000001.mp4 is missing"),
     ("an old version", edit_info(codebase_version="v2.0"), "codebase_version 'v2.0'"),
@@ -232,7 +232,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("a link to elsewhere", link_out, "leads out of the dataset"),
     ("no times", drop_column, "no column timestamp"),
     ("rows of another task", wrong_task, "task 7 of its rows is not the episode's"),
-    ("splits of nothing", edit_info(splits=5), "splits: no object"),
+    ("splits of nothing", edit_info(splits=5), "splits: not an object"),
     ("half a letter", edit_info(robot_type="\ud800"), "info.json: cannot be read"),
     ("a pipe", as_pipe("meta/episodes.jsonl"), "is not a regular file"),
     ("a pipe for all", as_pipe("meta/info.json"), "is not a regular file"),

@@ -1,4 +1,4 @@
-"""``--keep-failures``: failed attempts in exports, labelled, behind the episodes, and never counted among them."""
+"""``--keep-failures``: failed attempts in exports, labeled, after the episodes, and never counted among them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_by_the_command_the_same_bytes_again_and_another_export_without_them(
     words = ["export", str(data), "--out", str(tmp_path / "out"), "--keep-failures"]
     assert main(words) == 0
     told = capsys.readouterr().out
-    assert "episodes  2" in told and "failures  2, labelled, behind the episodes" in told
+    assert "episodes  2" in told and "failures  2, labeled, after the episodes" in told
     before = tree(tmp_path / "out")
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -200,5 +200,5 @@ def test_episode_of_another_robot_is_refused(data: Path, tmp_path: Path):
     with h5py.File(path, "r+") as file:
         bodies: Any = file["observations/body_positions"]
         bodies[...] += 0.01
-    with pytest.raises(InputError, match="not made with the robot 'panda' as its file is here"):
+    with pytest.raises(InputError, match="made with another version of the robot file 'panda'"):
         export(folder, tmp_path / "out", view=SignalView(actions="tool_pose"))

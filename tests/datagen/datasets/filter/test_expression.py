@@ -69,7 +69,7 @@ def test_a_condition_holds_or_not(text: str, holds: bool):
     ],
 )
 def test_what_is_no_condition_is_one_line(text: str):
-    with pytest.raises(InputError, match="is no condition"):
+    with pytest.raises(InputError, match="is not a condition"):
         Condition(text)
 
 
@@ -96,7 +96,7 @@ def test_values_that_do_not_compare_are_one_line(text: str):
 
 
 def test_texts_are_not_multiplied_into_the_memory():
-    with pytest.raises(InputError, match="is no number"):
+    with pytest.raises(InputError, match="is not a number"):
         Condition("task * 999999999 == task")(ROW)
 
 

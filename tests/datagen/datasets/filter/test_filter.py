@@ -115,7 +115,7 @@ def test_the_instruction_can_be_asked_for(data: Path, tmp_path: Path):
     [
         ("length > 1000", "none of 3 episodes meets 'length > 1000'"),
         ("lenght > 10", "did you mean 'length'"),
-        ("length >", "is no condition"),
+        ("length >", "is not a condition"),
     ],
 )
 def test_what_cannot_be_filtered_is_one_line(

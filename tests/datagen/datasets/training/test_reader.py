@@ -199,7 +199,7 @@ def test_what_is_no_dataset_or_another_version_is_one_line(root: Path, tmp_path:
     with pytest.raises(InputError, match="leads out of the dataset"):
         Reader(tmp_path / "out")[0]
     info.write_text("{}")
-    with pytest.raises(InputError, match="codebase_version None; v2.1 and v3.0 can be read"):
+    with pytest.raises(InputError, match="codebase_version None; give v2.1 or v3.0"):
         Reader(tmp_path / "out")
 
 

@@ -186,3 +186,32 @@ def test_splats_with_a_proxy_elsewhere_are_refused(tmp_path: Path):
         read_splat_scene(tmp_path / "room.ply", proxy=proxy, up="z")
     with pytest.raises(InputError, match="holds splats, not a mesh"):
         open_scene(tmp_path / "room.ply")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("scene0000_00.aggregation.json", '"objectId": 0', '"objectId": "x"'),
+        ("scene0000_00.aggregation.json", '"objectId": 0', f'"objectId": {10**40}'),
+        ("scene0000_00_vh_clean_2.0.010000.segs.json", "[0,", f"[{2**60},"),
+        ("scene0000_00_vh_clean_2.0.010000.segs.json", "[0,", "[-7,"),
+    ],
+    ids=["text", "large", "endless", "negative"],
+)
+def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: str):
+    """A segment of number 2**60 took as many numbers in memory."""
+    path = written.write_scannet(tmp_path)
+    labels = path.with_name(name)
+    assert old in (text := labels.read_text())
+    labels.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match="labels are of another form"):
+        open_scene(path)
+
+
+def test_face_of_no_corner_is_one_line(tmp_path: Path):
+    path = written.write_scannet(tmp_path)
+    content = bytearray(path.read_bytes())
+    content[-4:] = (-5).to_bytes(4, "little", signed=True)
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError):
+        open_scene(path)

@@ -95,7 +95,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 MESSAGES = {
     "accessor without a view": "cannot be read as GLB: MemoryError",
     "doubled references": "it makes more than 100,000 prims",
-    "axis that is none": "upAxis 'q' is no axis",
+    "axis that is none": "upAxis 'q' is not an axis",
     "box folded onto itself": "folds onto itself: 1 edges have more than two faces; .* 'pieces: 1' in thing.yaml",
     "faces of 2e9 corners": "more corners than it lists",
 }

@@ -9,6 +9,7 @@ from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.remote import lru, working_copy
 from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.block_memory import MEMORY
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.working_copy import TRAFFIC, local, open_dataset
@@ -102,6 +103,7 @@ def test_damaged_block_comes_from_the_origin(stored: tuple[Path, str]):
     copy = open_dataset(stored[1])
     for block in copy.glob("blocks/*/*/*"):
         block.write_bytes(b"damaged" + block.read_bytes()[7:])
+    MEMORY.clear()
     with Reader(stored[1]) as reader:
         assert (reader[0]["action"] == expected["action"]).all()
 

@@ -130,7 +130,7 @@ UNABLE = [
     (
         "- home",
         "- {parallel: {left: home}}",
-        "steps[1].parallel.left: the robot has no arm 'left'; a robot with one arm",
+        "steps[1].parallel.left: the robot has no arm 'left'; leave it out",
     ),
     ("- home", "- {parallel: {arm: home}}", ""),
     (

@@ -115,10 +115,10 @@ def test_files_elsewhere_are_not_opened(studio: Any, tmp_path: Path):
     studio.editor.act("open", "/etc/passwd")
     assert "task file" in studio.editor.message
     studio.editor.act("open", "/etc/some.yaml")
-    assert "outside of the folders" in studio.editor.message
+    assert "outside the folders" in studio.editor.message
     (tmp_path / "link.yaml").symlink_to("/etc/some.yaml")
     studio.editor.act("open", str(tmp_path / "link.yaml"))
-    assert "outside of the folders" in studio.editor.message
+    assert "outside the folders" in studio.editor.message
 
 
 def test_tasks_are_not_saved_elsewhere(studio: Any, tmp_path: Path):
@@ -126,7 +126,7 @@ def test_tasks_are_not_saved_elsewhere(studio: Any, tmp_path: Path):
     for place in ("/var/tmp/stray.yaml", str(tmp_path / above / "var" / "tmp" / "stray.yaml")):
         studio.editor.act("file", place)
         studio.editor.act("disk", "Save as")
-        assert "outside of the folders" in studio.editor.message
+        assert "outside the folders" in studio.editor.message
     studio.editor.act("file", str(tmp_path / "page.html"))
     studio.editor.act("disk", "Save as")
     assert "task file" in studio.editor.message
@@ -138,4 +138,4 @@ def test_datasets_elsewhere_are_not_used(studio: Any):
     field = controls(studio)["Run", "folder"]
     use(field, "/var/tmp/data")
     assert field.value == "" and studio.panel.out == ""
-    assert "outside of the folders" in studio.editor.message
+    assert "outside the folders" in studio.editor.message

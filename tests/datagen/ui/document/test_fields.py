@@ -116,7 +116,7 @@ def test_a_task_without_words_is_refused(open_blank: Open):
     draft = open_blank()
     with pytest.raises(InputError, match="at least one wording"):
         fields.take_wordings(draft, "\n \n")
-    with pytest.raises(InputError, match="an empty text is no task"):
+    with pytest.raises(InputError, match="an empty text is not a task"):
         fields.take_text(draft, " ")
     assert draft.text == BLANK_TASK
     fields.take_wordings(draft, " Sort it.\n\nTidy up. ")

@@ -14,7 +14,7 @@ _DRIFT = 0.08
 """Standard deviation of a machine's relative speed between probe and run, from heat and other load. CPU times of
 identical episodes differed by a fifth within an hour on the shared machines where this was measured."""
 _SLOWER = 1.35
-"""Episodes cost at most so much more CPU than in the probe's one process, where workers share caches and memory."""
+"""Largest ratio of an episode's CPU time in a run to that in the probe, because workers share caches and memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class RunForecast:
     cpu_seconds: Interval
     """CPU time of all stages, failed attempts included, without one-time costs of processes [s]."""
     wall_seconds: Interval
-    """[s] From start to end."""
+    """Duration of the run [s]."""
     byte_count: Interval
     """Size on disk [bytes]."""
     stored: Interval
@@ -73,10 +73,10 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
     """Forecast a run from the ledger of a probe in one process.
 
     Args:
-        attempts: Of the probe.
-        episodes: Of the run.
-        cores: That it will have.
-        startup: [s] Until the probe's first episode began.
+        attempts: Attempts of the probe.
+        episodes: Episodes of the run.
+        cores: Number of cores of the run.
+        startup: Time until the probe's first episode began [s].
     """
     from scipy.stats import beta
 
@@ -90,7 +90,7 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
         sizes[attempt.idx] += attempt.failure.byte_count if attempt.failure else 0
         stored[attempt.idx] = stored.get(attempt.idx, False) or bool(attempt.path)
     first, *others = costs.values()
-    once = max(0.0, first - max(others, default=first))  # what a process does but once: caches, kernels, assets
+    once = max(0.0, first - max(others, default=first))  # one-time work of a process: caches, kernels, assets
     cpu = sum_interval([first - once, *others], episodes, drift=_DRIFT)
     work = cpu.scaled(1.0 / cores)
     # The slowest episode is not cut in two: at the end, other cores wait for it.
@@ -103,7 +103,7 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
     good = sum(stored.values())
     low, high = beta.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], good + 0.9, len(stored) - good + 0.1)
     share = (good + 0.9) / (len(stored) + 1)
-    # Where none was lost, none need be; and where none was kept.
+    # The interval reaches 0 when the probe stored no episode, and 1 when it lost none.
     low, high = float(low) if good else 0.0, float(high) if good < len(stored) else 1.0
     kept = Interval(low=low, expected=share, high=high).scaled(episodes)
     return RunForecast(

@@ -49,8 +49,8 @@ class SemanticCounts:
 
         Args:
             values: What it has of each meaning.
-            first: It succeeded at its first attempt.
-            kept: It succeeded.
+            first: True if it succeeded at its first attempt.
+            kept: True if it succeeded at any attempt.
         """
         for meaning in MEANINGS:
             for value in dict.fromkeys(values.get(meaning, ())):
@@ -70,8 +70,8 @@ def find_semantic_yields(attempts: Iterable[Attempt], meanings: Mapping[str, Tas
     """Count the episodes of a ledger.
 
     Args:
-        attempts: Its rows; of variants, which show one plan, the first one counts.
-        meanings: Of its tasks, by name; tasks of datasets of before have none.
+        attempts: Attempts of the dataset; of the variants of a plan, only the first one counts.
+        meanings: Meaning of each task, by its name; tasks of older datasets have none.
     """
     episodes: dict[tuple[str, int, int], dict[int, Attempt]] = {}
     for attempt in attempts:

@@ -20,7 +20,7 @@ Values = dict[str, list[str | float]]
 """Values by factor: category texts, or numbers to be binned."""
 
 CELL = 0.1
-"""[m] Side of a cell of a region."""
+"""Side of a cell of a region [m]."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
 """Draws for an object that have a factor of their own."""
 LEVEL = 0.05

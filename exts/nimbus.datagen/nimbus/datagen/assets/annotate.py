@@ -18,13 +18,13 @@ from nimbus.datagen.objects.prepared.index import INDEX_NAME, AssetEntry, index_
 from nimbus.datagen.store.folder_lock import lock_folder
 
 _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
-"""Most letters and words of a caption, and synonyms that are kept."""
+"""Largest number of letters and words of a caption, and of synonyms that are kept."""
 _PLAIN = re.compile(r"[a-z][a-z' -]*")
 _FLAT, _LONG = 0.35, 2.2
 """Ratios of the shortest side to the middle one of flat things, and of the longest side to it of long things."""
 _SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
 _SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
-"""[m] Longest sides of which a word for the size is true."""
+"""Range of the longest side for which a word of size is true [m]."""
 _SHAPES = {"flat": "flat", "thin": "flat", "long": "long", "slender": "long", "elongated": "long"}
 _COLORS = {name: name for name in COLORS} | {"grey": "gray", "violet": "purple", "golden": "yellow", "beige": "brown"}
 _PARTS = ("handle", "lid", "cap", "label", "knob", "button", "base", "top")

@@ -22,7 +22,7 @@ _MEMBERS = 500_000
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
 _RATIO, _SMALL = 100, 1 << 20
-"""Times that a member of more than 1 MiB may grow; deflate reaches 1,000 with zeros only, textures and meshes 10."""
+"""Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
 _BLOCK = 1 << 20
 
 

@@ -120,7 +120,7 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
         own = name.partition(".")[2]
         least = -math.inf if own in _ANY_SIGN else 0.0
         if wanted is float and (isinstance(value, str) or value < least or (value == 0 and own not in OF_PARTS)):
-            what = f"decisions.{name}: {value!r} is no number{'' if own in _ANY_SIGN else ' above 0'}"
+            what = f"decisions.{name}: {value!r} is not a number{'' if own in _ANY_SIGN else ' above 0'}"
             raise InputError(what, where=str(path), instead=f"write {automatic.get(name, 1.0)}")
         if isinstance(wanted, tuple) and value not in wanted:
             raise InputError(f"decisions.{name}: {value!r}", where=str(path), instead=suggest(str(value), wanted))

@@ -16,7 +16,7 @@ _PLACES = 2000
 _SHARE = 0.25
 """Fraction of the surface from which a color counts as one of the asset's."""
 _HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (260, "blue"), (305, "purple"), (345, "pink"))
-"""[deg] Upper ends of hues."""
+"""Upper ends of the hues [deg]."""
 
 
 def measure_colors(shape: AssetShape) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 Value = str | float
 SMALLEST, LARGEST = 0.003, 1.5
-"""[m] Of the longest side."""
+"""Range of the longest side [m]."""
 _ANY = (0.03, 0.35)
-"""[m] Longest side of nine of ten things on a table."""
+"""Longest side of nine out of ten things on a table [m]."""
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
 """Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
@@ -26,15 +26,15 @@ _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
 _RANKED = 4
 """Runners-up that are kept."""
 _DENSITY = 400.0
-"""[kg/m³] Where nothing else is known."""
+"""Density where nothing else is known [kg/m³]."""
 _DENSITIES = (2.0, 25_000.0)
-"""[kg/m³] From foam to gold."""
+"""Range of densities, foam to gold [kg/m³]."""
 _PLAUSIBLE = (60.0, 3000.0)
-"""[kg/m³] Of a claimed mass, where no category is known."""
+"""Range of the density that a claimed mass gives, where no category is known [kg/m³]."""
 _SLACK = 1.5
 """Factor by which a claimed mass may lie outside its category's range."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
-"""[kg]"""
+"""Range of masses [kg]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ def decide_mass(
 
     Args:
         asset: Asset with the source's claims.
-        category: Its category.
+        category: Category of the asset.
         volume: Volume of the solid [m³].
         longest: Longest side [m].
         given: Values of the user.

@@ -20,7 +20,7 @@ from nimbus.datagen.objects.imported.roots import below
 
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
-"""Files below the folder of a USD file that count for it."""
+"""Largest number of files below the folder of a USD file that are hashed with it."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:

@@ -22,7 +22,7 @@ class FoundPart:
     solid: str = ""
     """``box``, ``sphere``, ``cylinder`` or ``capsule``."""
     size: tuple[float, ...] = ()
-    """[m] Of a solid: full sides; radius; radius and length."""
+    """Size of a solid: full sides; radius; radius and length [m]."""
     place: tuple[float, ...] = IDENTITY
     """Upper (3, 4) of asset_T_mesh, the scale of the mesh in it."""
     texture: str = ""
@@ -87,7 +87,7 @@ class FoundAsset:
     up: str = ""
     """Axis that the layout states points up."""
     mass: float | None = None
-    """[kg] As the source claims."""
+    """Mass as the source claims [kg]."""
     refused: str = ""
     """Reason why it is not imported, for example moving parts."""
     notes: tuple[str, ...] = ()

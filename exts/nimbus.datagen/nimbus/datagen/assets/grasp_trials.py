@@ -27,21 +27,21 @@ _ENOUGH = 3
 _HEADINGS = (0.0, np.pi / 2)
 """[rad] Of the arm's home posture, seen from the object, whose canonical grasps are tried; at a pick any can be."""
 _STEP_RATE = 2400.0
-"""[Hz] As in the default simulator: creep in the hand is proportional to the step."""
+"""Rate of the simulation, as in the default simulator: creep in the hand is proportional to the step [Hz]."""
 _ROOM = 0.01
-"""[m] Of each pad to the object before the hand closes, where fully open fingers touch it."""
+"""Distance of each pad to the object before the hand closes, where fully open fingers touch it [m]."""
 _CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
-"""[s] Of the closing, until the fingers stand, until the object hangs still, of the shake, and of the rest after it."""
+"""Durations: closing, until the fingers stand, until the object hangs still, shake, and rest after it [s]."""
 _SHAKE, _SWINGS = 4.0, 3.0
-"""[m/s²] along each axis of the hand, of a fast arm, and swings in the shake along each axis."""
+"""Acceleration along each axis of the hand, that of a fast arm [m/s²], and number of swings along each axis."""
 _MOST_CREEP = 2.5e-4
 """Mean speed in the hand up to which a grasp holds [m/s], half of the limit in a run."""
 _LOST = 0.01
-"""[m] Movement in the hand that counts as slipping out."""
+"""Movement in the hand that counts as slipping out [m]."""
 _HEAVIEST_FINGER = 0.015
 """[kg]"""
 _TORSION, _ROLLING = 0.005, 2e-3
-"""[m] Friction about the normal and of rolling, as of objects in the default simulator."""
+"""Torsional and rolling friction, as of objects in the default simulator [m]."""
 _OUTCOMES = {
     "blocked": "without room for the fingers",
     "missed": "missed by the fingers",
@@ -120,7 +120,7 @@ class _Hand:
 
     Args:
         model: The object.
-        gripper: Its pads are boxes.
+        gripper: Gripper whose pads are boxes.
     """
 
     def __init__(self, model: ObjectModel, gripper: Gripper) -> None:

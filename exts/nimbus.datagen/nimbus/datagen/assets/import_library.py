@@ -43,11 +43,11 @@ _DONE = "progress.jsonl"
 """Entries of an import that has not ended: a second one goes on from them."""
 _UNPACKED, _MADE = ".unpacked", ".made"
 _SECONDS = 240
-"""[s] CPU of one asset; the slowest of 60 real meshes took 94."""
+"""CPU time limit of one asset [s]; the slowest of 60 real meshes took 94 s."""
 _RECOGNITION = 600
-"""[s] CPU of looking through one source."""
+"""CPU time limit of searching one source [s]."""
 _LONGEST_NAME = 60
-"""[letters] Of a kind."""
+"""Longest name of a kind [characters]."""
 _OTHER = "choose another --out"
 
 

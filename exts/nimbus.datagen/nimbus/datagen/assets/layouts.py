@@ -31,7 +31,7 @@ _UNNAMED = {
     "model_normalized",
     "obj",
 }
-"""Names of mesh files without a meaning: the folder's is taken."""
+"""Names of mesh files without a meaning; the folder's name is used instead."""
 _PLAIN_FOLDERS = {
     *("meshes", "mesh", "visual", "google_16k", "tsdf", "poisson", "eval", "full", "models", "textured_objs"),
     *("objects", "assets", "materials", "obj", "glb", "usd"),
@@ -52,7 +52,7 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Objects of HOPE below one folder that make it more than a can named 'tuna'."""
+"""Number of HOPE objects below one folder from which it is taken for HOPE, and not for a can named 'tuna'."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:

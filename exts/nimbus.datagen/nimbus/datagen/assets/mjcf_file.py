@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.roots import below
 
 _DEEPEST = 50
-"""Includes and elements below each other."""
+"""Largest depth of nested includes and elements."""
 
 
 @dataclass

@@ -42,7 +42,7 @@ from nimbus.datagen.robots.robot_file import read_robot
 
 _FRICTION = 0.7
 GRASPING_ROBOT = "panda"
-"""Robot whose gripper tries the grasps; the grasps of a gripper of another size are found at a pick, as without it."""
+"""Robot whose gripper tries the grasps; for a gripper of another size, grasps are found at each pick."""
 
 
 def prepare_asset(
@@ -51,7 +51,7 @@ def prepare_asset(
     """Prepare one asset into a new folder; a mistake in it is its line.
 
     Args:
-        root: Of the source.
+        root: Folder of the source.
         asset: Plain values of :class:`FoundAsset`.
         entry: Of :class:`AssetEntry`, as far as it is known.
         given: Decisions of the user.
@@ -72,7 +72,7 @@ def prepare_asset(
             raise InputError(job.asset.refused, instead="")
         made = job.make()
         known = replace(known, **job.entry_fields(made))
-        if not made.parts:  # what has parts is fixed where it stands
+        if not made.parts:  # an asset with moving parts is fixed to its place
             trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
             made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
             held = sum(one.holds for one in trials.grasps)
@@ -125,7 +125,7 @@ class _Job:
     """State of the preparation of one asset.
 
     Args:
-        root: Of the source.
+        root: Folder of the source.
         asset: As recognized.
         given: Decisions of the user.
         add: Additions of the user.

@@ -17,11 +17,11 @@ def read_part(root: Path, part: FoundPart) -> ImportedSurface:
     """Read a part into the asset's frame and unit.
 
     Args:
-        root: Of the source.
+        root: Folder of the source.
         part: The part.
 
     Raises:
-        InputError: Its mesh cannot be read.
+        InputError: The mesh of the part cannot be read.
     """
     if part.mesh:
         texture = root / part.texture if part.texture else None

@@ -24,7 +24,7 @@ _KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 _PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
 """Files of PartNet-Mobility."""
 _MOST_TEXT = 1 << 20
-"""[bytes] Of a file beside a URDF."""
+"""Largest size of a file beside a URDF [bytes]."""
 
 
 def read_urdf(root: Path, path: str) -> list[FoundAsset]:

@@ -58,7 +58,7 @@ def merge_parts(
         report: Called with the number of remaining episodes.
 
     Raises:
-        InputError: A folder is no dataset, was made from something else than the first, or lacks files; two parts
+        InputError: A folder is no dataset, was made from other inputs than the first, or lacks files; two parts
             differ in an episode; or ``out`` is not empty.
         StorageError: The disk is full; nothing was published.
     """
@@ -92,7 +92,7 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
     """Describe the dataset with one more part.
 
     Raises:
-        InputError: It was made from something else.
+        InputError: The source was made from other inputs.
     """
     other, folder = source.info, source.folder
     if bool(other.tasks) != bool(info.tasks) or other.task != info.task or other.seed != info.seed:

@@ -13,6 +13,8 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
+from nimbus.datagen.store.remote.block_peers import peers
+from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.multipart import LARGE, create_large
 from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
 from nimbus.datagen.store.remote.site import resolve_address
@@ -103,7 +105,7 @@ class Mirror:
         """Copy what is planned, and the descriptions behind it; the same call again continues.
 
         Args:
-            plan: Of :meth:`plan`.
+            plan: Plan of :meth:`plan`.
             report: Called with how many objects are yet to be copied.
 
         Raises:
@@ -138,7 +140,7 @@ class Mirror:
 
 
 def warm(folder: Path, report: Callable[[int], None]) -> int:
-    """Fetch every file of a dataset in a store; return how many there are.
+    """Fetch every file of a dataset in a store, or every block to its node where nodes pool; return how many files.
 
     Args:
         folder: That stands for it.
@@ -148,11 +150,22 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
         InputError: An object is missing.
         StoreAwayError: The store does not answer.
     """
-    names = [name for name, _ in _objects(folder)]
+    wanted = list(_objects(folder))
+    is_pooled, address = peers().is_pool, address_of(folder)
+
+    def fetch(entry: tuple[str, int]) -> None:
+        name, size = entry
+        if not is_pooled:
+            local(folder / name)
+            return
+        blocks = ObjectBlocks(address, name)  # each node gets and keeps its own
+        for number in range(-(-size // BLOCK)):
+            blocks.read(number, size)
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        for number, _ in enumerate(pool.map(lambda name: local(folder / name), names)):
-            report(len(names) - number - 1)
-    return len(names)
+        for number, _ in enumerate(pool.map(fetch, wanted)):
+            report(len(wanted) - number - 1)
+    return len(wanted)
 
 
 def _objects(folder: Path) -> Iterator[tuple[str, int]]:

@@ -43,8 +43,8 @@ def read_rows(folder: Path, *states: EpisodeStatus) -> DatasetRows:
     """Read the rows of a dataset.
 
     Args:
-        folder: Of the dataset.
-        states: Of the episodes to read.
+        folder: Folder of the dataset.
+        states: States of the episodes to read.
 
     Raises:
         InputError: There is no dataset, or its ledger cannot be read.

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 _ENOUGH = 0.5
 """Fraction of a region that a fixed camera, or all of them together, should see."""
 _ABOVE = 0.03
-"""[m] Of the points looked for above the surface."""
+"""Height of the checked points above the surface [m]."""
 _SKIN = 0.02
-"""[m]"""
+"""Distance from the target below which a hit is the target's own surface, and hides nothing [m]."""
 _POSES = 16
 """Poses of each camera that are looked at: those of the first episodes of a run."""
 _TURNS = (45.0, 30.0, 20.0, 10.0, 5.0, 2.0)
-"""[deg] Ranges that are tried in turn."""
+"""Ranges of rotation that are tried in turn [deg]."""
 _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
-"""[m]"""
+"""Ranges of translation that are tried in turn [m]."""
 
 
 def check_cameras(case: Case) -> Iterator[Diagnostic]:

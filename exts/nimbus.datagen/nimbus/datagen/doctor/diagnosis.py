@@ -34,14 +34,14 @@ class Diagnosis:
     forecast: Forecast | None = None
     """Forecast; None where a failure is certain."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """[s] CPU of each check"""
+    """CPU time of each check [s]."""
 
     @classmethod
     def of_malformed(cls, task: str, error: InputError) -> Diagnosis:
         """Make the diagnosis of a file that is no task.
 
         Args:
-            task: Its name.
+            task: Name of the task.
             error: The mistake that was found first.
         """
         return cls(task=task, findings=(finding_from_error("schema", error),))

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _PRIOR = (2.7, 0.3)
 """Prior of successful and failed attempts, from tasks in general."""
 _RENDER = 2.1e-7
-"""[s/px] CPU for all modalities; measured on sort_trash at 320 x 240."""
+"""CPU time to render all modalities [s/px]; measured on sort_trash at 320 x 240."""
 _STORE = 6.3e-8
-"""[s/px] to compress and write them."""
+"""CPU time to compress and write them [s/px]."""
 _BYTES = 1.66
-"""[bytes/px] of lossless episodes."""
+"""Size of lossless episodes [bytes/px]."""
 _ATTEMPTS = 3
 """Largest number of attempts at one layout in a run."""
 
@@ -39,21 +39,21 @@ class Forecast:
     """Expected fraction of successful first attempts, 0 to 1."""
     low: float
     high: float
-    """Between them with 80 % probability."""
+    """Upper end of the range that holds the yield with 80 % probability."""
     given_up: float
     """Expected fraction of layouts at which all attempts fail."""
     cpu_seconds: float
-    """[s] a stored episode"""
+    """CPU time of a stored episode [s]."""
     byte_count: float
     """A stored episode."""
     length: float
-    """[s] of its motion"""
+    """Length of its motion [s]."""
     reasons: dict[str, int]
     """Failed probes by phase and reason."""
 
 
 BUDGET, LEAST = 5.0, 3
-"""[s] CPU that attempts may take before no further one begins, and attempts that are made whatever they take."""
+"""CPU time after which no further attempt begins [s], and number of attempts that are made in any case."""
 
 
 def expected_rate(successes: int, probes: int) -> float:
@@ -69,7 +69,7 @@ def forecast(
     Args:
         case: The task.
         planner: Registered name of the motion planner.
-        budget: [s] CPU after which no further attempt begins.
+        budget: CPU time after which no further attempt begins [s].
         least: Attempts to make whatever they take.
         most: Attempts to make at most.
     """

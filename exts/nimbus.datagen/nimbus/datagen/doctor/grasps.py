@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.model import ObjectModel
 
 _HEAVY = 3.0
-"""[kg] More than the arms that come with Nimbus carry."""
+"""Mass above the payload of the arms that come with Nimbus [kg]."""
 _FEW = 3
 """Refused assets that a finding names."""
 _MOST_VARIANTS = 40
@@ -31,7 +31,7 @@ _MOST_VARIANTS = 40
 ENOUGH = 5
 """Grasps of a variant; more are not counted."""
 _WALL = 0.012
-"""[m] Of a fixture, on each side."""
+"""Thickness of a fixture's wall, on each side [m]."""
 
 
 def check_assets(case: Case) -> Iterator[Diagnostic]:

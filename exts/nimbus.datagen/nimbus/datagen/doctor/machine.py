@@ -20,7 +20,7 @@ from nimbus.datagen.simulate.isaac_location import VARIABLE, locate_isaac_python
 
 _PACKAGES = ("mujoco", "newton", "warp-lang", "usd-exchange", "ompl", "mink", "toppra", "h5py", "av", "pyarrow")
 _LITTLE_DISK, _LITTLE_MEMORY = 10e9, 4e9
-"""[bytes]"""
+"""Free disk space and memory below which the doctor warns [bytes]."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
 _CELL = 0.05
-"""[m] Of the reach maps."""
+"""Side of a cell of the reach maps [m]."""
 _ENOUGH = 0.7
 """Fraction of a region's cells that should be within reach."""
 _ABOVE = 0.08

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _RATE = 15.0
 _HEIGHT = 0.04
-"""[m] Of the tool above the base at which reach is asked, pointing down."""
+"""Height of the tool above the base at which reach is checked, pointing down [m]."""
 _RADII = np.arange(0.1, 1.51, 0.05)
 _TURNS = np.radians([0, 90, 45, -45])
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))

@@ -37,7 +37,7 @@ class ArmReport:
     """Position of the tool at home, in the frame of the base [m]."""
     gripper_joints: tuple[str, ...]
     opening: float
-    """[m]"""
+    """Opening [m]."""
     reach: tuple[float, float] | None
     """Smallest and largest distance straight ahead of the tool's base at which it can point down [m]."""
     watched_pairs: int
@@ -52,7 +52,7 @@ class RobotReport:
     description: str
     links: int
     mass: float
-    """[kg]"""
+    """Mass [kg]."""
     arms: tuple[ArmReport, ...]
     notes: tuple[str, ...]
     """Links with shapes and no mass, and their handling by the simulator."""
@@ -68,7 +68,7 @@ class KeptReport:
         name_or_path: A name from ``scenes/robots``, or the path of a file.
 
     Raises:
-        InputError: There is no such robot, or a mistake in its file or model.
+        InputError: The robot does not exist, or its file or model has an error.
     """
 
     def __init__(self, name_or_path: str) -> None:

@@ -28,7 +28,7 @@ LEAST_PIXELS, ENOUGH_PIXELS = 16, 24
 """Width below which a median object is too small [px], and the one that is advised: after the first layers of a common
 image encoder, which halve a picture four times, 16 pixels are one cell."""
 _MOST = 4096
-"""[px] Largest picture."""
+"""Largest side of an image [px]."""
 _IN_VIEW = 0.5
 """Fraction of a thing's points that must be in the image."""
 _TURN_OVER = np.diag([1.0, -1.0, -1.0])

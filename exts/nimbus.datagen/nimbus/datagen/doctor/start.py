@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _LAYOUTS = 4
 _MOVED = 0.03
-"""[m] An object that moves so far while it settles does not stand there."""
+"""Displacement while settling above which an object does not stand at its start [m]."""
 _INSIDE = 0.002
-"""[m] So deep in a link, it does not just touch it."""
+"""Penetration of a link above which an object does more than touch it [m]."""
 
 
 def check_start(case: Case) -> Iterator[Diagnostic]:

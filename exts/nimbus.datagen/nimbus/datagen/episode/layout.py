@@ -74,7 +74,7 @@ class PlacedObject:
     """Rest pose: ``upright``, ``lying`` or another name of the object's rest poses."""
     scale: float = 1.0
     mass: float
-    """[kg]"""
+    """Mass [kg]."""
     friction: float
     """Coulomb coefficient of sliding."""
     anchored: bool = False
@@ -117,7 +117,7 @@ class Disturbance:
     time: float
     """Start, from the first recorded row [s]."""
     duration: float
-    """[s]"""
+    """Duration of the push [s]."""
     force: Vector
     """Force on the center of mass, world frame [N]."""
     is_slippery: bool = False
@@ -201,10 +201,10 @@ class Camera:
     mount: str
     """Name of the robot link it is fixed to, or ``""`` for the world."""
     position: Vector
-    """[m], in the frame of the mount (``mount_T_camera``)."""
+    """Position in the frame of the mount (``mount_T_camera``) [m]."""
     wxyz: Quaternion
     vertical_fov: float
-    """[rad]"""
+    """Vertical field of view [rad]."""
     width: int
     height: int
     distortion: tuple[float, float] = (0.0, 0.0)
@@ -234,7 +234,7 @@ class Dome:
     """Environment map in place of a plain sky."""
 
     texture: str
-    """Its file: equirectangular, linear light."""
+    """Path of the image file: equirectangular, linear light."""
     content: str
     """Hash of it."""
     intensity: float
@@ -242,7 +242,7 @@ class Dome:
     turn: float
     """About the vertical [rad]"""
     sky: Vector
-    """Its mean light from above, times the intensity; linear RGB."""
+    """Mean light from above, times the intensity; linear RGB."""
     ground: Vector
 
 

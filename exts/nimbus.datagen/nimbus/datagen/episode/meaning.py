@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LENGTHS = ((3, "1-3"), (5, "4-5"), (8, "6-8"))
-"""Most steps of each bin of lengths; longer ones are in ``9+``."""
+"""Largest number of steps of each bin of lengths; longer ones are in ``9+``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,7 +153,7 @@ class Trajectory:
     """
 
     rate: float
-    """[Hz]"""
+    """Rate of recording [Hz]."""
     time: FloatArray
     """(T,) [s]"""
     joint_names: tuple[str, ...]

@@ -90,7 +90,7 @@ def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> st
     try:
         return read_bytes(path, limit=limit, follow=follow).decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"no UTF-8 text: byte {error.start}", where=str(path), instead=RESTORE) from None
+        raise InputError(f"not a UTF-8 text: byte {error.start}", where=str(path), instead=RESTORE) from None
 
 
 def read_plain(path: Path, *, limit: int = TEXT_BYTES) -> Any:

@@ -32,7 +32,7 @@ def own_path(folder: Path, name: str) -> Path:
     """
     parts = name.split("/")
     if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
-        raise InputError(f"{name!a} is no path in it", where=str(folder), instead="restore the dataset from a copy")
+        raise InputError(f"{name!a} is not a path in it", where=str(folder), instead="restore the dataset from a copy")
     place = folder
     for part in parts[:-1]:
         place /= part

@@ -15,11 +15,11 @@ from nimbus.datagen.geometry import transforms
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 """Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
 _NEAR = 1e-3
-"""[m] Nearest depth that is divided by."""
+"""Smallest depth that is divided by [m]."""
 
 
 def intrinsics(camera: Camera) -> FloatArray:
-    """Pinhole matrix (3, 3) [px]; pixel centres lie at half-integers."""
+    """Return the pinhole matrix (3, 3) [px]; pixel centers lie at half-integers."""
     focal = 0.5 * camera.height / math.tan(0.5 * camera.vertical_fov)
     rows = [[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]]
     return np.array(rows, dtype=np.float64)
@@ -28,7 +28,7 @@ def intrinsics(camera: Camera) -> FloatArray:
 def camera_poses(
     camera: Camera, names: Mapping[str, int], body_positions: FloatArray, body_wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Positions (K, 3) and orientations (K, 4) wxyz, OpenGL axes, world frame.
+    """Return positions (K, 3) [m] and orientations (K, 4) wxyz, OpenGL axes, world frame.
 
     Args:
         camera: The camera; a mounted one moves with its link.
@@ -57,11 +57,12 @@ def project(camera: Camera, pose: FloatArray, points: FloatArray) -> FloatArray:
     """Project points (n, 3) into a picture: (n, 3) column and row [px], and depth [m], negative behind the camera.
 
     Args:
-        camera: Its size and field of view; a distortion is left out.
+        camera: Camera, used for its size and field of view; its distortion is ignored.
         pose: ``world_T_camera`` (4, 4), OpenCV axes.
         points: World frame [m].
     """
     seen, matrix = (points - pose[:3, 3]) @ pose[:3, :3], intrinsics(camera)
+    # Points in the camera's plane would divide by zero; their depth is returned unchanged, for callers to test.
     depth = np.where(np.abs(seen[:, 2:]) > _NEAR, seen[:, 2:], _NEAR)
     return np.hstack([seen[:, :2] / depth * np.diag(matrix)[:2] + matrix[:2, 2], seen[:, 2:]])
 
@@ -101,6 +102,7 @@ def image_planes(
     seen = rectangles[:, :, 1:] @ (rotations @ camera_R_pixel)[:, None]
     offset = rectangles[:, :, 0] - positions[:, None]
     reach = np.sum(rectangles[:, :, 1:] * offset[:, :, None], axis=-1)[..., None]
+    # A camera in the plane of a rectangle sees it edge-on: closeness 0 puts it at infinity.
     closeness = seen[:, :, :1] / np.where(np.abs(reach[:, :, :1]) > 1e-12, reach[:, :, :1], np.inf)
     return np.concatenate([closeness, seen[:, :, 1:] - reach[:, :, 1:] * closeness], axis=2)
 
@@ -112,11 +114,12 @@ def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
     coordinates along its two edges there.
 
     Args:
-        rectangles: As for :func:`image_planes`.
+        rectangles: Rectangles, as for :func:`image_planes`.
         towards: (3,) direction to the light.
     """
     normal, edges = rectangles[:, :, 1:2], rectangles[:, :, 2:]
     facing = normal @ towards
+    # Light along the plane of a rectangle never meets it.
     scaled = normal / np.where(np.abs(facing) > 1e-9, facing, np.inf)[..., None]
     slopes = np.concatenate([-scaled, edges - (edges @ towards)[..., None] * scaled], axis=2)
     return np.concatenate([slopes, -(slopes @ rectangles[:, :, 0][..., None])], axis=3)

@@ -32,14 +32,15 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
 
     Args:
         triangles: (m, 3, 2) columns and rows in pixels, or (m, 3, 3) with a depth: the largest is in front.
-        width: Of the grid [px].
-        height: Of the grid [px].
+        width: Width of the grid [px].
+        height: Height of the grid [px].
         both_sides: Clockwise faces count too.
     """
     limits = np.array([width, height]) - 1
     low = np.clip(np.floor(triangles[..., :2].min(axis=1) - 0.5).astype(int), 0, limits)
     high = np.clip(np.ceil(triangles[..., :2].max(axis=1) + 0.5).astype(int), 0, limits)
     extent = high - low + 1
+    # Boxes of faces are expanded in groups, because those of a large mesh together would not fit into memory.
     group = np.cumsum(extent.prod(axis=1)) // _AT_ONCE
     starts = np.flatnonzero(np.r_[True, np.diff(group) > 0]) if len(group) else group
     found = []
@@ -54,6 +55,7 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
     face, pixel, weights = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     if triangles.shape[2] == 3:
         depth = np.einsum("ij,ij->i", weights, triangles[face, :, 2])
+        # Sorted by pixel, then by depth: the last entry of each pixel is the front one.
         order = np.lexsort((depth, pixel))
         front = order[np.flatnonzero(np.r_[np.diff(pixel[order]) > 0, True])] if len(order) else order
         face, pixel, weights = face[front], pixel[front], weights[front]
@@ -61,7 +63,7 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
 
 
 def _boxes(faces: IntArray, low: IntArray, extent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Face, column and row of all pixels in the boxes around faces."""
+    """Return face, column and row of all pixels in the boxes around faces."""
     counts = extent[faces].prod(axis=1)
     face = np.repeat(faces, counts)
     step = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -71,9 +73,10 @@ def _boxes(faces: IntArray, low: IntArray, extent: IntArray) -> tuple[IntArray, 
 def _weights(
     triangles: FloatArray, face: IntArray, places: FloatArray, both_sides: bool
 ) -> tuple[FloatArray, BoolArray]:
-    """Weights (k, 3) of the corners at places, and whether each place is in its face."""
+    """Return the weights (k, 3) of the corners at places, and True for each place in its face."""
     a, b, c = (triangles[:, corner, :2] for corner in range(3))
     double = _cross(b - a, c - a)
+    # A face without area covers nothing.
     safe = np.where(np.abs(double) < _EDGE, np.inf, double)[face]
     away = places - a[face]
     second, third = _cross(away, (c - a)[face]) / safe, _cross((b - a)[face], away) / safe
@@ -91,7 +94,7 @@ def sample_surface(corners: FloatArray, count: int) -> tuple[FloatArray, IntArra
 
     Args:
         corners: (m, 3, 3) [m].
-        count: Of places.
+        count: Number of places.
 
     Returns:
         (count, 3) places [m], and the face (count,) of each.
@@ -103,5 +106,6 @@ def sample_surface(corners: FloatArray, count: int) -> tuple[FloatArray, IntArra
     drawn = (np.arange(count) + rng.uniform(size=count)) / count * share[-1]
     face = np.minimum(np.searchsorted(share, drawn), len(corners) - 1)
     u, v = rng.uniform(size=(2, count, 1))
+    # The upper half of the unit square is folded onto the lower one, which spreads places evenly over the triangle.
     u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
     return a[face] + u * (b - a)[face] + v * (c - a)[face], face

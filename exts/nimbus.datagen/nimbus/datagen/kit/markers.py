@@ -13,13 +13,13 @@ ROOT = "/NimbusMarks"
 _COLORS = {"sample": (0.84, 0.27, 0.25), "reached": (0.24, 0.67, 0.35), "unreached": (0.78, 0.24, 0.24)}
 _REGION_COLORS = ((0.24, 0.51, 0.86), (0.9, 0.55, 0.16), (0.47, 0.71, 0.31), (0.7, 0.35, 0.75))
 _LIFT, _SPOT_LIFT = 0.002, 0.005
-"""[m] above the surface, lest they flicker."""
+"""Height of marks above the surface [m], so that the two do not flicker."""
 _FRUSTUM = 0.12
-"""[m] Length of the drawn part."""
+"""Length of the drawn part [m]."""
 _MOVED = 1e-4
-"""[m] or part of a quaternion."""
+"""Displacement [m], or change of a part of a quaternion, that counts as a move."""
 _LINE = 0.003
-"""[m]"""
+"""Width of lines [m]."""
 
 
 class StageMarkers:

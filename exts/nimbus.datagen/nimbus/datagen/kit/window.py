@@ -22,7 +22,7 @@ class PanelWindow(ui.Window):
 
     Args:
         panel: View-model.
-        title: Its name, which the menu and the docking know it by.
+        title: Title, by which the menu and the docking find the window.
     """
 
     def __init__(self, panel: RemotePanel, *, title: str) -> None:

@@ -25,7 +25,7 @@ _TEMPERATURE = 0.7
 _LETTERS_A_TOKEN = 3
 """Fewest letters that a token has on average; where a server does not count, this is a cautious estimate."""
 _LIST_SECONDS = 20.0
-"""[s] For the list of a server's models."""
+"""Time limit of the list of a server's models [s]."""
 _KEPT = "kept replies are not asked for again"
 
 
@@ -42,11 +42,11 @@ class Limits:
     tries: int = 8
     """Requests for one question, those for another format or parameter among them."""
     seconds: float = 180.0
-    """[s] For one request: a reasoning model on a slow machine takes a minute or two."""
+    """Time limit of one request [s]: a reasoning model on a slow machine takes a minute or two."""
     first_wait: float = 1.0
-    """[s] After the first failure; it doubles."""
+    """Wait after the first failure [s]; it doubles with each further one."""
     longest_wait: float = 60.0
-    """[s] A server that asks for a longer pause is not waited for."""
+    """Longest wait that a server may ask for [s]."""
     reply_tokens: int = 4096
     """Largest length of a reply; doubled once where that cuts it off."""
     budget: int = 1_000_000
@@ -108,7 +108,7 @@ class LanguageModel:
                     why = f"status {sent.status}"
                     wait = pause_before_retry(sent, pause, address, longest=self.limits.longest_wait)
                 elif (reply := self._reply(sent, payload, address)) is None:
-                    why, wait = "the reply is no chat completion", pause
+                    why, wait = "the reply is not a chat completion", pause
                 elif reply.finish == "length" and limit == self.limits.reply_tokens:
                     unread, limit = reply, 2 * limit
                     continue
@@ -128,7 +128,7 @@ class LanguageModel:
         """Request for an object.
 
         Args:
-            question: It.
+            question: Question to ask.
             limit: Tokens of the reply.
             lower: Steps down the formats, below the strictest one that the server knows.
 
@@ -208,7 +208,7 @@ def _only_model(address: Address, limits: Limits) -> str:
     """Name of the server's only model.
 
     Raises:
-        InputError: It has several, or does not list them.
+        InputError: The server has several models, or does not list them.
     """
     try:
         sent = exchange(address, "/models", seconds=min(limits.seconds, _LIST_SECONDS))

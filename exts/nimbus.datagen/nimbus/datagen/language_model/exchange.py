@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 KEY = "NIMBUS_MODEL_KEY"
 """Environment variable with the key. ``OPENAI_API_KEY`` is not read: any address may be given, and it would get it."""
 REPLY_BYTES = 4 << 20
-"""[bytes] Largest reply that is read."""
+"""Largest reply that is read [bytes]."""
 _PART = 1 << 16
 _LEAST_SECRET = 8
 """Letters of a key that is a secret; local servers take any word, such as ``none``."""
@@ -48,7 +48,8 @@ class Address:
         """Check an address, and take the key from the environment.
 
         Raises:
-            InputError: It is not the address of a server, holds a secret, or would carry the key in clear text.
+            InputError: The text is not the address of a server, holds a secret, or would carry the key
+                in clear text.
         """
         try:
             parts = urlsplit(url)
@@ -64,7 +65,7 @@ class Address:
         if key and (not key.isascii() or not key.isprintable()):
             raise InputError("the key is not plain ASCII text", where=KEY, instead="set it again")
         if key and parts.scheme == "http" and not _is_loopback(parts):
-            what = f"the key would travel unencrypted to '{parts.hostname}'"
+            what = f"the key would be sent unencrypted to '{parts.hostname}'"
             raise InputError(what, where=where, instead=f"write https://…, or unset {KEY}")
         return cls(url.removesuffix("/").removesuffix("/chat/completions"), key)
 
@@ -86,9 +87,9 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
 
     Args:
         address: The server.
-        path: Behind the address, such as ``/chat/completions``.
+        path: Path below the address, such as ``/chat/completions``.
         payload: Sent as JSON by POST; None for a GET.
-        seconds: For all of it, however slowly bytes arrive [s].
+        seconds: Time limit of the whole exchange, however slowly bytes arrive [s].
 
     Raises:
         NoReply: The server cannot be reached, or its reply is late, cut off, too long or no text.

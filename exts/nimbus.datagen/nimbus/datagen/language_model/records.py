@@ -13,7 +13,7 @@ from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
 
 _LIMIT = 16 << 20
-"""[bytes] Largest record that is read: a reply has 4 MB at most, and JSON writes some letters as six."""
+"""Largest record that is read [bytes]: a reply has 4 MB at most, and JSON writes some letters as six."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RecordFolder:
     """A folder with one file a question: the question, and the reply to it.
 
     Args:
-        folder: It is made with the first record.
+        folder: Folder of the records; it is created with the first one.
         is_complete: A question without a record is an error, as there is nothing to ask.
     """
 
@@ -71,7 +71,7 @@ class RecordFolder:
                 return reply
         if self.is_complete:
             instead = "give the words, seed and version of the run that asked"
-            raise InputError("no reply to this question was kept", where=str(path), instead=instead)
+            raise InputError("no reply to this question is stored", where=str(path), instead=instead)
         return None
 
     def keep(self, question: ModelQuestion, reply: Reply) -> None:

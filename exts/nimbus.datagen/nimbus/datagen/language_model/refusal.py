@@ -42,7 +42,7 @@ def pause_before_retry(sent: HttpReply, pause: float, address: Address, *, longe
     """Time to wait [s]: as the server asks, else the given one.
 
     Raises:
-        InputError: There is no use in another try, or the server asks for more than the longest wait.
+        InputError: Another try is of no use, or the server asks for more than the longest wait.
     """
     if sent.status != 429 and sent.status < 500:
         raise refusal(sent, address)

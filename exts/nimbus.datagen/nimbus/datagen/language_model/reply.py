@@ -30,8 +30,8 @@ def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection
 
     Args:
         message: ``choices[0].message`` of a reply.
-        finish: Its ``finish_reason``.
-        keys: Of the object that was asked for.
+        finish: ``finish_reason`` of the reply.
+        keys: Keys of the object that was requested.
     """
     text = _text(message.get("content"))
     text = text if text.strip() else _text(message.get("reasoning_content")) or _text(message.get("reasoning"))

@@ -18,7 +18,7 @@ def credits_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> dict[str, 
 
     Args:
         task: The task.
-        libraries: Its libraries by the name that it gives them.
+        libraries: Libraries by the name that the task gives them.
     """
     found: dict[str, AssetCredit] = {}
     for name, library in libraries.items():

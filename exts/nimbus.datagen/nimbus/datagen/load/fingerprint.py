@@ -45,7 +45,7 @@ def fingerprint_inputs(
 
     Args:
         task: The task; the skills, conditions, composites and randomizers that it names enter.
-        assets: From :func:`asset_fingerprints`.
+        assets: Fingerprints of the assets, from :func:`asset_fingerprints`.
         settings: What was chosen on the command line; the planner and the simulator in them enter.
         pipeline: The pipeline; its settings and its components enter.
         components: Further components, by kind and name.

@@ -24,7 +24,7 @@ def meaning_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> TaskMeanin
 
     Args:
         task: The task.
-        libraries: Its libraries by the name that it gives them.
+        libraries: Libraries by the name that the task gives them.
     """
     categories: dict[str, str] = {}
     for group in task.objects.values():

@@ -18,7 +18,7 @@ from nimbus.datagen.tasks.task import NavigationTask
 _KEPT = 2
 """Scenes that one process keeps: neighbors in the queue share one."""
 _SLOW = 240.0
-"""[s] A large scan takes less to open and to map."""
+"""Time limit for opening and mapping a scene [s]; a large scan takes less."""
 
 
 class NavigationLoader(SceneLoader[NavigationAssets]):
@@ -85,7 +85,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         """Return a scene by its number.
 
         Raises:
-            InputError: It cannot be used.
+            InputError: The scene cannot be used.
         """
         if number not in self._kept:
             with allow(_SLOW):
@@ -103,7 +103,7 @@ def open_navigation(task: NavigationTask, number: int) -> NavigationAssets:
     """Open a scene of a task and find the free space of its body.
 
     Raises:
-        InputError: It cannot be used.
+        InputError: The scene cannot be used.
     """
     scene = task.source.open(number)
     return NavigationAssets(task=task, number=number, place=map_scene(scene, task.body.shape))

@@ -27,7 +27,7 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 _HEIGHT = 0.04
-"""[m] Height of the tool above the surface at which reach is asked."""
+"""Height of the tool above the surface at which reach is checked [m]."""
 _YAWS = np.radians([0, 90, 45, -45])
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 
@@ -119,7 +119,7 @@ def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
     for keys, name in named:
         library = libraries[name] = open_library(name, where=task.where(*keys))
         if any(other.name == library.name and other is not library for other in libraries.values()):
-            what = f"two object libraries of the name '{library.name}'"
+            what = f"two object libraries have the name '{library.name}'"
             raise task.error(keys, what, instead="give one of the files another name")
     return libraries
 
@@ -130,7 +130,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         if not found.cells.any():
             raise task.error(
                 ("regions", name),
-                f"out of reach of robot '{robot.name}' everywhere",
+                f"robot '{robot.name}' reaches no point of it",
                 instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
             )
     return maps
@@ -142,8 +142,8 @@ def find_reach(stage: StageInfo, robot: Robot, regions: Mapping[str, Region], *,
     Args:
         stage: The scene.
         robot: The robot.
-        regions: By name, which also addresses the random stream of the solver.
-        rate: Of recording [Hz].
+        regions: Regions by name, which also addresses the random stream of the solver.
+        rate: Rate of recording [Hz].
     """
     simulation = NewtonSimulation(stage, robot, rate=rate)
     simulation.load(PhysicalLayout(objects=()))

@@ -20,7 +20,7 @@ _HUES = (np.arange(256) * 0.381966) % 1.0
 """Steps of the golden angle: neighbouring numbers get hues that are far apart."""
 _INSTANCES = 255 * np.clip(np.abs((_HUES[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
 _MAX_FLOW = 8.0
-"""[px] of flow between two steps that is drawn in full color."""
+"""Flow between two steps that is drawn in full color [px]."""
 
 
 def depth_colors(depth: NDArray[Any]) -> ImageArray:

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 PAPER, INK, FAINT = (250, 250, 248), (32, 32, 36), (120, 120, 128)
 _GAP, _MARGIN, _CAPTION, _LABEL_LINE = 4, 20, 30, 13
-"""[px]"""
+"""Distances and heights of the layout [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,8 @@ def draw_contact_sheet(rows: Sequence[SheetRow], *, tile_height: int = 150) -> I
     """Draw rows of pictures, one below the other.
 
     Args:
-        rows: At least the captions of one row make a sheet; an empty one is two margins wide.
-        tile_height: [px] Height of every picture.
+        rows: Rows of images with captions; without any, the sheet has only its margins.
+        tile_height: Height of every picture [px].
     """
     tiles = [[_resize(picture, tile_height) for picture in row.pictures] for row in rows]
     width = max((sum(tile.width + _GAP for tile in row) for row in tiles), default=0) - _GAP + 2 * _MARGIN
@@ -77,7 +77,7 @@ def load_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """Load the font that comes with Pillow.
 
     Args:
-        size: [px]
+        size: Size of the letters [px].
     """
     return ImageFont.load_default(size=size)
 

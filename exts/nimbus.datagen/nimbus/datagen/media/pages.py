@@ -24,7 +24,7 @@ def render_html(template: Path, **values: object) -> Markup:
 
     Args:
         template: File of the template.
-        values: By the names that the template uses; escaped, unless they are Markup.
+        values: Values by the names that the template uses; escaped, unless they are Markup.
 
     Raises:
         UndefinedError: The template uses a name that is not given.
@@ -37,7 +37,7 @@ def render_markdown(template: Path, **values: object) -> str:
 
     Args:
         template: File of the template.
-        values: By the names that the template uses; escaped, unless they are Markup.
+        values: Values by the names that the template uses; escaped, unless they are Markup.
 
     Raises:
         UndefinedError: The template uses a name that is not given.
@@ -50,8 +50,8 @@ def jpeg_uri(picture: NDArray[np.uint8], *, quality: int = 85, max_height: int |
 
     Args:
         picture: (H, W, 3) sRGB.
-        quality: Of the JPEG, 1 to 95.
-        max_height: [px] Larger pictures are shrunk to it; at most four times as wide.
+        quality: Quality of the JPEG, 1 to 95.
+        max_height: Height to which a larger image is reduced [px]; its width is at most four times as much.
     """
     image = Image.fromarray(picture)
     if max_height:

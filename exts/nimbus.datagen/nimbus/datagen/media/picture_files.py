@@ -16,7 +16,7 @@ def open_picture(source: Path | IO[bytes]) -> Image.Image:
     """Open a picture of one of :data:`FORMATS`; its pixels are read when they are asked for.
 
     Raises:
-        OSError: It is none, or of another format.
+        OSError: The file is not an image, or of another format.
     """
     limit_formats()
     return Image.open(source, formats=FORMATS)

@@ -26,7 +26,7 @@ def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: floa
     Args:
         points: (n, 3) [m], without doubles.
         faces: (m, 3)
-        tolerance: [m]
+        tolerance: Largest distance between the two surfaces [m].
     """
     points = points.astype(np.float64)
     faces = faces[_proper(faces)]

@@ -20,15 +20,15 @@ wp.set_module_options({"enable_backward": False})
 
 
 FAR_TOLERANCE, NEAR_TOLERANCE = 5e-4, 1e-4
-"""[m] Largest distance between both surfaces, for what cameras see from afar and for what they see closely."""
+"""Largest distance between the two surfaces [m], for objects seen from afar and for those seen closely."""
 _SHARE = 1 / 200
-"""It is at most this share of a mesh's length."""
+"""Largest tolerance as a fraction of a mesh's length."""
 _FEWEST = 200
 """Smaller meshes are left as they are."""
 _INSET = 0.1
 """Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
-"""[m]"""
+"""Largest distance at which the nearest place on the first surface is searched [m]."""
 _VERSION = b"6"
 
 
@@ -70,7 +70,7 @@ class _Surface:
 
 
 def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Triangles:
-    """The same surface with as few triangles as a tolerance leaves; kept between runs.
+    """Return the same surface with as few triangles as a tolerance allows; cached between runs.
 
     Normals are those of the first surface at the nearest places.
 

@@ -41,7 +41,7 @@ class Triangles:
         """Take a mesh into another frame.
 
         Args:
-            mesh: Its vertices (n, 3) are in its own frame [m], before ``scale``.
+            mesh: Mesh with vertices (n, 3) in its own frame [m], before ``scale``.
             frame_T_mesh: (4, 4) pose of the mesh in that frame [m].
             scale: (3,) factors along the axes of the mesh [no unit].
         """

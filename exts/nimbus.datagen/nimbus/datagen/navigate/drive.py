@@ -10,7 +10,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.navigate.smooth import resample
 
 _FINE = 0.02
-"""[m] Spacing of the path that is followed."""
+"""Spacing of the points of the followed path [m]."""
 _ALONG, _ACROSS, _HEADING = 2.0, 18.0, 6.0
 """Gains of the tracking law: along [1/s], across [1/m^2] and of the heading [1/m] (Kanayama 1990)."""
 _SPREAD = 7
@@ -44,7 +44,7 @@ class DrivenPath:
     along: FloatArray
     """(T,) way along the path [m]"""
     length: float
-    """[m] of the path"""
+    """Length of the path [m]."""
 
 
 def integrate(start: FloatArray, actions: FloatArray, rate: float) -> FloatArray:
@@ -70,8 +70,8 @@ def drive_path(
     """Drive along a path (n, 2 or 3) [m] in time.
 
     Args:
-        path: From start to goal.
-        limits: Of the body.
+        path: Path from start to goal.
+        limits: Limits of the body.
         rate: Rows per second [Hz].
         yaw: Heading at the start [rad]; left out: along the path. It turns on the spot first.
         end_yaw: Heading at the end [rad], turned to on the spot; left out: as it arrives.

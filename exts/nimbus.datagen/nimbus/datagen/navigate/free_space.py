@@ -17,7 +17,7 @@ from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 CELL = 0.05
-"""[m] Side of a cell."""
+"""Side of a cell [m]."""
 CELL_SLACK = 0.71
 """Cells from the middle of a cell to its corner: clearance is measured from middle to middle."""
 LAYERS = 6
@@ -29,7 +29,7 @@ _WIDE = 0.25
 _FEWEST_CELLS = 40
 """Cells of a floor on which a body could stand: 10 dm^2; smaller ones have no clearance."""
 _LEAST_AREA = 4.0
-"""[m^2] A scene with less free area is no use."""
+"""Smallest free area of a usable scene [m^2]."""
 _MOST_CELLS = 4_000_000
 """Cells of a scene, 100 by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)

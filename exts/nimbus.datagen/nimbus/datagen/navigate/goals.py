@@ -19,7 +19,7 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.random_streams import generator
 
 _SEEN = 0.5
-"""[m] Free area within this distance of a path is covered."""
+"""Distance from a path up to which free area is covered [m]."""
 _TRIES = 24
 """Pairs of start and goal that are tried for one episode."""
 _CHOICES = 40

@@ -21,7 +21,7 @@ _FACES = np.array([[0, 1, 2], [0, 2, 3]], dtype=np.int32)
 _JOINED = {"skirting": "skirting", "ceiling": "ceiling", "socket": "socket"}
 """Kinds that are one thing in the whole home: masks have places for 255."""
 _PERIODS = {"floor": 2.4, "wall": 3.1}
-"""[m] Length after which a texture repeats."""
+"""Length after which a texture repeats [m]."""
 _PLAIN: Color = (0.6, 0.58, 0.55)
 """Color of what a look has none for."""
 

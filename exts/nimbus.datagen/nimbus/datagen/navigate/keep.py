@@ -11,9 +11,9 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 _SWEPT = 0.02
-"""[m] Spacing of the places where a swept body is measured."""
+"""Spacing of the places where a swept body is measured [m]."""
 _REACH = 1.5
-"""[m] Clearance that is looked at."""
+"""Largest clearance that is measured [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

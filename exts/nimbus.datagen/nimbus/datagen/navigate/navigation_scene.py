@@ -24,7 +24,7 @@ class ScenePart:
     name: str
     """Name of the thing, unique among the things of the scene, such as ``chair_1``."""
     object_class: str
-    """Such as ``chair``."""
+    """Class of the thing, for example ``chair``."""
     room: str
     """Name of the room it stands in, or empty."""
     triangles: Triangles
@@ -42,7 +42,7 @@ class SceneRoom:
     name: str
     """Unique in the scene, such as ``bedroom_0``."""
     kind: str
-    """Such as ``bedroom``."""
+    """Kind of the room, for example ``bedroom``."""
     outline: tuple[tuple[float, float], ...]
     """Corners (x, y) of its floor, counter-clockwise [m]"""
     floor: float

@@ -13,7 +13,7 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.navigate.smooth import smooth_path
 
 _WIDE = 0.6
-"""[m] Clearance that a path is drawn to where there is room."""
+"""Clearance that a path is drawn to where there is room [m]."""
 _EVERY = 12
 """Rows between those whose geodesic to the goal is measured; between them it is interpolated."""
 
@@ -47,7 +47,7 @@ def find_route(
     Args:
         place: The scene with its free space.
         start: x, y, z [m] and yaw [rad].
-        goal: [m]
+        goal: Position of the goal [m].
         limits: Limits of the drive.
         rate: Rows per second [Hz].
         facing: Point that the body turns to in the end [m].

@@ -16,7 +16,7 @@ _STEPS = 120
 _PULL, _PUSH = 0.45, 0.35
 """Shares of a round's way: towards the middle of both neighbors, and away from walls."""
 _WIDE = 0.6
-"""[m] Clearance from which on nothing pushes."""
+"""Clearance above which nothing pushes the path [m]."""
 
 
 def resample(path: FloatArray, spacing: float) -> FloatArray:
@@ -36,8 +36,8 @@ def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wid
 
     Args:
         space: The free space; the path lies in it.
-        path: From start to goal [m].
-        spacing: Of the points [m].
+        path: Path from start to goal [m].
+        spacing: Spacing of the points [m].
         wide: Clearance from which on walls do not push [m].
     """
     points = resample(path, spacing)

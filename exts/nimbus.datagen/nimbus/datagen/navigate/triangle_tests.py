@@ -12,7 +12,7 @@ wp.set_module_options({"enable_backward": False})
 
 _FAR = wp.constant(1.0e4)
 _SKIN = wp.constant(1.0e-4)
-"""[m] Overlap that counts as touching."""
+"""Overlap that counts as touching [m]."""
 
 
 @wp.func

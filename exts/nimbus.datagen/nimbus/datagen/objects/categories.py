@@ -37,7 +37,8 @@ def find_category(names: Iterable[str]) -> tuple[str, Category, str] | None:
     """Find the category that names speak of: the longest run of words, the last one of equals.
 
     Args:
-        names: As files and folders have them, ``003_cracker_box`` or ``AlphabetSoup``; the likeliest first.
+        names: Names as files and folders have them, ``003_cracker_box`` or ``AlphabetSoup``; the likeliest
+            first.
 
     Returns:
         Name of the category, the category, and the words that named it; None where nothing is known.

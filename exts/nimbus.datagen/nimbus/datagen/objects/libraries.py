@@ -27,7 +27,7 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
         where: Location of the name, for the error.
 
     Raises:
-        InputError: There is no such library, or an error in its file.
+        InputError: The library does not exist, or its file has an error.
     """
     path = _opened.get(str(name_or_path))
     if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():

@@ -35,13 +35,13 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         factor: Factor above 0.
 
     Raises:
-        InputError: It has moving parts.
+        InputError: The model has moving parts.
     """
     if factor == 1.0:
         return model
     if model.parts:
         where = f"object library '{model.library}': kinds.{model.kind}"
-        raise InputError("has moving parts and comes in one size", where=where, instead="leave out 'scale'")
+        raise InputError("has moving parts and exists in one size only", where=where, instead="leave out 'scale'")
     return replace(
         model,
         vertices=model.vertices * factor,
@@ -92,7 +92,7 @@ class Kind(Protocol):
 
     @property
     def colors(self) -> Mapping[str, str]:
-        """Its color by name, if it has one."""
+        """Color of the kind, by name; empty when it has none."""
         ...
 
 
@@ -124,7 +124,7 @@ class ObjectLibrary:
         """Return a kind's record.
 
         Raises:
-            InputError: There is no such kind.
+            InputError: The library has no such kind.
         """
         try:
             return self._kinds[name]
@@ -145,7 +145,7 @@ class ObjectLibrary:
             scale: Factor on every length.
 
         Raises:
-            InputError: There is no such kind or variant.
+            InputError: The library has no such kind or variant.
         """
         count = self.variant_count(kind)
         if not 0 <= variant < count:

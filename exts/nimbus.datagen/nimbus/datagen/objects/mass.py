@@ -15,7 +15,7 @@ def mass_properties(
     Args:
         vertices: (n, 3) [m].
         faces: (m, 3); closed unless ``in_surface``.
-        mass: [kg].
+        mass: Mass [kg].
         in_surface: True for mass in the surface, as of a bottle or a can, instead of the volume.
         density: (m,) relative density of the volume that each face bounds; uniform by default.
     """

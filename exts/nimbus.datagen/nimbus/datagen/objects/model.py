@@ -35,9 +35,9 @@ class Joint:
     origin: FloatArray
     """(3,) a point of the axis, object frame [m]; the part's own origin."""
     range: tuple[float, float]
-    """[rad or m]"""
+    """Range of the joint [rad or m]."""
     damping: float
-    """[N m s/rad or N s/m]"""
+    """Damping of the joint [N m s/rad or N s/m]."""
     friction: float
     """Torque or force that keeps it where it is [N m or N]."""
     stiffness: float = 0.0
@@ -89,7 +89,7 @@ class MovingPart:
     uvs: FloatArray
     convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     mass: float
-    """[kg]"""
+    """Mass [kg]."""
     center_of_mass: FloatArray
     inertia: FloatArray
     joint: Joint
@@ -135,7 +135,7 @@ class ObjectModel:
     convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
-    """[kg]"""
+    """Mass [kg]."""
     center_of_mass: FloatArray
     """(3,) [m]"""
     inertia: FloatArray
@@ -163,7 +163,7 @@ class ObjectModel:
     ball: float = 0.0
     """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
     parts: tuple[MovingPart, ...] = ()
-    """Its moving parts; shape, inertia and pieces above are of the base, ``mass`` is of everything."""
+    """Moving parts; shape, inertia and pieces above are those of the base, ``mass`` is the total."""
     anchored: bool = False
     """Fixed where it stands."""
     tried_grasps: tuple[TriedGrasp, ...] = ()

@@ -19,7 +19,7 @@ _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
 _OPEN = 0.3
 """Fraction of the range to which each part is open."""
 _DOT = 2.5
-"""[px] Radius of a mark."""
+"""Radius of a mark [px]."""
 _SAMPLES = 2
 """Along each side of a pixel."""
 

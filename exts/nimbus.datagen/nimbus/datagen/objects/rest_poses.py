@@ -15,7 +15,7 @@ _LEAST_TILT = np.deg2rad(6.0)
 """A pose that tips over sooner is none, unless nothing better lies."""
 _SAME_FACE = np.cos(np.deg2rad(1.0))
 _TOUCHES = -5e-5
-"""[m] A corner that is no farther inside than this is of the face."""
+"""Signed distance to the plane of a face above which a corner touches it [m], negative inside."""
 _STRAIGHT, _SIDEWAYS = 0.98, 0.8
 """Cosines between the object's axis and the vertical: standing, and lying."""
 

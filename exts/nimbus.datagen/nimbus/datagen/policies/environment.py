@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HOLD = 3
 """Steps in a row in which the task must be done: success in passing is none."""
 _MOVED = 0.02
-"""[m] An object that was lifted or carried so far has been moved."""
+"""Distance above which an object counts as moved [m]."""
 _STIRRED = 0.01
 """[rad or m] Way of an arm joint from which on its arm has moved; one that is held sags by less."""
 

@@ -35,7 +35,7 @@ _VARIANTS = 2
 _SLACK = 1.06
 """Factor on lengths, for the variants that are not."""
 _FLAT = 0.0015
-"""[m] Points so near below the highest one belong to a flat top."""
+"""Distance below the highest point up to which points belong to a flat top [m]."""
 _LEVEL = 0.5
 """An axis with less of a vertical part is level."""
 _CORNERS = 16

@@ -14,9 +14,9 @@ from nimbus.datagen.geometry.cameras import intrinsics, is_in_picture, project, 
 from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
 
 _DISTANCES = np.arange(0.5, 1.6, 0.05)
-"""[m] From the middle of the work, the nearest first."""
+"""Distances of the camera from the middle of the work, the nearest first [m]."""
 _ABOVE = 0.12
-"""[m] Above the table: the hand at work."""
+"""Height of the hand at work above the table [m]."""
 _MARGIN = 0.05
 """Margin along the edges of the image, as a fraction."""
 _LEAST = 22.0

@@ -26,7 +26,7 @@ _DISTRACTOR = 0.35
 _MANY = 0.25
 """Fraction of packed things that are several of a kind."""
 _LARGE = 0.11
-"""[m] A thing of a larger radius takes much of the table."""
+"""Radius above which a thing takes much of the table [m]."""
 _MOST_LARGE, _MOST_THINGS = 2, 8
 _TRIES = 12
 """Families that are tried for a draft before it is taken as it is."""
@@ -338,12 +338,12 @@ def draw_graph(
 
     Args:
         vocabulary: Kinds of things.
-        seed: Of the proposals.
+        seed: Seed of the proposals.
         index: Number of the graph.
-        robot: Its name.
-        scene: Its name.
+        robot: Name of the robot.
+        scene: Name of the scene.
         families: Names of those that may be drawn; all when empty.
-        weights: Of kinds, relations and lengths, by what was measured.
+        weights: Weights of kinds, relations and lengths, from measured yields.
         has_room: True where the things of a graph have places on the table: what has none is not added.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
@@ -377,10 +377,10 @@ def draw_distinct(
 
     Args:
         vocabulary: Kinds of things.
-        count: Of graphs.
-        seed: Of the proposals.
-        robot: Its name.
-        scene: Its name.
+        count: Number of graphs.
+        seed: Seed of the proposals.
+        robot: Name of the robot.
+        scene: Name of the scene.
     """
     seen: set[str] = set()
     for index in range(100 * count):

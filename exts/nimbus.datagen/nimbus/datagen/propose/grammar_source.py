@@ -27,11 +27,11 @@ class GrammarSource:
 
     Args:
         vocabulary: Kinds of things.
-        seed: Of the proposals.
-        robot: Its name.
-        scene: Its name.
+        seed: Seed of the proposals.
+        robot: Name of the robot.
+        scene: Name of the scene.
         families: Names of those that may be drawn; all when empty.
-        weights: Of kinds, relations and lengths, by what was measured.
+        weights: Weights of kinds, relations and lengths, from measured yields.
         has_room: True where the things of a graph have places on the table, for the index and repair that are given.
     """
 

@@ -7,7 +7,6 @@ table and places are taken close to what is there, later long things lie along i
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,41 +15,26 @@ import numpy as np
 
 from nimbus.datagen.arrays import BoolArray, FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.load.scene_loader import find_reach
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import GoalGraph, Thing
 from nimbus.datagen.propose.planner import goal_region, start_region
+from nimbus.datagen.propose.work_area import PITCH, WorkArea
 from nimbus.datagen.randomize.placement import rectangle
-from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.tasks.scene_assets import REACH_CELL
 from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
-from nimbus.datagen.version import versioned_hash
 
-VERSION = 1
-"""Version of the work area: raise it when its points come out otherwise."""
-_RATE = 15.0
-"""[Hz] Of the simulation that finds the reach; it does not matter for postures."""
-_PITCH = 0.02
-"""[m] Between points at which things may stand."""
-_NEAR, _FAR = 0.45, 0.88
-"""Shares of the farthest reach between which things stand: nearer the arm folds up, farther it cannot lean or lift."""
-_AHEAD = 0.6
-"""Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
 _JITTER = 0.03
-"""[m] Extent of a region about its middle: layouts differ by so much, and by turns and variants."""
+"""Extent of a region about its middle: layouts differ by so much, and by turns and variants [m]."""
 _CLEARANCE = 0.018
-"""[m] Around each thing: layouts keep 3 cm between two of them."""
+"""Clearance around each thing: layouts keep 3 cm between two of them [m]."""
 _GAP = 0.03
 """Gap between a thing and its neighbor, the skill's default [m]."""
 _FRONT = 0.42
-"""[m] From the robot: nearer than that no door or drawer opens towards it."""
+"""Distance from the robot below which no door or drawer opens towards it [m]."""
 _FURNITURE = (0.5, 0.68)
 """Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
 _FURNITURE_YAW = 0.09
-"""[rad] Furniture is turned by up to so much."""
+"""Largest rotation of furniture [rad]."""
 _TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
 """Tries of packing: things that reach farther from their origin lie along the table [m]; none when 0."""
 _LONG = 1.5
@@ -59,79 +43,6 @@ TURN = 0.17
 """[rad] Things that lie along the table are turned by up to so much."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
 """x, y of each side in the frame of the robot, which looks along x."""
-_ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
-
-
-@dataclass(frozen=True)
-class WorkArea:
-    """Points of a surface at which one robot works well."""
-
-    surface: str
-    points: FloatArray
-    """(n, 2) x, y in the world [m]"""
-    world_R_robot: FloatArray
-    """(2, 2) turn of the robot about the vertical"""
-    base: FloatArray
-    """(2,) of the robot, in the world [m]"""
-
-    @property
-    def middle(self) -> FloatArray:
-        """Center of the points (2,) [m]."""
-        return self.points.mean(axis=0)
-
-    def zone(self, place: str) -> FloatArray:
-        """Return the points (n, 2) of a part of the area; all for an empty name."""
-        from_middle = (self.points - self.middle) @ self.world_R_robot
-        if place == "middle":
-            order = np.linalg.norm(from_middle, axis=1)
-        elif place:
-            order = -from_middle @ np.array(_ZONES[place], dtype=float)
-        else:
-            return self.points
-        return self.points[order <= np.quantile(order, 0.4)]
-
-
-def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") -> WorkArea:
-    """Find where a robot works well on a surface; kept in the cache.
-
-    Raises:
-        InputError: The scene has no such surface, or the robot reaches nothing of it.
-    """
-    if surface not in stage.surfaces:
-        raise InputError(f"no surface '{surface}'", where=f"scene '{stage.name}'", instead="name another scene")
-    base, turn = np.array(stage.robot_position[:2]), stage.robot_wxyz
-    yaw = 2 * np.arctan2(turn[3], turn[0])
-    world_R_robot = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
-    low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
-    key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
-    path = cache_folder("reach") / f"{key}.json"
-    if path.is_file():
-        points = np.array(json.loads(path.read_text(encoding="utf-8")))
-    else:
-        points = _reached(stage, robot, surface, low, high)
-        with writing(path.parent):
-            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
-    distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
-    ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
-    limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
-    points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
-    if not len(points):
-        what = f"robot '{robot.name}' reaches nothing of it"
-        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
-    return WorkArea(surface, points, world_R_robot, base)
-
-
-def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Points (n, 2) on a grid whose cell and all around it are within reach [m]."""
-    center, size = (low + high) / 2, high - low
-    region = Region(on=surface, center=(float(center[0]), float(center[1])), size=(float(size[0]), float(size[1])))
-    cells = find_reach(stage, robot, {"work": region}, rate=_RATE)["work"].cells
-    inside = np.pad(cells, 1)
-    inside = np.all([np.roll(inside, shift, (0, 1)) for shift in np.ndindex(3, 3)], axis=0)[2:, 2:]
-    axes = [np.arange(low[axis] + _PITCH, high[axis], _PITCH) for axis in (0, 1)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    index = np.minimum(((points - low) / REACH_CELL).astype(int), np.array(cells.shape) - 1)
-    return points[inside[index[:, 0], index[:, 1]]]
 
 
 @dataclass(frozen=True)
@@ -181,7 +92,7 @@ class _Packing:
     def _has_middle(self, outline: FloatArray, points: FloatArray) -> BoolArray:
         """Mask (n,) of points from which the middle of an outline is within the area."""
         middles = points + outline.mean(axis=0)
-        return np.linalg.norm(self.area.points[None] - middles[:, None], axis=2).min(axis=1) < _PITCH
+        return np.linalg.norm(self.area.points[None] - middles[:, None], axis=2).min(axis=1) < PITCH
 
 
 def _gaps(one: FloatArray, other: FloatArray, points: FloatArray) -> FloatArray:

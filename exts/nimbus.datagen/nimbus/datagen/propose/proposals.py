@@ -24,9 +24,10 @@ from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.difficulty import CURRICULUM, curriculum, curriculum_text
 from nimbus.datagen.propose.goal_graph import GoalGraph
-from nimbus.datagen.propose.packing import PackedPlaces, WorkArea, find_work_area, pack
+from nimbus.datagen.propose.packing import PackedPlaces, pack
 from nimbus.datagen.propose.planner import order_goals, plan_task
 from nimbus.datagen.propose.task_text import write_task
+from nimbus.datagen.propose.work_area import WorkArea, find_work_area
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.usd.stage import StageInfo, read_stage
@@ -65,7 +66,7 @@ class Trial:
     plan: tuple[Any, ...] = ()
     """Steps of the task file; their number is ``steps``."""
     seconds: float = field(default=0.0, compare=False)
-    """[s] CPU."""
+    """CPU time [s]."""
 
     def messages(self) -> list[str]:
         """Problems of the graph, one line each."""

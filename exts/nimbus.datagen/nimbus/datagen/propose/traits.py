@@ -7,17 +7,17 @@ from collections.abc import Callable
 from nimbus.datagen.propose.catalogue import KindEntry, PartEntry
 
 _HEAVY = 1.0
-"""[kg] More than that creeps in the fingers."""
+"""Mass above which an object creeps in the fingers [kg]."""
 _FEW = 3
-"""Fewer grasps than that are too few among other things."""
+"""Number of grasps below which an object is hard to reach among others."""
 _ROOM = 0.01
-"""[m] Between a thing and the walls of the room that it is put into."""
+"""Clearance between a thing and the walls of the room that it is put into [m]."""
 _BELOW_RIM = 0.005
 """Depth of the middle of contents below the rim, at least [m]."""
 _IN_DRAWER = 0.10
 """Length above which a thing collides with the case above a drawer on its way down [m]."""
 _SHALLOW = 0.045
-"""[m] Into a dish with a lower rim things are put as onto a board."""
+"""Height of the rim below which things are put into a dish as onto a board [m]."""
 HANDLE = 0.06
 """Height above its room from which a container has a handle over it, in the way of a hand [m]."""
 _BASE = 0.6

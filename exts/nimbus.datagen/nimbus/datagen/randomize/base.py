@@ -1,4 +1,4 @@
-"""Draft of a layout that randomizers change, and the base class of their settings."""
+"""Draft of a layout, which randomizers change, and the base class of their settings."""
 
 from __future__ import annotations
 
@@ -77,6 +77,7 @@ def blackbody_color(temperature: float) -> Vector:
     else:
         y = 3.0817580 * x**3 - 5.87338670 * x**2 + 3.75112997 * x - 0.37001483
     xyz = np.array([x / y, 1.0, (1 - x - y) / y])
+    # XYZ to linear sRGB (IEC 61966-2-1). Warm colors leave the gamut in blue, hence the clip.
     to_rgb = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
     rgb = np.clip(to_rgb @ xyz, 0.0, None)
     return _vector(rgb / rgb.max())
@@ -115,7 +116,7 @@ class Draft:
 
 
 class LayoutRandomization(Randomization):
-    """A randomizer of one kind: registered as ``randomizer`` under the name that task files use."""
+    """Base class of randomizers, each registered as ``randomizer`` under the name that task files use."""
 
     part: ClassVar[Literal["physical", "visual"]]
 

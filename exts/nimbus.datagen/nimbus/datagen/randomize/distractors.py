@@ -79,7 +79,7 @@ class DistractorRandomization(LayoutRandomization):
             kind=kind,
             variant=model.variant,
             object_class=model.object_class,
-            position=(place.x, place.y, top + rest.height + 0.0005),
+            position=(place.x, place.y, top + rest.height + 0.0005),  # settles from there, as the task's objects do
             wxyz=quat_multiply(quat_from_axis_angle((0, 0, 1), place.yaw), rest.wxyz),
             rest_pose=rest.name,
             mass=model.mass,

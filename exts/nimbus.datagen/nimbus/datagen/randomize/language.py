@@ -10,6 +10,7 @@ from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ra
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.task_file import wording_fields
 
+# The plain sentence comes twice, so that it is twice as likely as any other.
 FRAMES = (
     "{Instruction}.",
     "{Instruction}.",

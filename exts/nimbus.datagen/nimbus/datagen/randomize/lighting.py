@@ -33,7 +33,7 @@ class LightRandomization(LayoutRandomization):
     azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where the light stands, about the vertical")
     elevation: Range[_Elevation] = Field((0.7, 1.4), description="how high it stands")
     intensity: Range[_Brightness] = Field((0.6, 1.2), description="brightness of the direct light")
-    temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="colour temperature")
+    temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="color temperature")
     ambient: Range[_Brightness] = Field((0.3, 0.6), description="light that comes from everywhere")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
@@ -56,7 +56,7 @@ class LightsRandomization(LayoutRandomization):
     )
     intensity: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.5), description="brightness of each")
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
-        (2700.0, 9000.0), description="colour temperature of each"
+        (2700.0, 9000.0), description="color temperature of each"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:

@@ -33,6 +33,7 @@ CLEARANCE = 0.03
 _ABOVE = 0.0005
 """Initial height of objects above the surface, from which they settle [m]."""
 _DRAWS = 3
+"""Number of layouts that are drawn to check a task before its run."""
 
 
 def draw_objects(
@@ -90,6 +91,7 @@ class _GroupDrawing:
         """Draw the requested number of objects; a crowded layout omits its last ones, down to the task's minimum."""
         low, high = self.group.count
         asked = int(self.streams(self.name, "count").integers(low, high + 1))
+        # Names and their streams do not depend on the number, so with one object less the others keep kind and variant.
         for count in range(asked, low - 1, -1):
             try:
                 return self._place(count)

@@ -14,8 +14,9 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel
 
 _TRIES = 200
-"""Positions tried for one object before all of them start over."""
+"""Number of positions tried for one object before all objects start over."""
 _RESTARTS = 20
+"""Number of times that all objects start over before the region counts as too small."""
 _GAP = 0.0008
 """Distance between objects, and to the walls [m]; they settle before the recording."""
 
@@ -112,6 +113,7 @@ def find_places(
     Raises:
         NoRoomError: No arrangement was found.
     """
+    # An overfull region is refused here at once; the search below would need all its tries to find out.
     if not _fit_by_area(outlines, size, clearance):
         raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
@@ -132,6 +134,7 @@ def find_places(
                 return place
         return None
 
+    # The first objects may block the last one, so all start over. Streams go on, so each start tries other positions.
     for _ in range(_RESTARTS):
         taken, places = list(obstacles), []
         for outline, rng in zip(outlines, streams, strict=True):
@@ -147,6 +150,8 @@ def find_places(
 
 def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clearance: float) -> bool:
     """Return False where no arrangement can exist, by the area of outlines grown by half the clearance."""
+    # Steiner's formula: a convex outline grown by r has the area A + perimeter * r + pi * r^2. Origins lie in the
+    # region, and outlines reach over its edges.
     grow, needed, reach = clearance / 2, 0.0, 0.0
     for outline in outlines:
         x, y = outline.T
@@ -169,6 +174,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
         NoRoomError: Some objects would stand out above the rim.
     """
     sizes = np.array([model.bounds[1] - model.bounds[0] for model in models])
+    # Objects get any yaw, so each takes the circle about its footprint; a ball needs its own radius alone.
     radius = float(np.linalg.norm(sizes[:, :2], axis=1).max() / 2) if not _round(models) else float(sizes.max() / 2)
     height = float(sizes[:, 2].max())
     low, high = cavity
@@ -181,6 +187,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
     while len(points) < len(models):
         if floor + height / 2 > high[2]:
             raise NoRoomError
+        # In random order, because the last layer is seldom full and would otherwise always have the same gaps.
         points += [np.array([*(middle + layer[index]), floor]) for index in rng.permutation(len(layer))]
         floor += height + _GAP
     return points[: len(models)]

@@ -42,6 +42,7 @@ class PushRandomization(LayoutRandomization):
         if kind == "object":
             item: PlacedObject = free[int(streams("object").integers(len(free)))]
             strength = {"speed": float(streams("speed").uniform(*self.speed))}
+            # A constant force m v / t gives an object the drawn speed whatever its mass.
             body, size = item.name, item.mass * strength["speed"] / moments["duration"]
         else:
             strength = {"force": float(streams("force").uniform(*self.force))}

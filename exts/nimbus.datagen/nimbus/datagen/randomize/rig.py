@@ -58,7 +58,7 @@ class LampsRandomization(LayoutRandomization):
     part = "visual"
     brightness: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.5, 1.2), description="of each group of lamps")
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
-        (2700.0, 6500.0), description="colour temperature of each group"
+        (2700.0, 6500.0), description="color temperature of each group"
     )
     day: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.8), description="light through windows")
 

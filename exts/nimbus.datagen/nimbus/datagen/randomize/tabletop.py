@@ -44,6 +44,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
     """
     choices: dict[str, int] = {}
     scope = Scope(build_environment(objects=objects, regions=task.regions), choices)
+    # An address that steps and conditions share is drawn once, so that a condition checks the branch that was executed.
     for steps in (task.steps, task.success):
         for address, weights in _draws(steps, scope):
             if address not in choices:
@@ -188,6 +189,7 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str
     left_out = not_applied(simulator, part)
     chosen = {
         name: settings
+        # By name, so that the order of the entries in the task file decides nothing.
         for name, settings in sorted(task.randomize.items())
         if isinstance(settings, LayoutRandomization) and settings.part == part
     }

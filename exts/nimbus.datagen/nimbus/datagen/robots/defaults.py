@@ -22,7 +22,8 @@ from nimbus.datagen.robots.urdf import (
 )
 
 _FULL_EFFORT_AT = 0.05
-"""[rad] Derived gains ask for a joint's whole effort when it is so far from its command; damping is then critical."""
+"""Distance of a joint from its command at which derived gains ask for its whole effort [rad]; damping is then
+critical."""
 _TRACKING_FREQUENCY = 40.0
 """Frequency of a spring against the joint's inertia at home, which gives the smallest derived gains [rad/s]."""
 _EFFORT_SHARE = 0.25

@@ -109,7 +109,7 @@ def write_points(file: str, target: str) -> None:
     """Write the (n, 3) points [m] of a mesh file into a file of NumPy.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     np.save(target, _corners(Path(file)) * _unit(Path(file)), allow_pickle=False)
 

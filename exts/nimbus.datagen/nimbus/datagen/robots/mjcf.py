@@ -21,7 +21,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
 _LIGHT = (1e-3, 1e-6)
-"""[kg, kg m²] Of links between several joints of one body."""
+"""Mass [kg] and inertia [kg m²] of links between several joints of one body."""
 
 
 def is_mjcf(path: Path) -> bool:

@@ -44,7 +44,7 @@ _LARGEST = {
     "radius": 1e3,
     "length": 1e3,
 } | dict.fromkeys(_INERTIA, 1e6)
-"""[m, rad, kg, N and their products] Largest number of an attribute: beyond it, simulators lose their digits."""
+"""Largest value of each attribute [m, rad, kg, N and their products]: simulators lose precision beyond it."""
 MOST_LINKS = 1000
 """Links of a model; a humanoid with two hands has 100."""
 _SOLIDS = ("box", "sphere", "cylinder")
@@ -126,7 +126,7 @@ def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines)
     name, kind = joint.get("name"), joint.get("type", "")
     if kind in _FREE:
         instead = "fix it, or write three slides and three turns: a robot stands on its base"
-        raise file.error(joint, f"joint '{name}' is {kind}, which no planner moves", instead=instead)
+        raise file.error(joint, f"joint '{name}' is {kind}, which planners do not support", instead=instead)
     if kind not in _KINDS:
         raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
     for link in (parent_of(joint), child_of(joint)):

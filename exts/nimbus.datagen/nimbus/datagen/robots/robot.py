@@ -18,7 +18,7 @@ ONLY_ARM = "arm"
 
 
 _LARGEST_HAND = 0.5
-"""[m]"""
+"""Largest size of a hand [m]."""
 
 
 def _wrong_count(field: str, count: int, joints: int) -> PydanticCustomError:

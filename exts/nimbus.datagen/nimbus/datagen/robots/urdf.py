@@ -50,7 +50,7 @@ def package_folder(package: str) -> Path:
         if marker in text:
             return Path(str(file.locate())).resolve().parents[len(text.split(marker)[1].split("/")) - 1]
     raise InputError(
-        f"the package '{package}' carries no share/{package} folder",
+        f"the package '{package}' has no share/{package} folder",
         where="robot",
         instead="build and source the package's workspace, or give the path of the file",
     )
@@ -60,7 +60,7 @@ def piece_path(piece: Piece, *, robot: str) -> Path:
     """Return the URDF file of a piece; for an MJCF file, the converted one.
 
     Raises:
-        InputError: There is none.
+        InputError: The piece has no such file.
     """
     from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 
@@ -72,7 +72,7 @@ def model_path(piece: Piece, *, robot: str) -> Path:
     """Return the URDF or MJCF file of a piece.
 
     Raises:
-        InputError: There is none.
+        InputError: The piece has no such file.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
     with suppress(OSError):  # a name that is too long, or a folder that may not be read
@@ -100,7 +100,7 @@ def read_urdf(path: Path) -> Element:
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
-        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="fix its XML syntax") from None
+        raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="correct its XML syntax") from None
     except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:

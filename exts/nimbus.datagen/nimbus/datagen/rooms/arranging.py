@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.rooms.walls import Side
 
 CORNER = 0.64
-"""[m] Of a wall, that the row along the wall beside it takes."""
+"""Length of a wall's end that the row along the adjacent wall occupies [m]."""
 
 
 def shuffled(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:

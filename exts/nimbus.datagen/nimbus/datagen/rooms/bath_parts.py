@@ -12,7 +12,7 @@ from nimbus.datagen.rooms.shared_parts import any_color, front
 
 _CERAMIC: Color = (0.93, 0.93, 0.92)
 JAMB = 0.05
-"""[m] Width of the frame of a doorway."""
+"""Width of the frame of a doorway [m]."""
 
 
 def _doorway(m: Modeler, size: Size, rng: np.random.Generator) -> None:

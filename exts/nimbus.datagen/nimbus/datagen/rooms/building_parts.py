@@ -8,11 +8,11 @@ from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
 from nimbus.datagen.rooms.modeling import Modeler
 
 WALL = 0.12
-"""[m] Thickness of walls: the depth of windows and doors."""
+"""Thickness of walls [m]: the depth of windows and doors."""
 _FRAME = 0.055
-"""[m] Width of the frames of windows and doors."""
+"""Width of the frames of windows and doors [m]."""
 _SKIRTING = (0.012, 0.09)
-"""[m] Thickness and height."""
+"""Thickness and height of the skirting [m]."""
 
 
 def _frame(m: Modeler, width: float, height: float, *, bottom: bool) -> None:

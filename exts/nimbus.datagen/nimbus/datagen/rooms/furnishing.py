@@ -23,7 +23,7 @@ class FurnishingKind:
     """A kind of furniture, fixture or small thing, with the range of its sizes."""
 
     name: str
-    """Also its semantic class."""
+    """Name, which is also the semantic class."""
     low: Size
     high: Size
     build: Build

@@ -33,15 +33,15 @@ HOME_VERSION = 2
 HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BATH))
 """Kinds of furnishings of homes by name."""
 _SIGHT = 1.85
-"""[m] Above the floor: lamps hang higher."""
+"""Height above the floor below which no lamp hangs [m]."""
 _WAY = 0.33
-"""[m] Clearance of the way between all doors of a room, for bodies of up to 50 cm across."""
+"""Clearance of the way between all doors of a room [m], for bodies of up to 50 cm across."""
 _CELL = 0.05
-"""[m] Of the map on which that way is looked for."""
+"""Side of a cell of the map on which that way is searched [m]."""
 _STAND_IN_WAY = (0.03, 1.6)
-"""[m] Heights between which a furnishing is in the way."""
+"""Range of heights at which a furnishing is in the way [m]."""
 _LAMP_REACH = 4.2
-"""[m] A room has a lamp for each such length."""
+"""Length of a room that one lamp lights [m]."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class HomeRoom:
     kind: str
     rectangle: Rectangle
     floor: float
-    """[m]"""
+    """Height of the floor [m]."""
     height: float
-    """[m]"""
+    """Height of the rooms [m]."""
     furnishings: tuple[Furnishing, ...]
     walls: FloatArray
     """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
@@ -72,7 +72,7 @@ class HomeDoor:
     position: tuple[float, float, float]
     """Middle of it on the floor [m]."""
     width: float
-    """Between its jambs [m]."""
+    """Width between the jambs [m]."""
 
 
 @dataclass(frozen=True)

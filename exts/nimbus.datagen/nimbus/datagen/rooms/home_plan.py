@@ -12,11 +12,11 @@ from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
 from nimbus.datagen.rooms.walls import Side
 
 _LEAST_SIDE = 1.9
-"""[m] Of a room."""
+"""Smallest side of a room [m]."""
 _AREA_OF_ROOM = (12.0, 17.0)
-"""[m^2] Range of the mean area of rooms."""
+"""Range of the mean area of rooms [m^2]."""
 _OVERLAP = 1.35
-"""[m] Wall that two rooms share at least where there is a door."""
+"""Smallest length of the wall that two rooms with a door between them share [m]."""
 _LOOPS = 0.3
 """Share of the further pairs of neighbors that have a door."""
 _LEAVES = ("bathroom", "storage_room", "laundry_room")
@@ -28,12 +28,12 @@ class Rectangle:
     """Floor of one room between the inner faces of its walls."""
 
     x: tuple[float, float]
-    """[m]"""
+    """Extent along x [m]."""
     y: tuple[float, float]
 
     @property
     def area(self) -> float:
-        """[m^2]."""
+        """Area [m^2]."""
         return (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
 
     def cut(self, axis: int, place: float) -> tuple[Rectangle, Rectangle]:

@@ -213,9 +213,9 @@ class HomeRoomKind:
 
     furnish: Callable[[RoomPlan], None]
     family: Family
-    """Family whose looks it has."""
+    """Family that its looks are drawn from."""
     area: tuple[float, float]
-    """Range of its area [m^2]; a room of another size is used where none fits."""
+    """Range of its area [m^2]; where no room fits, one of another size is used."""
     lamp: str
     hung: tuple[str, ...]
     """Kinds that may hang on its walls."""

@@ -9,7 +9,7 @@ from nimbus.datagen.rooms.modeling import Modeler
 from nimbus.datagen.rooms.shared_parts import front
 
 COUNTER = 0.9
-"""[m] Height of worktops above the floor."""
+"""Height of worktops above the floor [m]."""
 _PLINTH = 0.1
 _TOP = 0.04
 

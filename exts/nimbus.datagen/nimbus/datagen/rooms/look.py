@@ -50,7 +50,7 @@ class TextureSlot:
     name: str
     seed: int
     period: float
-    """[m]"""
+    """Length after which the texture repeats [m]."""
 
 
 _FLOORS: Mapping[Family, tuple[str, ...]] = {

@@ -71,7 +71,7 @@ class Modeler:
         Args:
             low: (3,) [m]
             high: (3,) [m]
-            material: Of all sides.
+            material: Material of all sides.
             omit: ``left``, ``right``, ``back``, ``front``, ``bottom``, ``top``.
         """
         corners = np.where(_BITS, np.maximum(low, high), np.minimum(low, high))
@@ -98,7 +98,7 @@ class Modeler:
         Args:
             low: Lower corner on the left [m].
             high: Upper corner on the right, of the same y [m].
-            material: Its material.
+            material: Material of the panel.
         """
         (x0, y, z0), (x1, _, z1) = low, high
         corners = np.array([(x1, y, z0), (x0, y, z0), (x0, y, z1), (x1, y, z1)])
@@ -109,7 +109,7 @@ class Modeler:
 
         Args:
             profile: Radius and height [m] of its rings, from the bottom outside to the top; a radius of 0 closes it.
-            material: Of all of it.
+            material: Material of the whole surface.
             sides: Around the axis.
         """
         rings = np.array(list(profile))

@@ -13,11 +13,11 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.modeling import Color
 
 _SIZE = 256
-"""[px] Side of the picture of the day outside."""
+"""Side of the image of the day outside [px]."""
 _DEFOCUS = 1.2
-"""[px] Standard deviation of its blur."""
+"""Standard deviation of the image's blur [px]."""
 CELL = 5
-"""[px] Side of a palette's cell; bilinear sampling at its middle sees no neighbor."""
+"""Side of a palette's cell [px]; bilinear sampling at its middle sees no neighbor."""
 
 
 @lru_cache(maxsize=16)

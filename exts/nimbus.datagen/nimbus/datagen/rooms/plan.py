@@ -15,13 +15,13 @@ from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
 
 """Kinds of furnishings by name."""
 _TOUCH = 1e-4
-"""[m] Overlap that counts as touching."""
+"""Overlap that counts as touching [m]."""
 _TRIES = 12
 """Places that are tried for a thing on a floor or a top."""
 _EYE = 0.75
-"""[m] Farthest that cameras and elbows reach beyond the sides of the bench."""
+"""Farthest reach of cameras and elbows beyond the sides of the bench [m]."""
 _AHEAD, _BEHIND = 0.95, 0.55
-"""[m] The same to the front, where a camera stands, and to the back."""
+"""Farthest reach to the front, where a camera stands, and to the back [m]."""
 _HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
 """Heights above the floor of wall things that do not hang at eye level [m]."""
 _LOW, _HIGH = -0.1, 1.45
@@ -59,7 +59,7 @@ class RoomPlan:
         rng: Random stream of the room.
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
-        height: Of the room [m].
+        height: Height of the room [m].
         clutter: Share of the free places that small things fill.
         sight: Height above which things may hang from the ceiling [m].
     """
@@ -108,8 +108,8 @@ class RoomPlan:
         Args:
             side: The wall.
             along: Middle of it along the wall [m].
-            width: [m]
-            height: [m]
+            width: Width of the opening [m].
+            height: Height of the opening [m].
         """
         opening = Opening("doorway", along - width / 2, along + width / 2, 0.0, height)
         self.walls[side] = wall = self.walls[side].opened(opening)
@@ -144,9 +144,9 @@ class RoomPlan:
 
         Args:
             side: The wall.
-            kinds: In this order.
-            start: Of the row along the wall [m].
-            end: Of the row.
+            kinds: Kinds of furnishings, in this order.
+            start: Start of the row along the wall [m].
+            end: End of the row [m].
             up: Height of their feet above the floor [m].
         """
         found = []
@@ -200,7 +200,7 @@ class RoomPlan:
         """Put small things onto a furnishing, side by side in drawn order.
 
         Args:
-            furnishing: Their support.
+            furnishing: Furnishing that supports the clutter.
             kinds: Kinds to draw from.
             up: Height of the support above the floor [m]; by default the furnishing's top.
             share: Fraction of the plan's clutter.
@@ -320,7 +320,7 @@ class Plan(RoomPlan):
         rng: Random stream of the room.
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
-        height: Of the room [m].
+        height: Height of the room [m].
         clutter: Share of the free places that small things fill.
     """
 

@@ -18,11 +18,11 @@ from nimbus.datagen.rooms.settings import RoomSettings
 ROOM_VERSION = 3
 """Version of the code that makes rooms: raise it when any of them comes out otherwise."""
 _BEHIND = (1.42, 1.9)
-"""[m] From the bench to the wall at the back: a row of the deepest furniture and the way of elbows before it."""
+"""Distance from the bench to the wall at the back [m]: a row of the deepest furniture and space for elbows."""
 _DEPTHS, _WIDTHS = (4.6, 5.8), (4.6, 6.4)
-"""[m] Ranges of the sizes of rooms."""
+"""Ranges of the sizes of rooms [m]."""
 _SPARE = 0.3
-"""[m] Between the workspace and a wall where nothing stands."""
+"""Distance from the workspace to a wall without furniture [m]."""
 
 
 @dataclass(frozen=True)

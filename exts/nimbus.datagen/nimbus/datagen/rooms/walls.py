@@ -53,7 +53,7 @@ class Wall:
         """Pose (4, 4) of a place on the wall: x runs along it, y into the room.
 
         Args:
-            along: From the start of the wall [m].
+            along: Distance from the start of the wall [m].
             out: Distance from it into the room [m].
             up: Above the floor [m].
         """

@@ -12,17 +12,17 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.nearest import find_nearest
 
 MOST_OFF = 0.05
-"""[m] Displacement above which depth and collisions are no longer those of the pictures."""
+"""Displacement above which depth and collisions are no longer those of the pictures [m]."""
 _POINTS = 20_000
 """Splats that are compared, spread over the cloud."""
 _OPAQUE = 0.5
 _REACH = 0.4
-"""[m] Splats farther from the proxy are not of its surfaces."""
+"""Distance from the proxy above which a splat belongs to none of its surfaces [m]."""
 _LEAST_SHARE = 0.5
 """Share of the splats that lie within reach where a proxy is of the same place."""
 _ROUNDS = 12
 _WIDEST, _NARROWEST = 0.2, 0.02
-"""[m] Distance of outliers in the first round and in the last."""
+"""Distance of outliers in the first round and in the last [m]."""
 _STIFF = 1e-3
 """Weight that keeps a direction in which nothing is measured where it is."""
 
@@ -32,20 +32,20 @@ class Misalignment:
     """Fit of a proxy to its splats."""
 
     offset: FloatArray
-    """(3,) mean way from the proxy to the splats [m]"""
+    """Mean displacement (3,) from the proxy to the splats [m]."""
     displacement: float
-    """[m] Root mean square of the way, over the surfaces"""
+    """Root mean square of the displacement, over the surfaces [m]."""
     residual: float
-    """[m] Median distance of splats from the surfaces of the proxy as it is"""
+    """Median distance of splats from the surfaces of the unmoved proxy [m]."""
     share: float
-    """Share of the splats within 40 cm of the proxy"""
+    """Fraction of the splats within 40 cm of the proxy."""
 
 
 def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
     """Fit a small move and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
 
     Args:
-        cloud: In the world.
+        cloud: Splats in the world frame.
         corners: (F, 3, 3) of the proxy, in the world [m].
     """
     solid = np.flatnonzero(cloud.opacities >= _OPAQUE)
@@ -63,12 +63,19 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
             break
         middle = moved[is_found].mean(axis=0)
         arm = moved - middle
+        # Seven unknowns: shift, rotation vector, and scale about the middle. Only the part of the motion along the
+        # normal is measured: a point may slide along its surface.
         rows = np.column_stack([normals, np.cross(arm, normals), np.sum(arm * normals, axis=1)])
         # Most surfaces slide along a wrong offset and show nothing of it: the few others must not count as outliers.
+        # 1.4826 times the median deviation is the standard deviation of normal noise. The weights are those of Geman
+        # and McClure, whose width shrinks as the fit improves.
         width = max(1.4826 * float(np.median(np.abs(off[is_found]))), _WIDEST * 0.6**turn, _NARROWEST)
         weight = is_found / (1.0 + (off / (2.0 * width)) ** 2) ** 2
+        # Rotation and scale are multiplied by the radius of the cloud: all unknowns are lengths, and damping treats
+        # them alike.
         scale = np.array([1.0] * 3 + [float(np.sqrt(np.mean(arm[is_found] ** 2)))] * 4)
         matrix = (rows / scale).T @ (weight[:, None] * rows / scale)
+        # Damping keeps the solution where no surface fixes a direction, as along a corridor.
         matrix += _STIFF * float(weight.sum()) * np.eye(7)
         change = -np.linalg.solve(matrix, (rows / scale).T @ (weight * off)) / scale
         step = change[:3] + np.cross(change[3:6], arm) + change[6] * arm
@@ -87,12 +94,12 @@ def check_alignment(cloud: SplatCloud, corners: AnyArray, *, where: str) -> Misa
     """Refuse a proxy that is more than 5 cm off.
 
     Args:
-        cloud: In the world.
+        cloud: Splats in the world frame.
         corners: (F, 3, 3) of the proxy, in the world [m].
         where: The proxy's file.
 
     Raises:
-        InputError: It is off, or of another place.
+        InputError: The proxy is misaligned, or of another place.
     """
     found = measure_alignment(cloud, corners)
     if found.share < _LEAST_SHARE:

@@ -17,9 +17,9 @@ FIRST_HARMONIC = 0.28209479177387814
 MOST_SPLATS = 3_000_000
 """Splats of a scene at most: what is rendered in about half a second of a core, and 0.5 GB."""
 _FARTHEST = 1e4
-"""[m] Places farther from the origin are no scene's."""
+"""Largest distance of a splat from the origin [m]."""
 _LARGEST = 1e3
-"""[m] Standard deviations above it are mistakes of a file's unit."""
+"""Largest standard deviation of a splat [m]; a larger one is a wrong unit in the file."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,11 +89,11 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
     """Refuse a cloud that no picture can be made of.
 
     Args:
-        cloud: As a reader made it.
-        where: Its file.
+        cloud: Splats as a reader returned them.
+        where: File of the splats, for errors.
 
     Raises:
-        InputError: It is empty, too large, or holds values that are not finite.
+        InputError: The cloud is empty, too large, or holds values that are not finite.
     """
     if not len(cloud):
         raise InputError("holds no splat", where=where, instead="export the scene again")
@@ -104,12 +104,12 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
         values = getattr(cloud, name)
         if values is not None and not (fine := np.isfinite(values).reshape(len(cloud), -1).all(axis=1)).all():
             first, count = int(np.argmin(fine)), int((~fine).sum())
-            what = f"{name} of splat {first} are no finite numbers ({count} such splats)"
+            what = f"{name} of splat {first} are not finite numbers ({count} such splats)"
             raise InputError(what, where=where, instead="remove them, for example with splat-transform --filter-nan")
     if (far := float(np.abs(cloud.positions).max())) > _FARTHEST:
         raise InputError(f"a splat is {far:.3g} m from the origin", where=where, instead="crop the scene")
     if (large := float(cloud.scales.max())) > _LARGEST:
-        raise InputError(f"a splat's deviation is {large:.3g} m", where=where, instead="crop the scene")
+        raise InputError(f"the standard deviation of a splat is {large:.3g} m", where=where, instead="crop the scene")
     return cloud
 
 

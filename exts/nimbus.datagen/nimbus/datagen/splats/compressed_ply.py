@@ -28,27 +28,36 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     """Read splats as 16 bytes each, relative to the bounds of their chunk.
 
     Raises:
-        InputError: It is cut short, or has fewer chunks than its splats need.
+        InputError: The file is truncated, or has fewer chunks than its splats need.
     """
     elements, start = read_elements(path)
     bounds, table = (open_table(path, elements, start, name) for name in ("chunk", "vertex"))
-    if lacking := [name for name in _PACKED if name not in (table.dtype.names or ())]:
+    of_chunk, names = bounds.dtype.names or (), _PLACE + _SCALES
+    has_colors = "min_r" in of_chunk
+    wanted = [f"{end}_{name}" for end in ("min", "max") for name in names + (_COLOR if has_colors else [])]
+    lacking = [name for name in _PACKED if name not in (table.dtype.names or ())]
+    if lacking := lacking + [name for name in wanted if len(bounds) and name not in of_chunk]:
         raise InputError(f"has no column {', '.join(lacking)}", where=str(path), instead="export it again")
     if len(bounds) * _CHUNK < len(table):
         what = f"{len(bounds)} chunks for {len(table)} splats, {-(-len(table) // _CHUNK)} are needed"
         raise InputError(what, where=str(path), instead="export it again")
+    if wrong := [name for name in _PACKED if table.dtype[name] != np.dtype("<u4")]:
+        raise InputError(f"column {wrong[0]} is no uint", where=str(path), instead="export it again")
     position, rotation, scale, color = (np.asarray(table[name]) for name in _PACKED)
     chunk = np.arange(len(table)) // _CHUNK
     colors = np.stack([_part(color, shift, 8) for shift in (24, 16, 8)], axis=1)
-    if "min_r" in (bounds.dtype.names or ()):
+    if has_colors:
         colors = _between(bounds, _COLOR, chunk, colors)
     rest = open_table(path, elements, start, "sh")
     harmonics = None
     if len(rest) == len(table) and len(table):
         if not (count := _REST.get(len(rest.dtype.names or ()), 0)):
-            what = f"{len(rest.dtype.names or ())} columns of harmonics, there are 9, 24 or 45"
+            what = f"{len(rest.dtype.names or ())} columns of harmonics, expected 9, 24 or 45"
             raise InputError(what, where=str(path), instead="export it again")
-        values = stack_columns(rest, [f"f_rest_{number}" for number in range(3 * count)])
+        columns = [f"f_rest_{number}" for number in range(3 * count)]
+        if lacking := [name for name in columns if name not in (rest.dtype.names or ())]:
+            raise InputError(f"has no column {lacking[0]}", where=str(path), instead="export it again")
+        values = stack_columns(rest, columns)
         harmonics = (values * (_HARMONIC_RANGE / 255.0) - _HARMONIC_RANGE / 2.0).astype(np.float16)
         harmonics = harmonics.reshape(len(table), 3, count)
     return SplatCloud(

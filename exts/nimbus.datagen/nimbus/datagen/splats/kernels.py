@@ -16,7 +16,7 @@ wp.config.quiet = True
 CHUNK = wp.constant(128)
 """Splats that are culled together."""
 BLUR = wp.constant(0.3)
-"""[px^2] Added to the variances in the image."""
+"""Variance added in the image [px^2]."""
 FAINTEST = wp.constant(1.0 / 255.0)
 """Opacity of a pixel below which it is left out."""
 DONE = wp.constant(1.0e-4)
@@ -26,7 +26,7 @@ OPAQUEST = wp.constant(0.999)
 REACH = wp.constant(3.3290429)
 """Standard deviations at which opacity 1 falls to 1/255: sqrt(2 ln 255)."""
 TILE = wp.constant(16)
-"""[px] Side of a tile."""
+"""Side of a tile [px]."""
 NEVER = wp.constant(3.0e38)
 """Depth of what is not drawn."""
 

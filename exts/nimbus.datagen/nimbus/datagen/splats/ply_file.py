@@ -45,14 +45,14 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         Its elements, and where the first of them starts [bytes].
 
     Raises:
-        InputError: It is none, has lists or another byte order, or is cut short.
+        InputError: The file is not PLY, has lists or another byte order, or is truncated.
     """
     size = check_regular(path)
     with path.open("rb") as file:
         head = file.read(_HEADER_BYTES)
     text, mark, _ = head.partition(b"end_header\n")
     if not head.startswith(b"ply") or not mark:
-        raise InputError("is no PLY file" if size else "the file is empty", where=str(path), instead=_AGAIN)
+        raise InputError("is not a PLY file" if size else "the file is empty", where=str(path), instead=_AGAIN)
     elements: list[tuple[str, int, list[tuple[str, str]]]] = []
     for line in text.decode("ascii", "replace").splitlines()[1:]:
         words = line.split()
@@ -65,7 +65,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))
         elif words[0] != "format":
-            raise InputError(f"its header has '{line}', which no splats have", where=str(path), instead=_AGAIN)
+            raise InputError(f"its header has '{line}', which splats do not have", where=str(path), instead=_AGAIN)
     start = len(text) + len(mark)
     try:
         found = [PlyElement(name=name, count=count, columns=np.dtype(columns)) for name, count, columns in elements]
@@ -82,9 +82,9 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
 
     Args:
         path: The file.
-        elements: Of its header.
-        start: Of the first of them [bytes].
-        name: Of the element.
+        elements: Elements of the header.
+        start: Offset of the first element [bytes].
+        name: Name of the element.
 
     Returns:
         (rows,) with the columns as fields; empty where the file has no such element.

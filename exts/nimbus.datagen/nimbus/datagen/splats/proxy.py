@@ -13,7 +13,7 @@ from nimbus.datagen.geometry import transforms
 from nimbus.datagen.splats.cloud import SplatCloud
 
 VOXEL = 0.05
-"""[m] Side of a voxel."""
+"""Side of a voxel [m]."""
 _LEAST_WEIGHT = 0.3
 """Sum of opacities from which a voxel may be solid."""
 _FEWEST_NEIGHBORS = 4
@@ -21,15 +21,15 @@ _FEWEST_NEIGHBORS = 4
 _FAINTEST = 0.1
 """Opacity of splats that are left out: haze."""
 _STEP = 0.6 * VOXEL
-"""[m] Distance of points on a large splat at most."""
+"""Largest distance of sampled points on a large splat [m]."""
 _MOST_STEPS = 20
 """Points along half an axis of a large splat."""
 _LARGEST = 1.0
-"""[m] Deviation of splats that are left out: sky and backdrop."""
+"""Standard deviation above which splats are left out [m]: sky and backdrop."""
 _OVER_FLOOR = 0.1
-"""[m] Voxels that begin lower are the floor."""
+"""Height above the floor below which a voxel belongs to it [m]."""
 _HIGHEST_TOP = 1.6
-"""[m] Above the floor; higher tops are left out: that of a ceiling would be the largest floor of the scene."""
+"""Largest height above the floor [m] of tops that are kept: the ceiling's would be the largest floor of the scene."""
 _MOST_VOXELS = 60_000_000
 """Voxels around the scene: 50 by 50 by 3 m, twenty times."""
 _SPARSE = 0.1
@@ -37,7 +37,7 @@ _SPARSE = 0.1
 _CLOSED = 2
 """Voxels by which holes of the floor are closed: captures have some."""
 _LEAST_FLOOR = 4.0
-"""[m^2]"""
+"""Smallest area of the floor [m^2]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,17 +45,17 @@ class SplatProxy:
     """Triangles that stand for a cloud."""
 
     floor: Float32Array
-    """(F, 3, 3) of the floor, flat and facing up [m]"""
+    """Triangles (F, 3, 3) of the floor, flat and facing up [m]."""
     obstacles: Float32Array
-    """(G, 3, 3) of everything else [m]"""
+    """Triangles (G, 3, 3) of everything else [m]."""
     floor_height: float
-    """[m]"""
+    """Height of the floor [m]."""
     density: float
-    """Splats a solid voxel"""
+    """Number of splats per solid voxel."""
 
     @property
     def is_sparse(self) -> bool:
-        """It has so few splats that thin obstacles may be missing."""
+        """True if the splats are so sparse that thin obstacles may be missing."""
         return self.density < _SPARSE
 
 
@@ -66,17 +66,18 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
     is where most of the lower half lies.
 
     Args:
-        cloud: Already in the world.
-        where: Its file, for errors.
+        cloud: Splats in the world frame.
+        where: File of the splats, for errors.
 
     Raises:
-        InputError: It has no floor, or is larger than 60 million voxels.
+        InputError: The cloud has no floor, or is larger than 60 million voxels.
     """
     kept = (cloud.opacities >= _FAINTEST) & (cloud.scales.max(axis=1) <= _LARGEST)
     if not kept.any():
         raise InputError("has no splat that a surface could be made of", where=where, instead="give a proxy mesh")
     cloud = cloud.rows(np.flatnonzero(kept))
     points, weights = _spread(cloud)
+    # Quantiles, because a few stray splats far outside would make the lattice too large.
     lower = np.floor(np.quantile(cloud.positions, 0.002, axis=0) / VOXEL - 4) * VOXEL
     upper = np.quantile(cloud.positions, 0.998, axis=0) + 4 * VOXEL
     size = np.ceil((upper - lower) / VOXEL).astype(np.int64)
@@ -91,6 +92,7 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
     flat = np.ravel_multi_index(tuple(cells[inside].T), tuple(size))
     weight = np.bincount(flat, weights[inside], int(np.prod(size))).reshape(size)
     solid = weight > _LEAST_WEIGHT
+    # A voxel counts itself among its 27: lone voxels are noise of the training and would block paths.
     solid &= convolve(solid.astype(np.uint8), np.ones((3, 3, 3), np.uint8), mode="constant") >= _FEWEST_NEIGHBORS
     first = round((height - lower[2]) / VOXEL)
     ground = solid[:, :, max(first - 2, 0) : first + 2].any(axis=2)
@@ -110,7 +112,8 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
 
 
 def _spread(cloud: SplatCloud) -> tuple[FloatArray, FloatArray]:
-    """Points on splats within one deviation, no farther apart than voxels, and the opacity of each."""
+    """Return points on splats within one deviation, no farther apart than voxels, and the opacity of each."""
+    # Splats on surfaces are flat: the two long axes span them, and the third is thinner than a voxel.
     order = np.argsort(-cloud.scales, axis=1, kind="stable")[:, :2]
     rows = np.arange(len(cloud))[:, None]
     axes = np.swapaxes(transforms.quat_to_matrix(cloud.wxyz), -1, -2)[rows, order]
@@ -129,9 +132,10 @@ def _spread(cloud: SplatCloud) -> tuple[FloatArray, FloatArray]:
 
 
 def _floor_height(cloud: SplatCloud, where: str) -> float:
-    """Height that most flat splats of the lower half have, weighed by the area they cover [m]."""
+    """Return the height of most flat splats in the lower half, weighted by the area they cover [m]."""
     heights = cloud.positions[:, 2].astype(float)
     largest = np.sort(cloud.scales, axis=1)[:, 1:].astype(float)
+    # The area is limited, so that one huge splat does not decide.
     weights = cloud.opacities * np.minimum(largest.prod(axis=1), VOXEL**2 * 4)
     low = float(np.quantile(heights, 0.002))
     half = heights < max(0.5 * (low + float(np.quantile(heights, 0.998))), low + 4 * VOXEL)
@@ -147,7 +151,7 @@ def _floor_height(cloud: SplatCloud, where: str) -> float:
 
 
 def _largest(mask: BoolArray, ground: BoolArray) -> BoolArray:
-    """Cells of the ground in the largest connected region of a map, with its holes below obstacles closed."""
+    """Return the cells of the largest connected region of a map, with its holes below obstacles closed."""
     numbers = np.empty(mask.shape, dtype=np.int32)
     label(mask, structure=np.ones((3, 3)), output=numbers)
     if not ground.any():
@@ -156,13 +160,13 @@ def _largest(mask: BoolArray, ground: BoolArray) -> BoolArray:
 
 
 def _floor_faces(ground: BoolArray, lower: FloatArray, height: float) -> Float32Array:
-    """Two triangles for each run of cells, facing up."""
+    """Return two triangles for each run of cells, facing up."""
     corner = np.array([lower[0], lower[1], height])
     return _rectangles(ground[:, :, None], corner, axis=2, is_upper=False, faces_up=True)
 
 
 def _voxel_faces(solid: BoolArray, lower: FloatArray, *, tops_below: int) -> Float32Array:
-    """Triangles of the sides of solid voxels that another does not cover; tops in lower layers only."""
+    """Return triangles of the uncovered sides of solid voxels; tops in lower layers only."""
     padded, found = np.pad(solid, 1), []
     for axis in range(3):
         for is_upper in (False, True):
@@ -175,14 +179,14 @@ def _voxel_faces(solid: BoolArray, lower: FloatArray, *, tops_below: int) -> Flo
 
 
 def _rectangles(cells: BoolArray, lower: FloatArray, *, axis: int, is_upper: bool, faces_up: bool) -> Float32Array:
-    """Two triangles (2 R, 3, 3) for each run of sides that lie in a row.
+    """Return two triangles (2 R, 3, 3) for each run of sides that lie in a row.
 
     Args:
         cells: (X, Y, Z) voxels that show the side.
         lower: Corner of the first [m].
         axis: Normal of the side.
         is_upper: The side is the upper one of its voxel.
-        faces_up: It is seen from where the axis points to.
+        faces_up: True for faces seen from the side that the axis points to.
     """
     across, along = [other for other in range(3) if other != axis]
     turned = np.moveaxis(cells, (axis, across, along), (0, 1, 2)).astype(np.int8)

@@ -17,7 +17,7 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.curve import curve_order
 
 NEAR, FAR = 0.05, 1000.0
-"""[m] Depths of means that are drawn; what is nearer covers the picture with one splat."""
+"""Range of depths of the means that are drawn [m]; a nearer one covers the image with one splat."""
 DEPTH_OPACITY = 0.7
 """Opacity of a pixel from which its expected depth is one of a surface."""
 _BLOCK = 200_000
@@ -31,7 +31,7 @@ class SplatPictures:
     rgb: ImageArray
     """(K, H, W, 3)"""
     alpha: Float32Array
-    """(K, H, W) share of light that the splats stop"""
+    """(K, H, W) fraction of light that the splats stop."""
     depth: Float32Array
     """(K, H, W) expected depth [m] along the axis of view; 0 where alpha is below :data:`DEPTH_OPACITY`"""
 
@@ -44,7 +44,7 @@ class SplatRasterizer:
     Args:
         cloud: The splats, in their own frame.
         world_T_cloud: (4, 4) rotation with one scale, and offset [m]; the cloud's frame is the world's when not given.
-        device: Of Warp.
+        device: Warp device.
         by_tiles: Blend by tiles; on a GPU when not given.
         behind: sRGB of what is seen where nothing is.
     """
@@ -72,7 +72,7 @@ class SplatRasterizer:
         """Render a camera at K poses.
 
         Args:
-            camera: Its size and field of view; a distortion is left out.
+            camera: Camera, used for its size and field of view; its distortion is ignored.
             positions: (K, 3) [m], world frame.
             wxyz: (K, 4), OpenGL axes.
         """
@@ -136,7 +136,7 @@ class SplatRasterizer:
         return view
 
     def _project(self, view: Any) -> tuple[Any, wp.array, int, NDArray[np.int64]]:
-        """Splats that may show, their order of depth, and their number; and their rows in the curve's order."""
+        """Return the visible splats, their order by depth, their number, and their rows in the curve's order."""
         flags = self._empty(self._chunks, wp.int32)
         self._launch(kernels.cull_chunks, self._chunks, [self._cloud, view, flags])
         chunks = self._flagged(flags)
@@ -148,6 +148,7 @@ class SplatRasterizer:
         splats.colors, splats.boxes = self._empty(count, wp.vec4), self._empty(count, wp.vec4i)
         splats.depths, order = self._empty(count, wp.float32), self._empty(2 * count, wp.int32)
         self._launch(kernels.project, count, [self._cloud, view, chunks, shown, order, splats])
+        # Warp's radix sort needs room for as many pairs again behind the data.
         keys = self._empty(2 * count, wp.float32)
         if count:
             wp.copy(keys, splats.depths, count=count)
@@ -185,13 +186,14 @@ class SplatRasterizer:
         keys, rows = self._empty(2 * total, wp.int32), self._empty(2 * total, wp.int32)
         self._launch(kernels.emit_tiles, count, [order, splats, across, ends, counts, keys, rows])
         if total:
+            # Pairs come in order of depth and the sort is stable, so that each tile's list keeps that order.
             wp.utils.radix_sort_pairs(keys, rows, total)
         starts = self._empty(tiles + 1, wp.int32)
         self._launch(kernels.find_ranges, tiles + 1, [keys, total, starts])
         return starts, rows
 
     def _flagged(self, flags: wp.array) -> wp.array:
-        """Numbers of what is flagged, in order."""
+        """Return the indices of the flagged entries, in order."""
         places = wp.empty_like(flags)
         wp.utils.array_scan(flags, places, inclusive=True)
         found = self._empty(int(places[len(places) - 1 :].numpy()[0]) if len(places) else 0, wp.int32)
@@ -209,7 +211,7 @@ class SplatRasterizer:
 
 
 def _covariances(cloud: SplatCloud, start: int) -> Float32Array:
-    """Entries xx, yy, zz, xy, xz and yz of the covariances of a block of splats."""
+    """Return the entries xx, yy, zz, xy, xz and yz of the covariances of a block of splats."""
     block = slice(start, start + _BLOCK)
     axes = transforms.quat_to_matrix(cloud.wxyz[block]) * cloud.scales[block, None, :]
     matrix = axes @ np.swapaxes(axes, -1, -2)
@@ -217,11 +219,12 @@ def _covariances(cloud: SplatCloud, start: int) -> Float32Array:
 
 
 def _balls(cloud: SplatCloud) -> Float32Array:
-    """Middle and radius (C, 4) of a ball around each chunk of splats, to where they fade."""
+    """Return the center and radius (C, 4) of a ball around each chunk of splats, up to where they fade."""
     chunk = int(kernels.CHUNK)
     count = -(-len(cloud) // chunk)
     padded = np.concatenate([np.arange(len(cloud)), np.full(count * chunk - len(cloud), len(cloud) - 1)])
     places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(kernels.REACH) * cloud.scales.max(axis=1)
     middle = 0.5 * (places.min(axis=1) + places.max(axis=1))
     away = np.linalg.norm(places - middle[:, None], axis=2) + reach[padded].reshape(count, chunk)
+    # A little larger, because rounding to single precision must not put a splat outside its ball.
     return np.column_stack([middle, away.max(axis=1) * 1.0001]).astype(np.float32)

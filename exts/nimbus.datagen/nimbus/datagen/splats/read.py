@@ -20,7 +20,8 @@ def read_splats(path: Path) -> SplatCloud:
     """Read a scene of splats, in the frame of its file.
 
     Raises:
-        InputError: It is of another format, empty, cut short, too large, or holds values that are not finite.
+        InputError: The file is of another format, empty, truncated, too large, or holds values that are
+            not finite.
     """
     if path.suffix.lower() not in SPLAT_SUFFIXES:
         what, instead = f"is no {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
@@ -40,7 +41,7 @@ def has_splats(path: Path) -> bool:
     """Return True for a file of splats: every SPZ, and a PLY that has their columns.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     if path.suffix.lower() == ".spz":
         return True

@@ -69,7 +69,7 @@ def paint_samples(
     """Look up the picture of a part at some of the samples.
 
     Args:
-        samples: On the faces of all parts.
+        samples: Samples on the faces of all parts.
         corner_uvs: (F, 3, 2) texture coordinates of all faces, v up; they repeat.
         image: (H, W, 3) sRGB of the part.
         chosen: (N,) samples on it.

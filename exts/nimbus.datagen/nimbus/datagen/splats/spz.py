@@ -34,7 +34,7 @@ def read_spz(path: Path) -> SplatCloud:
     """Read splats of 15 to 20 bytes, harmonics apart.
 
     Raises:
-        InputError: It is none, of a version that is not known, cut short, or larger than is rendered.
+        InputError: The file is not SPZ, of an unknown version, truncated, or larger than can be rendered.
     """
     content = read_bytes(path, limit=_FILE_BYTES)
     if content[:4] == _MAGIC and len(content) >= 32:
@@ -59,11 +59,11 @@ def _inflate(path: Path, content: bytes) -> bytes:
     try:
         found = unpacking.decompress(content, most)
     except zlib.error as error:
-        raise InputError(f"is no SPZ file: {error}", where=str(path), instead=_AGAIN) from None
+        raise InputError(f"is not an SPZ file: {error}", where=str(path), instead=_AGAIN) from None
     if not unpacking.eof and not unpacking.unconsumed_tail:
         raise InputError("is cut short", where=str(path), instead=_AGAIN)
     if found[:4] != _MAGIC or len(found) < 16:
-        raise InputError("is no SPZ file", where=str(path), instead=_AGAIN)
+        raise InputError("is not an SPZ file", where=str(path), instead=_AGAIN)
     return found
 
 

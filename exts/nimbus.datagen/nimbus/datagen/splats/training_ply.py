@@ -23,7 +23,7 @@ def read_training_ply(path: Path) -> SplatCloud:
     The columns may stand in any order, and others between them; harmonics are stored channel after channel.
 
     Raises:
-        InputError: It is cut short, or a column is missing.
+        InputError: The file is truncated, or a column is missing.
     """
     elements, start = read_elements(path)
     table = open_table(path, elements, start, "vertex")
@@ -31,11 +31,11 @@ def read_training_ply(path: Path) -> SplatCloud:
         raise InputError("holds no splat", where=str(path), instead="export the scene again")
     columns = table.dtype.names or ()
     if lacking := [name for name in [*_PLACE, *_CHANNELS, "opacity", *_SCALES, *_TURN] if name not in columns]:
-        what = f"has no column {', '.join(lacking)}: its points are no splats"
+        what = f"has no column {', '.join(lacking)}: its points are not splats"
         raise InputError(what, where=str(path), instead="give a PLY of 3D Gaussian splatting")
     rest = [name for name in columns if name.startswith("f_rest_")]
     if len(rest) not in _REST:
-        what = f"{len(rest)} columns f_rest_*, there are 0, 9, 24 or 45"
+        what = f"{len(rest)} columns f_rest_*, expected 0, 9, 24 or 45"
         raise InputError(what, where=str(path), instead="export the scene again")
     harmonics = None
     if count := _REST[len(rest)]:

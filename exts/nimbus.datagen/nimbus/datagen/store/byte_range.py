@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+class RangeFile(io.RawIOBase):
+    """Open file of a :class:`ByteRange`."""
+
+    def fetch(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Fetch byte spans ``[start, stop)`` ahead, where reading them goes to a store; else do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +35,15 @@ class ByteRange:
         """True when the file is on this machine rather than in a store."""
         return True
 
-    def open(self) -> io.RawIOBase:
+    def open(self) -> RangeFile:
         """Open for reading; raises ``OSError`` when there is no such file."""
         return ByteRangeFile(self)
 
+    def fetch_ends(self) -> None:
+        """Fetch the beginning and end of a file in a store, where opening it reads; else do nothing."""
 
-class ByteRangeFile(io.RawIOBase):
+
+class ByteRangeFile(RangeFile):
     """Open file over the bytes of a :class:`ByteRange`."""
 
     def __init__(self, span: ByteRange) -> None:

@@ -320,7 +320,7 @@ class Dataset:
         found = self.ledger.stored()
         # The ledger is written before dataset.json, so it is never behind.
         if len(found) < self.info.episode_count:
-            what = f"knows {len(found)} episodes, {INFO_NAME} counts {self.info.episode_count}"
+            what = f"lists {len(found)} episodes, but {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
         there = [attempt for attempt in found if has_files(self.folder, attempt)]
         if len(there) < len(found):

@@ -125,7 +125,7 @@ def _problems(path: Path, attempt: Attempt, kept: KeptFailure) -> Iterator[str]:
     try:
         with EpisodeFile(path) as episode:
             if episode.outcome.success or episode.episode_id != attempt.episode_id:
-                yield "is no failed attempt at that episode"
+                yield "is not a failed attempt at that episode"
             if content_hash(episode).hexdigest() != kept.sha256:
                 yield "the content differs from what was written (sha256)"
     except InputError as error:

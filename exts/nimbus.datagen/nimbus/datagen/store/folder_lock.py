@@ -123,7 +123,7 @@ def _lock_file(folder: Path) -> Path:
     path = folder / LOCK_NAME
     if (holder := _holder(path)) is not None:
         if holder.machine != _machine():
-            what = f"process {holder.pid} of another machine, or from before a restart of this one, has this folder"
+            what = f"process {holder.pid} holds this folder, on another machine or since before a restart of this one"
             raise InputError(what, where=str(path), instead="delete this file when that process has ended")
         if holder.is_alive:
             raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT)

@@ -158,6 +158,8 @@ class Beside(Predicate):
         return None
 
     def _why(self, world: World) -> str:
+        # Distances are measured up to twice the limit, which is enough for the message and much cheaper than the exact
+        # gap.
         distance = measure_gap(world, self.object, self.of, most=2 * self.within)
         if distance > self.within:
             return f"is {distance * 100:.1f} cm or more from"
@@ -268,10 +270,12 @@ class Aligned(Predicate):
 
     def _between_axes(self, turn: np.ndarray, other: np.ndarray) -> float:
         column = "xyz".index(self.axis or "x")
+        # The axis has no sign, so the angle is at most 90 degrees; rounding may bring the product above 1.
         return math.acos(min(1.0, abs(float(turn[:, column] @ other[:, column]))))
 
     def _between_headings(self, turn: np.ndarray, other: np.ndarray) -> float:
         off = _heading(turn) - _heading(other) - self.yaw
+        # Wraps the difference into [-every/2, every/2): rotations of the object's symmetry do not count.
         return abs((off + self.every / 2) % self.every - self.every / 2)
 
 

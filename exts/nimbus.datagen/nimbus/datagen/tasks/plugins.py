@@ -113,12 +113,12 @@ def import_error(error: BaseException, path: Path) -> InputError:
     if isinstance(error, InputError):
         return error
     if isinstance(error, registry.TakenError):
-        what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
+        what = f"{error.kind} '{error.name}' already exists, in {error.known.__module__}"
         return InputError(what, where=find_user_frame(error) or str(path), instead=_ANOTHER_NAME)
     if isinstance(error, SyntaxError):
         where = f"{error.filename or path}:{error.lineno}"
         return InputError(
-            f"cannot be imported: SyntaxError: {error}", where=where, instead="fix the syntax at this line"
+            f"cannot be imported: SyntaxError: {error}", where=where, instead="correct the syntax at this line"
         )
     where = find_user_frame(error) or str(path)
     if isinstance(error, PydanticSchemaGenerationError):
@@ -212,7 +212,7 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
     except (Exception, SystemExit, UnendingImportError) as error:
         registry.forget(registry.registered() - before)
         if isinstance(error, registry.TakenError):
-            what = f"{error.kind} '{error.name}' is there already, in {error.known.__module__}"
+            what = f"{error.kind} '{error.name}' already exists, in {error.known.__module__}"
         else:
             what = f"cannot be imported: {type(error).__name__}: {error}"
         raise InputError(what, where=where, instead="repair or uninstall the package") from error

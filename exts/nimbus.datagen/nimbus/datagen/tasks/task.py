@@ -47,7 +47,7 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content: comments and formatting do not change it. The order of names does, it orders the draws."""
+    """Hash of the content: it covers the order of names, which orders the draws, but no comments or formatting."""
     family: str
     """Kind of task, for people; may be empty."""
     pipeline: str
@@ -92,7 +92,7 @@ class Task(BaseTask):
     steps: Steps
     success: Steps
     execution_noise: float
-    """Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]."""
+    """Standard deviation of the noise on the commands of an empty arm that approaches an object [rad]."""
     cameras: Mapping[str, CameraSettings]
     instructions: tuple[str, ...]
 
@@ -210,7 +210,7 @@ def _task(
     document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()
 ) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        what = f"'{name}' cannot name a task, its episodes' files carry it"
+        what = f"'{name}' cannot be the name of a task: episode files carry it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
     file = document.validate(file_model(document))
     discover(skill_folders)  # once the form is right: all skills are imported here

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 SIZE = 384
-"""[px] Side of every texture."""
+"""Side of every texture [px]."""
 _LEAST = 8
-"""[px] A picture of less along a side is a mistake."""
+"""Smallest side of an image [px]; less is taken for a mistake."""
 
 _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
 """Period of a texture on a part of the room, about the extent of one view [m]."""
 _PERIOD = 0.3
-"""[m] The same on things."""
+"""Length after which a texture repeats on things [m]."""
 
 _rows, _columns = np.meshgrid(np.arange(SIZE) / SIZE, np.arange(SIZE) / SIZE, indexing="ij")
 
 
 def texture_period(instance: str) -> float:
-    """[m] Length after which a texture repeats on a part of the room or on a thing."""
+    """Length after which a texture repeats on a part of the room or on a thing [m]."""
     return _PERIODS.get(instance, _PERIOD)
 
 
@@ -75,7 +75,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     """Read an image (H, W, 3) sRGB as a texture of at most :data:`SIZE` pixels per side; shared, so read-only.
 
     Raises:
-        InputError: It cannot be read, or its content does not match the hash.
+        InputError: The image cannot be read, or its content does not match the hash.
     """
     from PIL import Image as PillowImage
 
@@ -91,7 +91,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
         raise InputError(f"not a readable image: {error}", where=str(path), instead="give a PNG or JPEG file") from None
     if min(picture.size) < _LEAST:
-        what = f"{picture.width} x {picture.height} pixels are no texture"
+        what = f"{picture.width} x {picture.height} pixels are too few for a texture"
         raise InputError(what, where=str(path), instead=f"use at least {_LEAST} x {_LEAST}")
     width, height = picture.size
     picture.thumbnail((SIZE, SIZE))

@@ -18,7 +18,7 @@ from nimbus.datagen.errors import InputError
 _TOKEN_BYTES = 24
 """192 bits: cannot be guessed over a network."""
 _CHECK_TIMEOUT = 10.0
-"""[s] for an answer of the server in the own process."""
+"""Time limit of the check of the server in this process [s]."""
 _HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
@@ -52,7 +52,7 @@ class Gate:
         """Check a request.
 
         Args:
-            path: As in the request line, with the query.
+            path: Path of the request line, with the query.
             hosts: All values of the header ``Host``.
             origins: All values of the header ``Origin``: none of a page that is opened, one of its WebSocket.
 
@@ -137,7 +137,7 @@ def check_guarded(host: str, port: int) -> None:
 
     Args:
         host: Address that it listens on.
-        port: Its port.
+        port: Port of the server.
 
     Raises:
         InputError: It answers: the library that serves does not pass by the gate.

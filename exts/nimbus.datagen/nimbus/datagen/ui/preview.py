@@ -47,7 +47,7 @@ class PreviewMotion:
     """Poses of all bodies by step; one step for a static layout."""
 
     rate: float
-    """[Hz]"""
+    """Rate of the motion [Hz]."""
     names: tuple[str, ...]
     positions: NDArray[np.float64]
     """(T, B, 3) [m], world frame"""

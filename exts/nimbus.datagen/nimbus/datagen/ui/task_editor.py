@@ -91,7 +91,7 @@ class TaskEditor:
         """Parse the task as it stands.
 
         Raises:
-            InputError: There is an error in it, or no task is open.
+            InputError: The task has an error, or no task is open.
         """
         with self.lock:
             draft = self._get_draft()
@@ -142,7 +142,7 @@ class TaskEditor:
         """Edit another task.
 
         Raises:
-            InputError: There is no such task, or this one has unsaved changes.
+            InputError: The task does not exist, or the open one has unsaved changes.
         """
         if self.draft is not None and self.draft.is_changed:
             instead = "save it, or undo its changes"
@@ -180,7 +180,7 @@ class TaskEditor:
         else:
             controls = {control.id: control for section in self.sections() for control in section.controls}
             if name not in controls:
-                raise InputError(f"'{name}' is gone", instead="look at the task as it is now")
+                raise InputError(f"'{name}' is gone", instead="check the task as it is now")
             controls[name].act(value)
 
     def _follow_draft(self) -> None:

@@ -25,9 +25,9 @@ FILE_STAGE_VERSION = 1
 """Version of the stages that are made of files: raise it when any of them comes out otherwise."""
 _GLTF = (".glb", ".gltf")
 _LEAST, _MOST = 0.3, 10.0
-"""[m] Sides of a work surface; others come of a wrong unit."""
+"""Range of the sides of a work surface [m]; others come from a wrong unit."""
 _INSIDE = 0.12
-"""[m] From a long side of the surface to the robot, where no place is given."""
+"""Distance of the robot from a long side of the surface [m], where no place is given."""
 _SLAB = 0.04
 """Thickness of the collision geometry below a surface, which may be hollow further down [m]."""
 _REACH, _FREE = 1.6, 0.6
@@ -50,8 +50,8 @@ def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Pat
     """Return the stage that is made of a file, written on first use.
 
     Args:
-        settings: Of the scene.
-        identity: Its content hash.
+        settings: Settings of the scene.
+        identity: Content hash of the scene.
         where: Place of the scene in the task file, for errors.
 
     Raises:
@@ -72,7 +72,7 @@ def check_scene_file(path: Path, *, where: str) -> None:
     """Refuse a file that is not a scene before a library opens it.
 
     Raises:
-        InputError: It is missing, too large, or of another format.
+        InputError: The file is missing, too large, or of another format.
     """
     if path.suffix.lower() not in (*_GLTF, *USD_SUFFIXES):
         known = ", ".join((*USD_SUFFIXES, *_GLTF))
@@ -147,7 +147,7 @@ class _FileStage:
             raise InputError(f"USD cannot open it: {line}", where=str(path), instead="export it again") from error
         tops = [prim for prim in source.GetPseudoRoot().GetChildren() if prim.IsA(UsdGeom.Imageable)]
         if not tops:
-            raise InputError("holds nothing that can be seen", where=str(path), instead="name a file with meshes")
+            raise InputError("holds nothing visible", where=str(path), instead="name a file with meshes")
         for top in tops:
             prim = self.made.DefinePrim(f"{_ROOT}/scene/{top.GetName()}")
             prim.GetReferences().AddReference(str(path.absolute()), top.GetPath())

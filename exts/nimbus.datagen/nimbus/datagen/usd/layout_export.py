@@ -25,7 +25,7 @@ from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
 _FAR = 100.0
-"""[m] Far clip of the cameras."""
+"""Far clip of the cameras [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class BodyMotion:
     wxyz: FloatArray
     """(T, B, 4)"""
     rate: float = 0.0
-    """[Hz]; unused when T is 1"""
+    """Rate of the motion [Hz]; unused when T is 1."""
 
 
 def write_layout_stage(

@@ -35,7 +35,7 @@ def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: st
 
     Args:
         root: A thing: an object, a fixture, a part of the room. It is edited where the stage's edit target is.
-        surface: Its look.
+        surface: Look of the surface.
         textures: A folder for images.
         role: Role that decides the texture's period: ``table``, ``floor``, ``backdrop``.
     """

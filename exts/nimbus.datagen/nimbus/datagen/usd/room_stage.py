@@ -38,10 +38,10 @@ def room_file(settings: RoomSettings, *, bench: Bench, stage: Path, bench_hash: 
     """Return the USD stage of a room, written on first use.
 
     Args:
-        settings: Of the room.
-        bench: Its bench.
+        settings: Settings of the room.
+        bench: Bench in the room.
         stage: The bench's own stage.
-        bench_hash: Its content hash.
+        bench_hash: Content hash of the bench.
         mount: (3,) position of the robot's mount [m].
     """
     place = versioned_hash(str(stage.absolute()).encode(), ROOM_VERSION)

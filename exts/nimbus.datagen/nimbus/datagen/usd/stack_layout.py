@@ -17,11 +17,11 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 
 NEAR = 0.01
-"""[m] Near clip of every camera."""
+"""Near clip of every camera [m]."""
 FARTHEST = 1000.0
-"""[m] A renderer counts in single precision: a millimetre far from the origin still is one."""
+"""Largest distance from the origin [m]: single precision still resolves less than a millimetre there."""
 _STEP = 0.125
-"""[m] Spacings are multiples of it: places of regions are exact in single precision."""
+"""Step of the spacings [m], so that the places of regions are exact in single precision."""
 _MARGIN = 1.001
 _MEMORY_SHARE = 0.5
 _BYTES_PER_PIXEL = 4 + 4 + 16 + 4 + 4
@@ -36,9 +36,9 @@ class StackLayout:
     """K regions on a square grid around the origin."""
 
     spacing: float
-    """[m] between neighbouring regions, along x and y"""
+    """Spacing of neighboring regions, along x and y [m]."""
     far: float
-    """[m] far clip of every camera: nothing of a region's own scene lies beyond"""
+    """Far clip of every camera [m]: nothing of a region's own scene lies beyond."""
     origins: FloatArray
     """(K, 3) [m] where each region's world has its origin"""
 
@@ -58,7 +58,7 @@ def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: S
         cameras: How they look.
 
     Raises:
-        InputError: So many regions reach too far from the origin.
+        InputError: The regions reach too far from the origin.
     """
     far = far_clip(bounds, eyes)
     spacing = region_spacing(bounds, eyes, far=far, cameras=cameras)

@@ -24,7 +24,7 @@ PARTITION = "omni:scenePartition"
 """Attribute that assigns a prim and its viewers to a region, for renderers that support scene partitions."""
 _OPERATIONS = "xformOp:translate", "xformOp:orient", "xformOp:scale"
 _APERTURE = 20.955
-"""[tenths of a stage unit] The width of an image sensor; only its ratio to the focal length counts."""
+"""Horizontal aperture [tenths of a stage unit]; only its ratio to the focal length matters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ def set_pose(prim: Any, position: Any, wxyz: Any, *, time: Any = None) -> None:
 
     Args:
         prim: It gets these operations in place of others, unless it has them.
-        position: [m], in the parent's frame.
+        position: Position in the parent's frame [m].
         wxyz: Unit quaternion.
         time: A time code; always, when not given.
     """

@@ -23,7 +23,7 @@ from nimbus.datagen.usd.file_stage import check_scene_file, file_identity, file_
 from nimbus.datagen.usd.room_stage import room_file, room_identity
 
 _LEG = 0.75
-"""[m] Height of a bench whose stage has no floor below it."""
+"""Height of a bench whose stage has no floor below it [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

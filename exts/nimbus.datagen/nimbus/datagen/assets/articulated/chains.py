@@ -19,9 +19,9 @@ _DEEPEST = 2
 _LONGEST = 200
 """Links below each other; a circle ends there."""
 _HALF_TURN = np.pi
-"""[rad] Range of a hinge without limits, and the largest that a hinge gets times 1.5."""
+"""Range of a hinge without limits [rad]; a range above 1.5 times as much is reduced."""
 _LEAST = 1e-3
-"""[rad or units of the file] A joint with a smaller range does not move."""
+"""Range below which a joint does not move [rad or units of the file]."""
 _ROBOT_FOLDERS = re.compile(r"(^|[/_])(robots?|grippers?|hands?|\w*_description)/", re.IGNORECASE)
 _EMPTY_WORDS = re.compile(r"(^|_)(link|joint|body|hinge|slider|slide|j|of)_?\d*(?=_|$)|(?<=[a-z])_?(link|joint)\d*$")
 """Words in the names of links that state nothing."""

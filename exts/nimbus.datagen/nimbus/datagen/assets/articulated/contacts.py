@@ -18,7 +18,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 _SMALL = 0.02
 """Size below which a solid is replaced by its hull [m]."""
 _SCRAP = 1e-9
-"""[m³] Pieces with less volume are left out."""
+"""Volume below which a piece is left out [m³]."""
 _CONVEX = 0.85
 """Fraction of its hull that a solid fills to be one piece."""
 
@@ -32,7 +32,7 @@ def contact_pieces(
         seen: Surfaces that are looked at [m].
         touched: Solids of the source that are there for contact, each convex [m].
         most: Pieces at most for each surface that is cut.
-        path: Of the asset, for messages.
+        path: Path of the asset, for messages.
     """
     if touched:
         pieces = [piece for surface in touched if (piece := _hull(surface))]

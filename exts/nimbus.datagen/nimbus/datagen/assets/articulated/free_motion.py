@@ -15,15 +15,15 @@ _RATE = 1000.0
 _STIFF, _NO_CREEP = (2.2 / _RATE, 1.0), (0.99, 0.999, 0.0001, 0.5, 2.0)
 """Time constant and impedances of dry friction as in a scene: with MuJoCo's own a lid that is left open sinks."""
 _PUSH, _LEFT = 4.0, 1.0
-"""[s] A push from end to end at most, and the time that it is left alone."""
+"""Longest time of a push from end to end, and time without a push after it [s]."""
 _FORCE = {"hinge": 0.4, "slide": 6.0}
-"""[N m, N] Of a push, beyond friction, gravity and spring."""
+"""Strength of a push, beyond friction, gravity and spring [N m, N]."""
 _ENDS = 0.03
 """Distance to an end of the range that counts as reached, as a fraction of the range."""
 _STAYS = 0.03
 """Drift in a second without contact that is accepted, as a fraction of the range."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
-"""[kg m², kg] As in a scene."""
+"""Armature of the joints, as in a scene [kg m², kg]."""
 
 
 def check_motion(parts: Sequence[MovingPart], index: int) -> str:
@@ -33,7 +33,7 @@ def check_motion(parts: Sequence[MovingPart], index: int) -> str:
 
     Args:
         parts: All of the object.
-        index: Of the one that moves.
+        index: Index of the moving part.
     """
     model = _world(parts)
     data = mujoco.MjData(model)

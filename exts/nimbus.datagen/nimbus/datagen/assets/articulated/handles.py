@@ -28,24 +28,24 @@ _MARGIN = 0.002
 _STANDS_OUT = 8.0
 """Score of each metre that a handle stands out to where the part opens, up to 15 cm."""
 _HAND_REACH = 0.16
-"""[m] Half the side of a box around a handle that holds all of the hand."""
+"""Half the side of a box around a handle that holds all of the hand [m]."""
 _NEAR_MARK = 0.04
-"""[m] From a place that the source marks as a handle."""
+"""Largest distance of a handle from a place that the source marks as one [m]."""
 _AXES, _POINTS = 700, 6000
 """Rays that look for pairs of sides, and points that must be free of the hand."""
 _STRAIGHT = 0.2
-"""[rad] Between the closing direction and the sides that it meets, at most."""
+"""Largest angle between the closing direction and the sides that it meets [rad]."""
 _KEPT = 8
 """Handles of a part."""
 _APART = 0.02
-"""[m] Between two handles, where they are held from the same side."""
+"""Distance between two handles that are held from the same side [m]."""
 _TURNS = (0.35, 0.7, 1.05)
-"""[rad] By which the hand may be turned about a handle, where it stays free."""
+"""Angle by which the hand may be turned about a handle if it stays free [rad]."""
 _ROUND = 0.035
-"""[m] A bar that is thinner, and about as thick as it is high, may turn between the fingers."""
+"""Thickness below which a bar as thick as it is high may turn between the fingers [m]."""
 _PRESSINGS = 4
 _FINGER_ROOM = (0.016, 0.1)
-"""[m] Radius and length of the way that closed fingers come."""
+"""Radius and length of the approach of closed fingers [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

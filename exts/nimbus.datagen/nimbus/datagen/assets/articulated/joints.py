@@ -30,7 +30,7 @@ _PLAUSIBLE = 10.0
 _HOLDS = 1.5
 """Friction in the largest pull of gravity."""
 _PRESS = 5.0
-"""[N] Of a button's spring when it is down."""
+"""Force of a button's spring when it is pressed [N]."""
 _GRAVITY = 9.81
 _SWEEP = np.linspace(0.0, 1.0, 9)
 
@@ -106,7 +106,7 @@ def hold_against_gravity(
         plan: The joint, upright.
         decisions: Where friction and stiffness are noted.
         given: Decisions of the user.
-        mass: Of the part [kg].
+        mass: Mass of the part [kg].
         center: (3,) its center of mass where it is closed [m].
     """
     joint = plan.joint
@@ -149,7 +149,7 @@ def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float)
         kind: ``hinge`` or ``slide``.
         axis: (3,) unit.
         origin: (3,) a point of the axis [m].
-        position: [rad or m]
+        position: Position of the joint [rad or m].
     """
     if kind == "slide":
         return make_transform(position * axis, (1.0, 0.0, 0.0, 0.0))

@@ -37,7 +37,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
 
 _FRICTION = 0.7
 _TURNS = {"-x": 0.0, "-y": -np.pi / 2, "x": np.pi, "y": np.pi / 2}
-"""[rad] About z, by the side that is to face -x."""
+"""Angle about z, by the side that must face -x [rad]."""
 _FRONTS = {"partnet": "-x", "metaworld": "-y", "robosuite": "-x", "robocasa": "-y"}
 """Side that is the front by the conventions of a layout."""
 _LEVEL = 0.3
@@ -49,7 +49,7 @@ def make_articulated(root: Path, asset: FoundAsset, book: Notebook) -> AssetShap
     """Prepare an asset with joints; None where none of them moves.
 
     Args:
-        root: Of the source.
+        root: Folder of the source.
         asset: As recognized.
         book: Decisions of the user, and where those of the import are noted.
 

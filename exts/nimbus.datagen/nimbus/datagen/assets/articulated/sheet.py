@@ -17,7 +17,7 @@ _MOST_FACES = 8000
 _FACES, _SIDE = 4000, 512
 """Triangles and texture [px] of a link that is made simpler."""
 _SHEET = 1024
-"""[px] Of the shared texture."""
+"""Side of the shared texture [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)

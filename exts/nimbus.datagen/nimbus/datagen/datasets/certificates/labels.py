@@ -18,7 +18,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 PIXELS = 1.5
 """Tolerance of visible pixels beyond the projected box [px]."""
 METRES = 0.01
-"""[m] by which depth may be beyond the box: sensors have noise."""
+"""Distance by which a depth may lie outside the box [m]: sensors have noise."""
 _NEAR = 0.02
 """Distance to the camera below which a box is not projected [m]."""
 
@@ -77,7 +77,7 @@ def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[flo
 
     Args:
         frames: One step of a camera.
-        number: Of the instance.
+        number: Number of the instance.
         box: (P, 3) points of its box [m], world frame.
         lens: Radial distortion of the camera, k1 and k2.
     """

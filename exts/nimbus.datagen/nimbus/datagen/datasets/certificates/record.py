@@ -83,7 +83,7 @@ def read_certificates(folder: Path) -> Certificates | None:
     """Read the certificates of a dataset or an export; None where there are none.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The certificates cannot be read.
     """
     path = folder / FILE_NAME
     if not path.exists():
@@ -91,7 +91,7 @@ def read_certificates(folder: Path) -> Certificates | None:
     try:
         return read_typed(Certificates, path)
     except InputError as error:
-        instead = "delete it, and give 'nimbus certify' again"
+        instead = "delete it, and run 'nimbus certify' again"
         raise InputError(error.what, where=str(path), instead=instead) from None
 
 

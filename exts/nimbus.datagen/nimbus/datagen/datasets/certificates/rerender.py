@@ -17,7 +17,7 @@ from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
-"""[dB] of a picture that was encoded with loss; another moment or camera has less."""
+"""Least PSNR of an image from a lossy video [dB]; another moment or camera has less."""
 LEAST_EQUAL = 0.99
 """Smallest fraction of equal pixels in a mask."""
 EXACT_PSNR = 99.0
@@ -29,7 +29,7 @@ class RenderCheck:
     """Result of one episode."""
 
     psnr: tuple[float, ...]
-    """[dB] by picture; :data:`EXACT_PSNR` where they are equal."""
+    """PSNR of each image [dB]; :data:`EXACT_PSNR` for equal ones."""
     problems: tuple[str, ...]
 
 

@@ -20,7 +20,7 @@ def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
     """Return id and content hash of each stored episode of a dataset or an export; None if the folder has none.
 
     Raises:
-        InputError: Its ledger or its manifest cannot be read.
+        InputError: The ledger or the manifest cannot be read.
     """
     if (folder / LEDGER).exists():
         ledger = Ledger(folder, read_only=True)
@@ -40,7 +40,7 @@ def certificates_of(folder: Path) -> Certificates | None:
     """Return the certificates of exactly the episodes in a folder; None without any.
 
     Raises:
-        InputError: They cannot be read.
+        InputError: The certificates cannot be read.
     """
     found = read_certificates(folder)
     episodes = episodes_of(folder) if found else None

@@ -52,7 +52,7 @@ def open_set(folder: Path) -> LeRobotSet:
     """Open the LeRobot dataset in a folder.
 
     Raises:
-        InputError: There is none, or its tables are incomplete, damaged, or inconsistent.
+        InputError: There is no dataset, or its tables are incomplete, damaged or inconsistent.
     """
     info = read_info(folder)
     found = (read_v30 if info["codebase_version"] == "v3.0" else read_v21).read(folder, info)

@@ -123,7 +123,7 @@ class ConversionJobs:
         """Why some episodes cannot be with the others.
 
         Args:
-            positions: Of the episodes.
+            positions: Positions of the episodes.
             odd: Columns that are not as elsewhere, and their sizes.
         """
         name = min(odd)[0]

@@ -18,7 +18,7 @@ class VideoClip:
 
     path: Path
     begin: float = 0.0
-    """[s] Time of the first picture in the file."""
+    """Time of the first image in the file [s]."""
     is_whole: bool = True
     """True if the file holds no other frames."""
 

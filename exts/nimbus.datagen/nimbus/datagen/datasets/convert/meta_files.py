@@ -51,23 +51,23 @@ def read_info(folder: Path) -> dict[str, Any]:
     """Read ``meta/info.json`` of a LeRobot dataset.
 
     Raises:
-        InputError: There is none, it cannot be read, it is of another version, or something in it is missing.
+        InputError: The file is missing or unreadable, of another version, or lacks a field.
     """
     path = resolve_inside(folder, INFO)
     if (folder / "dataset.json").exists():
-        raise InputError("a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
+        raise InputError("this is a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
     if not path.exists():
         raise InputError(f"no {INFO} here", where=str(folder), instead="give the folder of a LeRobot dataset")
     info = read_plain(path)
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if version not in VERSIONS:
-        instead = "v2.1 and v3.0 can be read; lerobot 0.3 makes v2.1 of older ones"
+        instead = "give v2.1 or v3.0; lerobot 0.3 converts older ones to v2.1"
         raise InputError(f"codebase_version {version!r}", where=str(path), instead=instead)
     for name, kind in _TYPES.items():
         if not isinstance(info.get(name), kind):
             raise InputError(f"{name}: missing, or no {kind.__name__}", where=str(path), instead="add it")
     if not isinstance(info.get("splits") or {}, dict):
-        raise InputError("splits: no object", where=str(path), instead='write such as {"train": "0:50"}')
+        raise InputError("splits: not an object", where=str(path), instead='write, for example, {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
         raise InputError(
             "features: each is an object with dtype and shape",
@@ -109,7 +109,7 @@ def check_numbers(numbers: list[int], where: Path) -> None:
     """Refuse episodes that are not numbered from 0 without holes.
 
     Raises:
-        InputError: They are not.
+        InputError: The numbers are not consecutive from 0.
     """
     for position, number in enumerate(numbers):
         if number != position:
@@ -121,7 +121,7 @@ def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) 
     """Refuse episodes with a task that no table holds.
 
     Raises:
-        InputError: There is one.
+        InputError: The task of an episode is not in the table.
     """
     known = set(wordings.values())
     if missing := next((text for text in named if text not in known), None):

@@ -71,11 +71,11 @@ class ConversionPlan:
         return [self._cut(self.items[position], feature) for position in positions]
 
     def row_sizes(self) -> list[int]:
-        """[bytes] About how large each episode's rows are in a file."""
+        """Return the approximate size of each episode's rows in a file [bytes]."""
         return self._sizes([item.rows for item in self.source.items], [item.rows for item in self.items])
 
     def video_sizes(self, feature: str) -> list[int]:
-        """[bytes] About how large each episode's pictures are."""
+        """Return the approximate size of each episode's video [bytes]."""
         every = [item.clips[feature].path for item in self.source.items]
         return self._sizes(every, [item.clips[feature].path for item in self.items])
 

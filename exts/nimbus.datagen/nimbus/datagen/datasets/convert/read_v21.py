@@ -16,7 +16,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     """Read the LeRobot v2.1 dataset in a folder.
 
     Raises:
-        InputError: Its tables are incomplete, damaged, or inconsistent.
+        InputError: The tables are incomplete, damaged or inconsistent.
     """
     rows = json_rows(folder, _EPISODES, {"episode_index": int, "length": int, "tasks": list})
     rows.sort(key=lambda row: row["episode_index"])

@@ -23,7 +23,7 @@ def read(folder: Path, info: dict[str, Any]) -> LeRobotSet:
     """Read the LeRobot v3.0 dataset in a folder.
 
     Raises:
-        InputError: Its tables are incomplete, damaged, or inconsistent.
+        InputError: The tables are incomplete, damaged or inconsistent.
     """
     names = episode_tables(folder)
     rows = [row for name in names for row in read_episodes(folder, name).to_pylist()]
@@ -85,7 +85,7 @@ def read_episodes(folder: Path, name: str) -> Any:
     """Read a table of episodes; its numbers must be whole, or finite times.
 
     Raises:
-        InputError: It cannot be read, or a column has another type.
+        InputError: The table cannot be read, or a column has another type.
     """
     try:
         table = read_table(resolve_inside(folder, name))

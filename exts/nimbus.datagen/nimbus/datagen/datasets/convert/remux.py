@@ -23,7 +23,7 @@ _OFF = 0.1
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 """Fragments with one index before them: a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
-"""[µs] Fragments are no shorter: codecs with a keyframe every other frame would make thousands."""
+"""Shortest fragment [µs]: codecs with a keyframe every other frame would make thousands."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 
@@ -89,7 +89,7 @@ def check_whole(cut: Cut, *, fps: int) -> None:
     """Check that a video file holds an episode's frames, without copying them.
 
     Raises:
-        InputError: It cannot be read, or lacks frames.
+        InputError: The video cannot be read, or lacks frames.
     """
     with _opened(cut) as (container, stream):
         _packets(container, stream, cut, fps=fps)
@@ -174,9 +174,9 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
     frames = np.rint(places).astype(np.int64)
     for number, packet in enumerate(packets):
         if packet.is_corrupt:
-            raise InputError(f"picture {frames[number]} is cut short", where=cut.name, instead=_SEE_QA)
+            raise InputError(f"image {frames[number]} is cut short", where=cut.name, instead=_SEE_QA)
     if (off := np.flatnonzero(np.abs(places - frames) >= _OFF)).size:
-        what = f"picture {off[0]} is off the grid of {fps} frames a second"
+        what = f"image {off[0]} is off the grid of {fps} frames a second"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     moments = [packet.pts if packet.dts is None else packet.dts for packet in packets]
     found = Packets(packets=packets, frames=frames, decoded=(np.array(moments, np.float64) - begin) * unit)
@@ -204,7 +204,7 @@ def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float
 
 def _check(found: Packets, cut: Cut) -> None:
     if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
-        what = f"{len(found.frames)} pictures, the episode has {cut.length} rows"
+        what = f"{len(found.frames)} images, the episode has {cut.length} rows"
         if len(found.frames) == cut.length:
             what = "frames are missing or repeated"
         raise InputError(what, where=cut.name, instead=_SEE_QA)

@@ -87,7 +87,7 @@ class RowTotals:
     """Statistics of the rows of all episodes, by feature.
 
     Args:
-        row_count: Of all.
+        row_count: Total number of rows.
     """
 
     def __init__(self, row_count: int) -> None:
@@ -123,7 +123,7 @@ class Rows:
         """Return the renumbered rows of successive episodes in one table.
 
         Raises:
-            InputError: They cannot be read, or contradict the tables.
+            InputError: The rows cannot be read, or contradict the tables.
         """
         items = [self._plan.items[position] for position in positions]
         table = pa.concat_tables([self._cast(self._find(item), item) for item in items])

@@ -11,13 +11,13 @@ from nimbus.datagen.arrays import FloatArray
 STOP, FORWARD, LEFT, RIGHT = 0, 1, 2, 3
 """Actions as VLN-CE numbers them."""
 STEP = 0.25
-"""[m] One forward action."""
+"""Length of a forward action [m]."""
 TURN = np.radians(15.0)
-"""[rad] One turn."""
+"""Angle of a turn [rad]."""
 _AHEAD = 0.4
-"""[m] Place on the path that is headed for, from where the agent is along it."""
+"""Distance along the path of the point that the agent heads for [m]."""
 _SPACING = 0.02
-"""[m] Points of the path."""
+"""Spacing of the points of the path [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -56,7 +56,7 @@ def check_navigation(source: Source, to: str) -> None:
         to: Name of the format.
 
     Raises:
-        InputError: Its episodes are of a robot with other joints.
+        InputError: The episodes are of a robot with other joints.
     """
     if source.joint_names != _JOINTS:
         joints = ", ".join(source.joint_names[:4]) + (", ..." if len(source.joint_names) > 4 else "")
@@ -71,7 +71,7 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
     """Read the path of an episode.
 
     Raises:
-        InputError: It has no body ``base`` or no goal, or is damaged.
+        InputError: The episode has no body ``base`` or no goal, or is damaged.
     """
     signals = read_signals(episode, source)
     names, layout = episode.texts("names/bodies"), episode.layout()

@@ -60,7 +60,7 @@ class Exported:
     failure_count: int
     """Failed attempts beside them, labelled."""
     left_out: int
-    """Episodes that show assets whose licence restricts passing them on."""
+    """Episodes that show assets whose licence restricts redistribution."""
     frame_count: int
     file_count: int
     byte_count: int

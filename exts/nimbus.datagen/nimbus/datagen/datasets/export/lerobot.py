@@ -31,7 +31,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: Dataset to export.
-        parts: Its prepared episodes.
+        parts: Prepared episodes of the source.
         tree: The folder.
         options: Limits of file sizes.
     """

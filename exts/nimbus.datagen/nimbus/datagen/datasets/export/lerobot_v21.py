@@ -34,7 +34,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: Dataset to export.
-        parts: Its prepared episodes.
+        parts: Prepared episodes of the source.
         tree: The folder.
         options: Number of episodes per folder.
     """

@@ -43,7 +43,7 @@ def make_all(
 
     Args:
         make: A function of a module, or a method of an object that can be sent to another process.
-        items: Its arguments, started in this order.
+        items: Episodes to prepare, started in this order.
         workers: Number of processes; 1 for this one.
         tell: Called with the number of remaining items, after each.
 
@@ -128,7 +128,7 @@ class EpisodeParts:
         """Prepare an episode: each file appears whole, the one of its signals last.
 
         Raises:
-            InputError: It does not fit in with the others, or cannot be read.
+            InputError: The episode does not fit in with the others, or cannot be read.
             StorageError: The disk is full.
         """
         source = self._source
@@ -174,7 +174,7 @@ class EpisodeParts:
         return self._folder / f"{item.sha256}.npz"
 
     def _filmed(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
-        """See that a camera's video is there; the histogram of its images."""
+        """Prepare a camera's video if it has to be encoded again, and return the histogram of its images."""
         record = episode.videos.get(camera)
         settings = (record.codec, record.pixel_format, record.encoder, record.fps) if record else ()
         if not record or settings != (CODEC, PIXELS, ENCODER, self._source.fps):

@@ -44,7 +44,7 @@ def find_published(out: Path) -> Manifest | None:
     """Return the manifest of the export in a folder; None for an empty one.
 
     Raises:
-        InputError: It is a file, or holds files that no export wrote.
+        InputError: The path is a file, or the folder holds files that no export wrote.
     """
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
@@ -60,7 +60,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an export.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The manifest cannot be read.
     """
     try:
         return read_typed(Manifest, folder / NAME)
@@ -79,11 +79,11 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
 
     Args:
         out: The folder.
-        manifest: Its manifest.
+        manifest: Manifest of the earlier export.
         wanted: Manifest of the export to replace it.
 
     Raises:
-        InputError: It holds a file that the export did not write, or has another origin.
+        InputError: The folder holds a file that the export did not write, or has another origin.
     """
     if manifest.format != wanted.format:
         raise InputError(f"holds an export to {manifest.format}", where=str(out), instead=OTHER_OUT)

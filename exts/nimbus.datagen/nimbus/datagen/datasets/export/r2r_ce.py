@@ -26,11 +26,11 @@ NEEDS_PARTS = False
 NAME = "r2r-ce"
 SPLIT = "train"
 _RADIUS = {"r2r": 3.0, "pointnav": 0.2}
-"""[m] Distance to the goal that counts as success."""
+"""Distance to the goal that counts as success [m]."""
 _NEAR_OBJECT = 1.0
-"""[m] Places so near to an object are view points of it."""
+"""Distance up to which a place is a view point of an object [m]."""
 _WAYPOINT = 1.0
-"""[m] Spacing of the reference path."""
+"""Spacing of the reference path [m]."""
 _TOKENS = 200
 """Length of the tokens of an instruction, padded with 0."""
 _PAD, _UNKNOWN = "<pad>", "<unk>"
@@ -41,12 +41,12 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: What is exported.
-        parts: Not needed: no images are in it.
+        parts: Unused: the format holds no images.
         tree: The folder.
-        options: Not needed.
+        options: Unused.
 
     Raises:
-        InputError: It is a manipulation set, or an episode is damaged.
+        InputError: The source is a manipulation dataset, or an episode is damaged.
     """
     check_navigation(source, NAME)
     driven = []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
 
 _GRID = 1e-4
-"""[s] by which readers let a time miss its place on the grid of frames."""
+"""Deviation of a time from the grid of frames that readers accept [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Source:
     action_names: tuple[str, ...]
     items: tuple[ExportItem, ...]
     left_out: int = 0
-    """Episodes that show assets whose licence restricts passing them on."""
+    """Episodes that show assets whose licence restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
     """Maker of other signals than the stored ones."""
 
@@ -166,7 +166,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
         left_out = whole - len(stored)
         if not stored:
             licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
-            what = f"every episode shows assets whose licence restricts passing them on ({licenses})"
+            what = f"every episode shows assets whose licence restricts redistribution ({licenses})"
             raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
     return Source(
         folder=folder,
@@ -230,7 +230,8 @@ def read_signals(episode: EpisodeFile, source: Source) -> Signals:
     """Read an episode's signals, after checking that it fits the other episodes.
 
     Raises:
-        InputError: It has other joints, actions or cameras, its times are off the grid, or a number is not finite.
+        InputError: The episode has other joints, actions or cameras, times off the grid, or a number
+            that is not finite.
     """
     _check(episode, source)
     viewed = source.views.make(episode) if source.views else None

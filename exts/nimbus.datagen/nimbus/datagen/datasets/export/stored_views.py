@@ -163,7 +163,7 @@ class StoredViews:
                 raise self._other_robot(episode)
 
     def _other_robot(self, episode: EpisodeFile) -> InputError:
-        what = f"was not made with the robot '{self.robot.name}' as its file is here"
+        what = f"was made with another version of the robot file '{self.robot.name}'"
         return InputError(what, where=str(episode.path), instead="use the Nimbus and the robot file that made it")
 
 

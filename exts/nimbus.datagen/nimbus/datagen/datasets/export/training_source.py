@@ -29,7 +29,7 @@ class TrainingSource:
     robot: str
     view: SignalView
     rate: float = 0.0
-    """[Hz]; 0 where the folder does not state it."""
+    """Rate of the rows [Hz]; 0 where the folder does not state it."""
     cameras: Mapping[str, tuple[int, int]] | None = None
     """Width and height [px] by name; None where the folder does not state them."""
 
@@ -71,7 +71,7 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
         where: Flag, for messages.
 
     Raises:
-        InputError: It is neither, or cannot be read.
+        InputError: The folder is neither kind of dataset, or cannot be read.
     """
     if (folder / INFO_NAME).exists():
         info = read_info(folder)

@@ -40,17 +40,17 @@ _DEEPEST = 65_535
 _BLOCK = 32
 _JPEG_QUALITY = 92
 _VOXEL = 0.05
-"""[m] Distance of points of the cloud."""
+"""Spacing of the points of the cloud [m]."""
 _LOWEST, _HIGHEST = 0.1, 1.5
-"""[m] Above the floor: points between are obstacles."""
+"""Range of heights above the floor [m]: points between them are obstacles."""
 _POINT_STEP = 4
 """Pixels of the depth between points, and frames."""
 _FARTHEST = 5.0
-"""[m] Depth that points are taken from."""
+"""Largest depth that points are taken from [m]."""
 OBSTACLE, PATH = (0, 0, 128), (0, 0, 0)
 """Colors of points that the training code selects by: (0, 0, 0.5) and black."""
 _BASE_T_BODY = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-"""From x forward, y left to x right, y forward."""
+"""Rotation from a body with x forward, y left to a base with x right, y forward."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -58,12 +58,13 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: What is exported.
-        parts: Not needed: images are decoded and written as JPEG and PNG.
+        parts: Unused: images are decoded and written as JPEG and PNG.
         tree: The folder.
-        options: Not needed: a scene is a dataset of its own.
+        options: Unused: a scene is a dataset of its own.
 
     Raises:
-        InputError: It is a manipulation set, has no camera with depth, or an episode is damaged.
+        InputError: The source is a manipulation dataset, has no camera with depth, or an episode is
+            damaged.
     """
     check_navigation(source, NAME)
     if not source.cameras:

@@ -39,10 +39,10 @@ class Condition:
     """A condition that episodes meet or not.
 
     Args:
-        text: Such as ``success and length > 50``.
+        text: Condition, for example ``success and length > 50``.
 
     Raises:
-        InputError: It is none.
+        InputError: The text is not a condition.
     """
 
     def __init__(self, text: str) -> None:
@@ -57,7 +57,7 @@ class Condition:
                 self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
-            what = f"'{shown}' is no condition: {getattr(error, 'msg', None) or error}"
+            what = f"'{shown}' is not a condition: {getattr(error, 'msg', None) or error}"
             raise InputError(what, where="--where", instead=f"it may hold {_WHAT}") from None
 
     def check(self, columns: Mapping[str, Value]) -> None:
@@ -73,7 +73,7 @@ class Condition:
         """Return True if an episode meets the condition; False when a required value is missing.
 
         Raises:
-            InputError: Its values cannot be compared or computed with.
+            InputError: The values cannot be compared or computed with.
         """
         try:
             return bool(self._test(row))
@@ -139,5 +139,5 @@ def _known(test: Test, row: Row) -> bool:
 
 def _number(value: Value) -> int | float:
     if not isinstance(value, int | float):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     return value

@@ -18,7 +18,7 @@ _NEARER = 0.5
 _USUAL = 3.0
 """Times as far as episodes usually are from each other."""
 _LEVELS = 3.0
-"""[levels] that are a difference at all."""
+"""Smallest difference of two images that counts [levels of 255]."""
 _TOLD = 3
 """Episodes from which a camera is known."""
 
@@ -78,7 +78,7 @@ def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Diagn
     own = _distance(look.mean, usual)
     if own > _USUAL * spread + _LEVELS and _distance(look.mean[..., ::-1], usual) < _NEARER * own:
         where = f"episode {look.number}, {look.camera}"
-        yield fail("colors", where, "with red and blue exchanged it would look like the other episodes")
+        yield fail("colors", where, "looks like the other episodes when red and blue are swapped")
 
 
 def _image_stats(

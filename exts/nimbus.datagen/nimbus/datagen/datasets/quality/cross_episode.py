@@ -49,7 +49,7 @@ class CrossEpisodeChecks:
         twins = list(self._twins(thresholds))
         yield from self._leaks(view, twins)
         for one, other in [pair for pair in twins if not self._is_variant(*pair)][:_LISTED]:
-            yield warn("duplicates", f"episode {other}", f"its motion is that of episode {one}")
+            yield warn("duplicates", f"episode {other}", f"its motion equals that of episode {one}")
         yield from self._lengths(thresholds)
         yield from self._balance(view, thresholds)
         yield from self._coverage(thresholds)
@@ -87,7 +87,7 @@ class CrossEpisodeChecks:
         for one, other in dict.fromkeys(pairs):
             here, there = split_of.get(one), split_of.get(other)
             if here and there and here != there:
-                what = f"in split '{there}', its motion is that of episode {one} in '{here}'"
+                what = f"in split '{there}', its motion equals that of episode {one} in '{here}'"
                 yield fail("leakage", f"episode {other}", what)
 
     def _lengths(self, thresholds: Thresholds) -> Iterator[Diagnostic]:
@@ -114,7 +114,7 @@ class CrossEpisodeChecks:
             return
         starts = {name: values for name, values in spread.items() if name.endswith(" [m]")}
         if starts and all(len(np.unique(values)) == 1 for values in starts.values() if len(values) >= thresholds.few):
-            yield warn("coverage", "starts of objects", f"{plans} plans, and every object always starts at one place")
+            yield warn("coverage", "starts of objects", f"{plans} plans, and every object has one start in all of them")
         for name, values in spread.items():
             common = Counter(np.round(values, 6).tolist()).most_common(1)[0][1]
             if len(values) >= thresholds.few and 0.5 < common / len(values) < 1:

@@ -51,7 +51,7 @@ def _sum(path: Path) -> str:
 
 
 class LeRobotView:
-    """See :class:`~nimbus.datagen.datasets.quality.view.View`."""
+    """LeRobot dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`."""
 
     def __init__(self, folder: Path, info: dict[str, Any], version: str) -> None:
         self._folder = folder
@@ -246,7 +246,8 @@ def open_lerobot(folder: Path) -> LeRobotView:
     """Return the view of a LeRobot dataset.
 
     Raises:
-        InputError: Its description cannot be read, is of another version, or contains a link out of the folder.
+        InputError: The description cannot be read, is of another version, or contains a link out of the
+            folder.
     """
     info = read_info(folder)
     if lacking := [name for name in _NEEDED if name not in info]:

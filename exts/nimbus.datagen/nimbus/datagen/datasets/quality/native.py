@@ -41,16 +41,16 @@ def check_certificates(folder: Path) -> Iterator[Diagnostic]:
         yield fail("certificates", FILE_NAME, error.what)
         return
     if not found:
-        yield warn("certificates", FILE_NAME, "of other episodes: give 'nimbus certify' again")
+        yield warn("certificates", FILE_NAME, "belongs to other episodes: run 'nimbus certify' again")
         return
     for one in found.certificates:
         if one.holds is False:
             told = one.problems[0] if one.problems else summary_of(one)
-            yield fail("certificates", one.name, f"is broken: {told}")
+            yield fail("certificates", one.name, f"is damaged: {told}")
 
 
 class NativeView:
-    """See :class:`~nimbus.datagen.datasets.quality.view.View`.
+    """Native dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -111,7 +111,7 @@ class NativeView:
 
 
 class _Pictures:
-    """See :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
+    """Images of an episode as :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
 
     def __init__(self, episode: EpisodeFile, camera: str) -> None:
         self._episode = episode

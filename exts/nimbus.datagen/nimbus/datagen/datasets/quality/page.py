@@ -39,7 +39,7 @@ def render_page(name: str, view: View, found: Examination, *, certificates: Mark
     """Render the page.
 
     Args:
-        name: Of the dataset.
+        name: Name of the dataset.
         view: The dataset.
         found: Result of the examination.
         certificates: Table of the dataset's certificates; none when left out.

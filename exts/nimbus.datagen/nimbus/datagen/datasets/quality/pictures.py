@@ -74,7 +74,7 @@ class PictureChecks:
         where = f"{clip.name}, {camera}"
         count = pictures.count()
         if count != clip.length:
-            yield fail("video_frames", where, f"{count} pictures, expected {clip.length}")
+            yield fail("video_frames", where, f"{count} images, expected {clip.length}")
         state = clip.columns.get(STATE)
         first: Float32Array | None = None
         total: Any = 0.0
@@ -151,7 +151,7 @@ class _FrameWindow:
             rows = state[self.start : self.start + len(self.small)].reshape(len(self.small), -1)
             frozen = list(self._frozen(rows, thresholds))
             for first, last, moved in frozen:
-                what = f"pictures {first} to {last} are equal while joints move by {moved:.2f}"
+                what = f"images {first} to {last} are equal while joints move by {moved:.2f}"
                 yield fail("frozen", where, what)
             if not frozen:
                 yield from self._repeated(where, rows, thresholds)
@@ -175,7 +175,7 @@ class _FrameWindow:
             return
         share = float(np.array(self.same)[moving].mean())
         if share > thresholds.repeat_share:
-            yield fail("repeated", where, f"{share:.0%} of the pictures are those before them, while joints move")
+            yield fail("repeated", where, f"{share:.0%} of the images equal the one before, while joints move")
 
     def _order(self, where: str, thresholds: Thresholds) -> Iterator[Diagnostic]:
         """Two pictures that are unlike their neighbours, and each like those of the other.
@@ -194,9 +194,7 @@ class _FrameWindow:
             there = max(np.abs(small[one] - small[other + side]).mean() for side in (-1, 1))
             back = max(np.abs(small[other] - small[one + side]).mean() for side in (-1, 1))
             if one + 1 < other and there < away[other - 1] and back < away[one - 1]:
-                yield fail(
-                    "picture_order", where, f"pictures {self.start + one} and {self.start + other} are exchanged"
-                )
+                yield fail("picture_order", where, f"images {self.start + one} and {self.start + other} are exchanged")
 
 
 def _around(step: NDArray[np.float32], place: int) -> float:

@@ -34,11 +34,11 @@ class JointLimits:
 
     names: tuple[str, ...]
     low: NDArray[np.float64]
-    """[rad, m]"""
+    """Lower limits [rad, m]."""
     high: NDArray[np.float64]
-    """[rad, m]"""
+    """Upper limits [rad, m]."""
     speed: NDArray[np.float64]
-    """[rad/s, m/s]"""
+    """Velocity limits [rad/s, m/s]."""
 
     def check(
         self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds
@@ -49,7 +49,7 @@ class JointLimits:
             where: Name of the episode in findings.
             state: (T, J) joint positions [rad or m].
             fps: Rows a second [1/s].
-            thresholds: By how much a joint may be beyond its limits.
+            thresholds: Thresholds of the checks.
         """
         if state.shape[1] != len(self.names):
             return
@@ -61,7 +61,7 @@ class JointLimits:
         fast = np.abs(np.diff(state, axis=0)) * fps / self.speed
         row, column = np.unravel_index(int(np.argmax(fast)), fast.shape)
         if fast[row, column] > thresholds.speed:
-            what = f"{self.names[column]} moves {fast[row, column]:.1f} times as fast as it may after row {row}"
+            what = f"{self.names[column]} moves {fast[row, column]:.1f} times as fast as its limit after row {row}"
             yield fail("limits", where, what)
 
 
@@ -69,8 +69,8 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
     """Return the limits of a robot's joints.
 
     Args:
-        robot: Its name, or the path of its file.
-        joint_names: Of the columns of the state.
+        robot: Name of the robot, or the path of its file.
+        joint_names: Joint names of the columns of the state.
 
     Returns:
         None where the robot is not known, or has none of these joints.
@@ -110,7 +110,7 @@ class SignalChecks:
     Args:
         stats: Statistics as stored, by feature.
         thresholds: Limits of the checks.
-        limits: Of the joints; None where they are not known.
+        limits: Limits of the joints; None where they are not known.
         frame_count: Rows of all episodes.
         fps: Rows a second.
     """
@@ -200,7 +200,7 @@ class SignalChecks:
         for name, known in self.totals.items():
             still = np.flatnonzero(known["high"] == known["low"])
             if len(still):
-                yield warn("constant", name, f"column {still[0]} never changes: normalizing divides by zero")
+                yield warn("constant", name, f"column {still[0]} never changes: normalization would divide by zero")
 
     def _statistics(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
@@ -233,7 +233,7 @@ class SignalChecks:
             return
         usual = int(np.median([*self._lags.values()]))
         if usual < 0:
-            what = f"actions are those of {-usual} rows before the states: they follow what they should lead to"
+            what = f"actions lag states by {-usual} rows, but they should lead them"
             yield fail("action_lag", "all episodes", what)
         for name, lag in self._lags.items():
             if abs(lag - usual) >= self._thresholds.lag:

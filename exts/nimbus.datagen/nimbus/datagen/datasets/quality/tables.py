@@ -16,20 +16,20 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular, parse_plain, read_text
 
 _ROWS_BYTES = 1 << 31
-"""[bytes] Largest file of rows of JSON: statistics of 100,000 episodes have some hundred MB."""
+"""Largest file of rows of JSON [bytes]: statistics of 100,000 episodes have some hundred MB."""
 _VALUES, _VALUES_BY_BYTE = 10_000_000, 64
 _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
 """Values, and bytes unpacked, that a table may declare whatever its size, and for each of its bytes."""
 _LARGEST = 2**53
 _LATEST = 1e9
-"""[s] Of a time in a file; thirty years."""
+"""Latest time in a file [s]: thirty years."""
 
 
 def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     """Read a parquet file, or some of its columns.
 
     Raises:
-        Unreadable: It is missing or damaged, declares more than it can hold, or has a column twice.
+        Unreadable: The table is missing or damaged, declares more than it can hold, or has a column twice.
     """
     try:
         size = check_regular(path)
@@ -65,7 +65,7 @@ def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
         wanted: ``whole`` (numbers from 0), ``time`` (finite numbers), ``text`` or ``texts`` (a list of them), by name.
 
     Raises:
-        Unreadable: There is one.
+        Unreadable: A column has another type, or gaps.
     """
     for name in (name for name in table.column_names if name in wanted):
         values, kind = table.column(name), wanted[name]
@@ -132,14 +132,14 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """Read a file with one JSON object per line.
 
     Raises:
-        Unreadable: It is missing or damaged.
+        Unreadable: The file is missing or damaged.
     """
     try:
         rows = [parse_plain(line, where="") for line in read_text(path, limit=_ROWS_BYTES).splitlines()]
     except InputError as error:
         raise Unreadable(_short(path), error.what) from None
     if odd := next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), 0):
-        raise Unreadable(_short(path), f"line {odd} is no object")
+        raise Unreadable(_short(path), f"line {odd} is not an object")
     return rows
 
 
@@ -147,7 +147,7 @@ def wordings_of(path: Path) -> dict[int, Any]:
     """Wordings by index as pandas reads them: without its note on the index they are row numbers.
 
     Raises:
-        Unreadable: It is missing or damaged.
+        Unreadable: The file is missing or damaged.
     """
     table = read_table(path)
     check_columns(table, {"task_index": "whole"})

@@ -10,7 +10,7 @@ from nimbus.datagen.errors import InputError, suggest
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """See each."""
+    """Thresholds of the quality checks."""
 
     grid: float = 1e-4
     """Tolerance of readers for time stamps [s]."""
@@ -23,7 +23,7 @@ class Thresholds:
     image_stats: float = 0.08
     """Tolerance of the stored mean of images, 0 to 1."""
     limit: float = 0.02
-    """[rad, m] by which a joint may be beyond its limits."""
+    """Distance by which a joint may exceed its limits [rad, m]."""
     speed: float = 1.5
     """Times a joint's velocity limit that it may move at between two rows."""
     still_step: float = 1e-4
@@ -39,9 +39,9 @@ class Thresholds:
     frozen_frames: int = 10
     """Number of equal images in a row, …"""
     frozen_motion: float = 0.3
-    """[rad, m] … while a joint moves by this."""
+    """… while a joint moves by at least this [rad, m]."""
     repeat_motion: float = 0.01
-    """[rad, m] by which a joint moves from a row to the next, …"""
+    """Motion of a joint between two rows [rad, m], …"""
     repeat_share: float = 0.3
     """… and fraction of such rows whose image equals the previous one."""
     outlier: float = 2.0

@@ -16,7 +16,7 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.decode import rgb_reader
 
 _LATE = 1e-4
-"""[s] by which a frame may miss its time."""
+"""Deviation of a frame from its time that is accepted [s]."""
 
 
 class VideoPictures:

@@ -1,4 +1,4 @@
-"""A dataset as checks see it, whatever its format."""
+"""Interface of a dataset to the checks, for any format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EpisodeView:
     stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Statistics of this episode by feature, as stored."""
     plan: str = ""
-    """Episodes of one plan share their motion rightly; empty where that is not known."""
+    """Plan of the episode: episodes of one plan may share their motion; empty where unknown."""
     drawn: Mapping[str, float] = field(default_factory=dict)
     """Drawn values by name."""
 
@@ -65,12 +65,12 @@ class View(Protocol):
 
     @property
     def episode_count(self) -> int:
-        """Episodes that there should be."""
+        """Declared number of episodes."""
         ...
 
     @property
     def frame_count(self) -> int:
-        """Frames of one camera that there should be."""
+        """Declared number of frames of one camera."""
         ...
 
     @property
@@ -99,7 +99,7 @@ class View(Protocol):
         ...
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Faults of files, counts and indices; asked for first."""
+        """Return faults of files, counts and indices; called before anything else."""
         ...
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:

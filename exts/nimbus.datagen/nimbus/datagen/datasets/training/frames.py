@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
+_OPENED = 8
+"""Files whose ends are fetched at the same time."""
 IMAGES = "observation.images."
-"""Before the name of a camera."""
+"""Prefix of the names of cameras."""
 
 
 class Closable(Protocol):
@@ -75,7 +82,7 @@ class Frames(Protocol):
 
     @property
     def cameras(self) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """Names of the cameras, sorted."""
         ...
 
     @property
@@ -102,21 +109,54 @@ class Frames(Protocol):
         """
         ...
 
+    @property
+    def is_stored(self) -> bool:
+        """True where reading goes to a store, and :meth:`fetch` ahead of it pays."""
+        ...
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        """Fetch what images and signals of some blocks need from a store, several pieces at a time.
+
+        What cannot be had raises when it is read.
+        """
+        ...
+
     def close(self) -> None:
         """Close all files."""
         ...
+
+
+def fetch_blocks(
+    spans: Sequence[ByteRange],
+    blocks: Sequence[FrameBlock],
+    cameras: Sequence[str],
+    open_episode: Callable[[int], EpisodeFile],
+) -> None:
+    """Fetch what some blocks of episodes need; see :meth:`Frames.fetch`.
+
+    Args:
+        spans: HDF5 file of each block's episode.
+        blocks: Of frames.
+        cameras: Whose images will be read.
+        open_episode: Opens an episode by number.
+    """
+    with ThreadPoolExecutor(_OPENED) as pool:
+        list(pool.map(lambda span: span.fetch_ends(), spans))
+    for block in blocks:
+        with suppress(InputError):
+            open_episode(block.episode).fetch(cameras, block.start, block.stop)
 
 
 def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | None = None) -> Frames:
     """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
 
     Args:
-        folder: Of the dataset, or its address in a store.
+        folder: Folder of the dataset, or its address in a store.
         open_files: Episodes or videos that stay open at once.
         view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
 
     Raises:
-        InputError: There is none, it cannot be read, or has no such view.
+        InputError: There is no dataset, it cannot be read, or it has no such view.
     """
     from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
     from nimbus.datagen.datasets.training.native import StoredFrames

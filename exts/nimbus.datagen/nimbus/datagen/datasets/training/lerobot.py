@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from nimbus.datagen.datasets.convert.read_v30 import episode_tables, read_episod
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import numbers, read_table
 from nimbus.datagen.datasets.training.frames import IMAGES, Recent
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths, fill_template
 from nimbus.datagen.store.episode_file.decode import VideoReader
@@ -33,7 +35,7 @@ class LeRobotFrames:
         open_files: Videos that stay open at once.
 
     Raises:
-        InputError: It is of another version, or a table cannot be read.
+        InputError: The dataset is of another version, or a table cannot be read.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16) -> None:
@@ -95,6 +97,14 @@ class LeRobotFrames:
         """Columns with a value an episode."""
         names = [name for name in self._episodes.column_names if "/" not in name and name != "tasks"]
         return {name: self._column(name) for name in names}
+
+    @property
+    def is_stored(self) -> bool:
+        """Return False: a LeRobot dataset of a store was fetched as a whole when it was opened."""
+        return False
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        """Do nothing: all files are here."""
 
     def close(self) -> None:
         """Close all files."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.source import ExportItem, Signals, open_source, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
-from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent
+from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent, fetch_blocks
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.policies.signal_view import SignalView
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.range_file import span_of
+from nimbus.datagen.store.remote.working_copy import is_remote
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
@@ -31,7 +35,7 @@ class StoredFrames:
         view: Signals to give; those that are stored by default.
 
     Raises:
-        InputError: There is no dataset, nothing in it, or the view cannot be made.
+        InputError: There is no dataset, it is empty, or the view cannot be made.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:
@@ -59,6 +63,16 @@ class StoredFrames:
         """Read columns (E,) by name, a value for each episode [no unit]."""
         return {name: np.array([getattr(item, name) for item in self._source.items]) for name in (*FACTS, "split")}
 
+    @property
+    def is_stored(self) -> bool:
+        """True where the dataset lies in a store."""
+        return is_remote(self._source.folder)
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        """Fetch what some blocks need; see :meth:`Frames.fetch`."""
+        spans = [_span(self._source.items[block.episode]) for block in blocks]
+        fetch_blocks(spans, blocks, cameras, self._file)
+
     def close(self) -> None:
         """Close all files."""
         self._open.close()
@@ -72,8 +86,12 @@ class StoredFrames:
 
 def _open(item: ExportItem) -> EpisodeFile:
     """Open an episode; one that lies in a store is read in blocks."""
-    span = span_of(item.path, byte_count=item.byte_count, name=item.episode_id)
+    span = _span(item)
     return EpisodeFile(item.path if span.is_here else span)
+
+
+def _span(item: ExportItem) -> ByteRange:
+    return span_of(item.path, byte_count=item.byte_count, name=item.episode_id)
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:

@@ -32,7 +32,7 @@ class EpochOrder:
 
     Args:
         lengths: Frames of each episode.
-        seed: Of the whole training.
+        seed: Seed of the whole training.
         epoch: Which.
         block: Frames in a block.
         pool: Blocks in a pool.

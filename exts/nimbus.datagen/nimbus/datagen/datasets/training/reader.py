@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.training.frames import IMAGES, Frames, open_frames
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.policies.signal_view import SignalView
 
@@ -33,7 +34,7 @@ class Reader:
         view: Signals to return, ``SignalView(actions="tool_pose")``; the stored ones by default.
 
     Raises:
-        InputError: There is no dataset, it cannot be read, or has no such view.
+        InputError: There is no dataset, it cannot be read, or it has no such view.
         ValueError: The dataset has no such feature, or a window has no offsets.
     """
 
@@ -111,6 +112,11 @@ class Reader:
                 else:
                     sample[name] = values[int(here[0])].copy() if is_kept else values[int(here[0])]
         return samples
+
+    def fetch(self, blocks: Sequence[FrameBlock]) -> None:
+        """Fetch what samples of some blocks need, where the dataset lies in a store; windows' other frames not."""
+        cameras = [name.removeprefix(IMAGES) for name in self.features if name.startswith(IMAGES)]
+        self.frames.fetch(blocks, cameras)
 
     def close(self) -> None:
         """Close all files."""

@@ -13,6 +13,8 @@ import numpy as np
 from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, rank_share, size, union
 from nimbus.datagen.datasets.training.reader import Reader, Sample
 
+_FETCHED = 2
+"""Pools that are fetched from a store before one of them is decoded."""
 State = dict[str, Any]
 """Remaining part of an epoch in plain values, for one consumer or for all."""
 
@@ -53,7 +55,7 @@ class Samples:
     ) -> None:
         self.reader = reader
         self.wait_seconds = 0.0
-        """[s] That the caller waited for samples, since this was made."""
+        """Time that the caller has waited for samples [s]."""
         self._options = {"block": block, "pool": pool, "shuffle": shuffle}
         self._ahead = ahead
         self._seed = seed
@@ -138,12 +140,13 @@ class Samples:
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="samples")
         waiting: deque[Future[list[Sample]]] = deque()
         try:
-            for part in parts:
-                waiting.append(thread.submit(self._load, reader, order, part))
-                if len(waiting) > self._ahead:
+            with _FetchAhead(self.reader, order) as ahead:
+                for part, fetched in ahead.parts(parts):
+                    waiting.append(thread.submit(self._load, reader, order, part, fetched))
+                    if len(waiting) > self._ahead:
+                        yield self._waited(waiting.popleft())
+                while waiting:
                     yield self._waited(waiting.popleft())
-            while waiting:
-                yield self._waited(waiting.popleft())
         finally:
             thread.shutdown(cancel_futures=True)
             reader.close()
@@ -155,7 +158,9 @@ class Samples:
         return samples
 
     @staticmethod
-    def _load(reader: Reader, order: EpochOrder, part: Interval) -> list[Sample]:
+    def _load(reader: Reader, order: EpochOrder, part: Interval, fetched: Future[None] | None = None) -> list[Sample]:
+        if fetched:
+            fetched.result()
         blocks, places = order.samples(part)
         samples: list[Sample | None] = [None] * len(places)
         for number, block in enumerate(blocks):
@@ -164,6 +169,42 @@ class Samples:
                 for row, sample in zip(mine, reader.samples(block.episode, places[mine, 1]), strict=True):
                     samples[row] = sample
         return [sample for sample in samples if sample is not None]
+
+
+class _FetchAhead:
+    """Fetches pools of a dataset in a store before they are decoded, with open files of its own.
+
+    Args:
+        reader: Of the dataset.
+        order: Of the epoch.
+    """
+
+    def __init__(self, reader: Reader, order: EpochOrder) -> None:
+        self._order = order
+        self._reader = reader.again() if reader.frames.is_stored else None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") if self._reader else None
+
+    def parts(self, parts: Iterator[Interval]) -> Iterator[tuple[Interval, Future[None] | None]]:
+        """Yield pools in order, while the next ones are fetched."""
+        upcoming: deque[tuple[Interval, Future[None] | None]] = deque()
+        for part in parts:
+            upcoming.append((part, self._thread.submit(self._fetch, part) if self._thread else None))
+            if len(upcoming) > (_FETCHED if self._thread else 0):
+                yield upcoming.popleft()
+        yield from upcoming
+
+    def __enter__(self) -> _FetchAhead:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._thread and self._reader:
+            self._thread.shutdown(cancel_futures=True)
+            self._reader.close()
+
+    def _fetch(self, part: Interval) -> None:
+        assert self._reader
+        blocks, places = self._order.samples(part)
+        self._reader.fetch([block for number, block in enumerate(blocks) if number in places[:, 0]])
 
 
 def merge_states(states: Sequence[State]) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,8 +20,9 @@ from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
 from nimbus.datagen.datasets.export.stored_views import StoredViews
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table
-from nimbus.datagen.datasets.training.frames import Recent
+from nimbus.datagen.datasets.training.frames import Recent, fetch_blocks
 from nimbus.datagen.datasets.training.native import COLUMNS, FACTS, by_name
+from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import Pixels, as_typed, check_regular, parse_plain
 from nimbus.datagen.policies.signal_view import SignalView
@@ -29,6 +30,7 @@ from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.range_file import span_of
+from nimbus.datagen.store.remote.working_copy import is_remote
 
 _KEPT = 256
 """Episodes whose signals stay in memory."""
@@ -62,14 +64,14 @@ class _ManifestNote:
 
 
 class ShardManifest:
-    """The table of a folder of shards: a row an episode.
+    """Table of a folder of shards, with a row for each episode.
 
     Args:
         folder: That holds ``manifest.parquet``.
         where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
-        InputError: It cannot be read, or is of another format.
+        InputError: The manifest cannot be read, or is of another format.
     """
 
     def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:
@@ -213,6 +215,16 @@ class ShardFrames:
     def facts(self) -> dict[str, NDArray[Any]]:
         """Read columns (R,) by name, a value for each episode [no unit]."""
         return {name: self.manifest.column(name) for name in FACTS}
+
+    @property
+    def is_stored(self) -> bool:
+        """True where the shards lie in a store."""
+        return is_remote(self.manifest.folder)
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        """Fetch what some blocks need; see :meth:`Frames.fetch`."""
+        spans = [self.manifest.span(block.episode, "hdf5") for block in blocks]
+        fetch_blocks(spans, blocks, cameras, self._file)
 
     def close(self) -> None:
         """Close all files."""

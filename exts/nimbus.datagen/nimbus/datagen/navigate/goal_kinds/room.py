@@ -11,7 +11,7 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _INSIDE = 0.6
-"""[m] From the doors of the room: a path that ends nearer has hardly entered."""
+"""Distance of a goal from the doors of the room: a path that ends nearer has hardly entered [m]."""
 
 
 @register("goal", "room")

@@ -11,9 +11,9 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _REACHED = 1.0
-"""[m] From the thing's bounds in the plane: Habitat's object goals are reached so near."""
+"""Distance from the thing's bounds in the plane at which a goal is reached, as in Habitat [m]."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
-"""[m] A goal is at least so large along one side, and begins below this height above the floor."""
+"""Smallest size of a goal along one side, and largest height of its lower end above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
 """Classes that lead nowhere, or of which rooms have several alike."""
 

@@ -19,7 +19,7 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
 MOST_FACES = 20_000_000
 _MOST_EXTENT = 300.0
-"""[m] A scene that is larger has another unit."""
+"""Extent above which a scene must have another unit [m]."""
 _LEAST_EXTENT = 1.0
 _LEVEL = 0.97
 """Cosine from which a face counts as level: 14 degrees."""
@@ -37,8 +37,8 @@ def make_part(
     """Make a part of a surface.
 
     Args:
-        name: Of the thing.
-        object_class: Of the thing.
+        name: Name of the thing.
+        object_class: Class of the thing.
         surface: In metres, before ``world_T_part``.
         room: It stands in.
         world_T_part: (4, 4), scale included.
@@ -109,10 +109,10 @@ def make_scene(
     """Make a scene of parts, and refuse one that no body can move through.
 
     Args:
-        path: Its file.
+        path: File of the scene.
         parts: All of it, z up [m].
         rooms: Where they are known.
-        is_lit: Its colors carry their light.
+        is_lit: True if its colors carry their light.
         others: Further files it was read from.
 
     Raises:
@@ -175,8 +175,8 @@ def split_by_thing(
     Args:
         corners: (F, 3, 3), z up [m].
         things: (F,) number of the thing of each face.
-        classes: By number; others are ``other``.
-        rooms: By number, where known.
+        classes: Classes by number; others are ``other``.
+        rooms: Rooms by number, where known.
         colors: (F, 3, 3) sRGB of the corners.
     """
     numbers = np.unique(things)

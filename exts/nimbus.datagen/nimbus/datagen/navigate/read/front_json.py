@@ -66,7 +66,7 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
             part, file = _thing(path, furniture[child["ref"]], name, kind, room, upright @ _pose(child))
             parts.append(part)
             files += [file] if file else []
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         what = f"is no house of 3D-FRONT: {type(error).__name__}: {error}"
         raise InputError(what, where=str(path), instead=RESTORE) from None
     found = bounding_rooms(parts, [name for name, *_ in rooms])

@@ -30,7 +30,7 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 SUFFIXES = (".glb", ".gltf")
 _REACH = 0.05
-"""[m] Faces farther from any of the labelled mesh are of nothing known."""
+"""Distance from the labeled mesh above which a face has no known class [m]."""
 
 
 def read_glb(path: Path, up: str = "auto") -> NavigationScene:

@@ -17,7 +17,7 @@ _READERS: dict[str, Reader] = {
     ".ply": ply.read_ply,
     ".json": front_json.read_front_json,
 }
-"""By suffix; a new format is a line here and a file beside this one."""
+"""Readers by suffix; a new format is a line here and a file beside this one."""
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:

@@ -22,6 +22,7 @@ from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_sc
 _FILE_BYTES = 1 << 30
 _LABEL_BYTES = 1 << 28
 _GREY = 178
+_MOST_SEGMENTS = 1 << 24
 
 
 def read_ply(path: Path, up: str = "auto") -> NavigationScene:
@@ -40,10 +41,14 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
     mesh = _load(labelled if is_replica else path)
     corners = np.asarray(mesh.vertices, dtype=float)[mesh.faces]
     things, classes, others = np.zeros(len(corners), dtype=np.int64), {}, []
-    if is_replica:
-        things, classes, others = _face_objects(mesh, labelled), _replica_classes(names), [labelled, names]
-    elif found := _scannet_files(path):
-        things, classes, others = *_scannet_things(mesh, *found), list(found)
+    try:
+        if is_replica:
+            things, classes, others = _face_objects(mesh, labelled), _replica_classes(names), [labelled, names]
+        elif found := _scannet_files(path):
+            things, classes, others = *_scannet_things(mesh, *found), list(found)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        what = f"its labels are of another form: {type(error).__name__}: {error}".replace("\n", " ")
+        raise InputError(what, where=str(path), instead=RESTORE) from None
     turn = choose_up(corners, up, usual="z", where=str(path))
     colors = np.full((len(corners), 3, 3), _GREY, dtype=np.uint8)
     if mesh.visual.kind == "vertex":
@@ -64,6 +69,9 @@ def _load(path: Path) -> Any:
         raise InputError(what, where=str(path), instead="copy or download it again") from None
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise InputError("holds no triangle", where=str(path), instead="give the mesh, not its points")
+    if not 0 <= mesh.faces.min() <= mesh.faces.max() < len(mesh.vertices):
+        what = f"a face has a corner that is none of its {len(mesh.vertices)}"
+        raise InputError(what, where=str(path), instead="copy or download it again")
     return mesh
 
 
@@ -104,6 +112,8 @@ def _scannet_things(mesh: Any, segments: Path, groups: Path) -> tuple[IntArray, 
     if len(numbers) != len(mesh.vertices):
         what = f"{len(numbers)} segments for {len(mesh.vertices)} corners"
         raise InputError(what, where=str(segments), instead="give the mesh that they were made for: *_vh_clean_2.ply")
+    if not 0 <= numbers.min(initial=0) <= numbers.max(initial=0) < _MOST_SEGMENTS:
+        raise ValueError(f"a segment is none of 0 to {_MOST_SEGMENTS}")
     thing_of, classes = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int64), {}
     for entry in _list(read_plain(groups, limit=_LABEL_BYTES), "segGroups", groups):
         number = int(entry["objectId"]) + 1

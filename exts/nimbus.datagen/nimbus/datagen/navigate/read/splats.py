@@ -20,7 +20,7 @@ from nimbus.datagen.splats.proxy import make_proxy
 from nimbus.datagen.splats.read import read_splats
 
 _UP = {".spz": "y", ".ply": "-y"}
-"""Axes that point up in most files: that of SPZ is fixed, trainings keep the frame of cameras, in which y is down."""
+"""Axis that points up, by format: fixed in SPZ; trainings keep the frame of cameras, in which y points down."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +69,7 @@ def read_splat_scene(
 
 
 def _named(scene: NavigationScene, path: Path, world_T_cloud: FloatArray) -> NavigationScene:
-    """The same scene, whose hash covers the splats and their place."""
+    """Return the same scene with a hash that covers the splats and their place."""
     check_regular(path)
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()

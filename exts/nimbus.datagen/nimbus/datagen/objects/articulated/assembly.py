@@ -34,7 +34,7 @@ class Link:
 
         Args:
             origin: (3,) origin of the model's frame, in the frame of the assembly [m].
-            mass: Of the part [kg].
+            mass: Mass of the part [kg].
         """
         here = self.joint.origin
         surface = self.solids.surface
@@ -109,9 +109,9 @@ def hinge(
         axis: (3,) direction of its axis, of any length.
         origin: (3,) a point of the axis [m].
         limit: Largest angle [rad].
-        damping: [N m s/rad]
+        damping: Damping of the joint [N m s/rad].
         friction: Torque that keeps it where it is [N m].
-        stiffness: Of a spring that brings it back to 0 [N m/rad].
+        stiffness: Stiffness of a spring that returns the joint to 0 [N m/rad].
     """
     origin = np.asarray(origin, dtype=float)
     return Joint(
@@ -134,9 +134,9 @@ def slide(
         axis: (3,) direction of its motion, of any length.
         origin: (3,) a point of the axis [m].
         limit: Largest distance [m].
-        damping: [N s/m]
+        damping: Damping of the joint [N s/m].
         friction: Force that keeps it where it is [N].
-        stiffness: Of a spring that brings it back to 0 [N/m].
+        stiffness: Stiffness of a spring that returns the joint to 0 [N/m].
     """
     return replace(
         hinge(axis, origin, limit=limit, damping=damping, friction=friction, stiffness=stiffness), kind="slide"
@@ -161,9 +161,9 @@ def bar(
         start: (3,) one end of the bar, in the surface that it stands on [m].
         end: (3,) the other end [m].
         approach: (3,) the way a hand comes to it: into the surface; of any length.
-        standoff: From the surface to the bar's axis [m].
+        standoff: Distance from the surface to the bar's axis [m].
         look: Part of the texture.
-        radius: Of the bar [m].
+        radius: Radius of the bar [m].
         turns: How far a hand may be turned about it [rad].
     """
     start, end, into = np.asarray(start, dtype=float), np.asarray(end, dtype=float), unit(approach)

@@ -15,9 +15,9 @@ from nimbus.datagen.objects.articulated.assembly import Assembly, Link, slide
 from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 
 _WALL, _EDGE = 0.012, 0.006
-"""[m] Thickness of the sides, and how far they stand above the belt."""
+"""Thickness of the sides, and their height above the belt [m]."""
 _HEADROOM = 0.16
-"""[m] Height of the room over the belt in which things start."""
+"""Height of the space over the belt in which objects start [m]."""
 
 
 class Conveyor(StrictModel):

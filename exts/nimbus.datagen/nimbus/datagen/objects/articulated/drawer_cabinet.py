@@ -15,7 +15,7 @@ from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 from nimbus.datagen.objects.model import Pressing
 
 _WALL, _BOARD = 0.012, 0.006
-"""[m] Of the case, and of a drawer's tray."""
+"""Thickness of the case, and of a drawer's tray [m]."""
 _FRONT = 0.016
 _GAP = 0.003
 _STANDOFF = 0.042

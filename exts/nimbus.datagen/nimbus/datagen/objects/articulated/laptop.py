@@ -25,7 +25,7 @@ class Laptop(StrictModel):
 
         Args:
             size: (3,) width, depth, and height when closed [m].
-            rng: Not used: all laptops of a size are equal.
+            rng: Unused: all laptops of a size are equal.
         """
         width, depth, height = size
         half, top = width / 2, height - _LID

@@ -27,7 +27,7 @@ class Microwave(StrictModel):
 
         Args:
             size: (3,) width, depth and height [m].
-            rng: Not used: all ovens of a size are equal.
+            rng: Unused: all ovens of a size are equal.
         """
         width, depth, height = size
         half, split = width / 2, -width / 2 + 0.1

@@ -14,7 +14,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
 from nimbus.datagen.objects.shapes.shape import TextureRegion
 
 CREASE = 0.6
-"""[rad] Sharper edges stay sharp: bevels do, the sides of rods do not."""
+"""Angle of edges that stay sharp when shaded [rad]: bevels are above it, the sides of rods below."""
 _BEVEL = 0.0012
 _COLUMNS = 3
 _INSET = 0.06

@@ -14,9 +14,9 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 CREASE = 0.7
-"""[rad] Edges sharper than this stay sharp when shaded."""
+"""Angle above which edges stay sharp when shaded [rad]."""
 _PADDING = 3
-"""[px] Between the charts of an atlas."""
+"""Padding between the charts of an atlas [px]."""
 _SAMPLES = 300_000
 """Places of the first surface among which the nearest face is looked for."""
 _NEAR = 6
@@ -34,7 +34,7 @@ def bake_texture(surface: ImportedSurface, points: FloatArray, faces: IndexArray
         surface: The first surface with its textures.
         points: (n, 3) of the simplified one, in the same frame [m].
         faces: (m, 3)
-        side: Of the texture, about [px].
+        side: Approximate side of the texture [px].
     """
     vertices, faces, uvs, (height, width) = _unwrapped(points, faces, side)
     inside = cover_pixels(uvs[faces] * (width, height), width, height, both_sides=True)

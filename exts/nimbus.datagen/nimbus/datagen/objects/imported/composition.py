@@ -12,11 +12,11 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 
 _PRIMS = 100_000
-"""Most prims of a composed stage; USD composes half as many in 2 s of CPU, with 130 MB."""
+"""Largest number of prims in a composed stage; USD composes half as many in 2 s of CPU, with 130 MB."""
 _LAYERS = 1000
-"""Most files that lead to each other; an asset has some tens."""
+"""Largest number of files that refer to each other; an asset has some tens."""
 _DEPTH = 100
-"""Most prims and references below each other; scenes have about ten."""
+"""Largest depth of nested prims and references; scenes have about ten."""
 
 
 _INSTEAD = "export it again as one mesh"
@@ -28,7 +28,7 @@ def check_growth(path: Path) -> None:
     Layers are parsed, and nothing is composed. Every variant counts, for one may lead to another.
 
     Raises:
-        InputError: They are too many, or too deep, or a file outside its folder is one of them.
+        InputError: The files are too many or nested too deeply, or one lies outside the asset's folder.
         Tf.ErrorException: USD cannot parse the file.
     """
     from pxr import Sdf
@@ -40,7 +40,7 @@ def check_growth(path: Path) -> None:
 
 
 class _Growth:
-    """Numbers of prims by file and path.
+    """Counter of prims by file and path.
 
     Args:
         path: The file that a user names.
@@ -69,7 +69,7 @@ class _Growth:
             return self._known[key]
         if depth > _DEPTH:
             raise self._refusal(f"prims and references lie more than {_DEPTH} deep")
-        self._known[key] = 1  # what leads to itself is an error of USD's own
+        self._known[key] = 1  # USD itself reports a reference that leads back to itself
         specs = [(layer, spec) for layer in stack if (spec := layer.GetPrimAtPath(at))]
         found = 1 if specs else 0
         for child in dict.fromkeys(path for _, spec in specs for path in _children(spec)):

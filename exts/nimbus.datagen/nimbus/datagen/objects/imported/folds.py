@@ -33,7 +33,7 @@ def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str)
         said_in: File where its settings belong.
 
     Raises:
-        InputError: It is such a surface.
+        InputError: The surface folds onto itself.
     """
     if remade_count(points, faces) <= MOST_REMADE:
         return

@@ -27,9 +27,9 @@ _LIBRARY_FILE = "library.yaml"
 _REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
 """Files that a mesh may refer to; all of a folder count for each of its meshes."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
-"""[kg]"""
+"""Range of the masses of imported objects [kg]."""
 _DENSITIES = (2.0, 25_000.0)
-"""[kg/m³] From foam to gold."""
+"""Range of densities [kg/m³]: foam to gold."""
 
 
 class AssetLibrary(ObjectLibrary):

@@ -20,13 +20,13 @@ MOST_FACES, TEXTURE_SIDE = 6000, 1024
 _COARSE = 20_000
 """Triangles down to which edges are taken one by one; above, a fast collapse without a tolerance does."""
 _TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
-"""[m] By which a simplified surface may be off, for an object of 0.1 m or more."""
+"""Largest errors of a simplified surface that are tried in turn [m], for an object of 0.1 m or more."""
 _MOST_ERROR = 3.0
 """Mean image difference [gray levels of 255] above which the file's own triangles are kept."""
 _MOST_KEPT = 60_000
 """Triangles of a file that are kept for the sake of the picture."""
 _VIEWS = ((0.6, 0.5), (2.2, 0.5), (3.7, 0.5), (5.3, 0.5), (0.6, -0.7), (2.2, 1.2))
-"""[rad] Turn and rise of the eye in the pictures that are compared."""
+"""Azimuth and elevation of the cameras of the compared images [rad]."""
 _PIXELS, _PER_PIXEL = 128, 3
 """Width of those pictures, and samples along each side of a pixel."""
 _GREY = np.array([0.299, 0.587, 0.114])
@@ -55,11 +55,11 @@ def fit_look(
     """Make a surface cheap to draw.
 
     Args:
-        surface: As read, z up [m].
+        surface: Surface as read, z up [m].
         points: (n, 3) of the same, closed [m].
         faces: (m, 3)
         most_faces: Triangles, about.
-        side: Of the texture [px].
+        side: Side of the texture [px].
     """
     original = paint_original(surface)
     kept = replace(original, texture=texel_colors(PillowImage.fromarray(surface.texture), side))

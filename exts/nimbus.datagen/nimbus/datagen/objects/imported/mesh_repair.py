@@ -18,7 +18,7 @@ _SMALLEST, _LARGEST = 0.003, 1.5
 _LIKELY = (0.01, 0.8)
 """Plausible range of a tabletop object's size [m]."""
 _THINNEST = 2e-4
-"""[m]"""
+"""Smallest thickness of an object [m]."""
 _ROUNDS = 4
 """Rounds of leaving out faces and closing holes."""
 _LONGEST_HOLE = 64
@@ -37,7 +37,7 @@ def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: P
         said_in: File for its settings, for errors.
 
     Raises:
-        InputError: It is far too large or too small; the message suggests a unit.
+        InputError: The surface is far too large or too small; the message suggests a unit.
     """
     unit = METRES[settings.unit] if settings.unit else surface.metres
     upright = surface.upright(settings.up or surface.up).scaled(unit * settings.scale)
@@ -84,7 +84,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
         (N + H, 3) points [m], with one more for each hole closed, and (G, 3) faces.
 
     Raises:
-        InputError: It stays open, much of it is missing, or it encloses nothing.
+        InputError: The mesh stays open, lacks much of its surface, or encloses nothing.
     """
     faces, known = _proper(faces), len(points)
     if len(_border(faces)):

@@ -82,7 +82,7 @@ def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
     """Read the named meshes of a glTF file at the positions of their nodes [m, y up], one by one.
 
     Raises:
-        InputError: It is of another format, or refers to files outside its folder.
+        InputError: The file is of another format, or refers to files outside its folder.
     """
     check_regular(path, limit=LARGEST_FILE)
     meshes, _ = _load_meshes(path, None)

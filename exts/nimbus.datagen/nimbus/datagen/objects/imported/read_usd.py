@@ -60,7 +60,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
     metres = float(UsdGeom.GetStageMetersPerUnit(stage))
     up = str(UsdGeom.GetStageUpAxis(stage)).lower()
     if up not in ("x", "y", "z"):
-        raise InputError(f"upAxis '{up}' is no axis", where=str(path), instead='write upAxis = "Y" or "Z"')
+        raise InputError(f"upAxis '{up}' is not an axis", where=str(path), instead='write upAxis = "Y" or "Z"')
     if metres <= 0:
         metres = 0.01  # USD's own default
         notes.append("metersPerUnit is 0: its default of 0.01 is taken")
@@ -76,7 +76,7 @@ def mesh_surfaces(
         mesh: ``UsdGeom.Mesh``.
         transform: (4, 4) of USD, to the frame wanted.
         path: The stage's file.
-        root: As for :func:`read_usd`.
+        root: Folder of the source, as for :func:`read_usd`.
         notes: Takes what was left out.
 
     Raises:

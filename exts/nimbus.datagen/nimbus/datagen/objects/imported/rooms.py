@@ -15,7 +15,7 @@ from nimbus.datagen.geometry.coverage import cover_pixels
 _CELL, _CELLS = 0.003, 36
 """Side of a cell [m], and least number of cells along an object."""
 _DEPTH, _VOLUME = 0.012, 8e-6
-"""[m, m³] Shallower and smaller basins are dents."""
+"""Depth [m] and volume [m³] below which a basin is a dent."""
 _SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
 """Limits for small objects: fractions of the height and of the volume of the bounding box."""
 _FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)

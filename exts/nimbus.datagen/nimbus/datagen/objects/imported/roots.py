@@ -13,7 +13,7 @@ def below(root: Path, folder: Path, name: str) -> str:
     """Find a file that another one names: its path below the root, empty where it leads out or is missing.
 
     Args:
-        root: Of the source, resolved.
+        root: Root of the source, resolved.
         folder: Where relative names begin.
         name: As written, also with ``package://``, or absolute: then its last parts are looked for nearby.
     """

@@ -23,7 +23,7 @@ _RATE, _SECONDS = 500.0, 3.0
 _LOOKED_EVERY = 25
 """Steps between two looks at whether it lies still."""
 _STILL = 0.02
-"""[rad/s] Slower than this at a look it lies still."""
+"""Angular velocity below which an object counts as at rest [rad/s]."""
 _SAME = np.deg2rad(10.0)
 """Ways of lying whose down directions are nearer are one."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
@@ -36,7 +36,7 @@ _ROLLS = 0.06
 """Height difference between rest poses of a faceted round object, as a fraction: 3.5 % for twelve facets, 8 % for
 eight."""
 _LEVEL = 2e-5
-"""[m] From the top of a way to tip over, where that is taken for reached."""
+"""Remaining rise at which the top of a tipping motion counts as reached [m]."""
 _TILTS = np.deg2rad(np.arange(1.0, 91.0))
 _STRAIGHT, _SIDEWAYS = np.cos(np.deg2rad(25.0)), np.cos(np.deg2rad(50.0))
 """Cosines between the up axis and the vertical: standing, and lying."""
@@ -82,7 +82,7 @@ def settle(
         pieces: Contact geometry, object frame [m].
         center_of_mass: (3,) [m].
         inertia: (3, 3) about it [kg m²].
-        mass: [kg].
+        mass: Mass [kg].
         drops: Number of orientations, spread evenly.
     """
     corners = piece_triangles(tuple(pieces))[0]

@@ -76,7 +76,7 @@ def cut_contact(
         said_in: File where its settings belong.
 
     Raises:
-        InputError: It folds onto itself, and is too large to be made again.
+        InputError: The surface folds onto itself, and is too large to be rebuilt.
     """
     points, faces = reduce_faces(points, faces, _FACES)
     volume = measure_volume(points, faces)

@@ -13,9 +13,9 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 _LEVEL = np.cos(np.deg2rad(4.0))
 """Cosine between a level face and the vertical."""
 _SAME_HEIGHT = 0.002
-"""[m] Faces of one support are so near in height: scans are bumpy."""
+"""Largest difference in height between faces of one support [m]: scans are bumpy."""
 _AREA = 30e-4
-"""[m²] Least area."""
+"""Smallest area of a support [m²]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,13 @@ class Support:
     """A level face, z up."""
 
     height: float
-    """[m]"""
+    """Height of the support [m]."""
     lower: FloatArray
     """(2,) corner of the box around it [m]."""
     upper: FloatArray
     """(2,)"""
     area: float
-    """[m²]"""
+    """Area of the support [m²]."""
 
 
 def find_supports(points: FloatArray, faces: IndexArray) -> tuple[Support, ...]:

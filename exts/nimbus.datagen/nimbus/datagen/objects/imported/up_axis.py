@@ -52,7 +52,7 @@ def vote_up(
         faces: (m, 3) counter-clockwise from outside.
         usual: Axis of the format.
         is_said: The format has an axis of its own.
-        shape: Of the category: ``tall``, ``flat`` or none.
+        shape: Shape of the category: ``tall``, ``flat`` or none.
     """
     ways = _ways(points, faces)
     votes: dict[Axis, dict[str, float]] = {}

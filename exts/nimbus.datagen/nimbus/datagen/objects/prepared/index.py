@@ -17,7 +17,7 @@ CARD_NAME, SHAPE_NAME = "asset.yaml", "shape.npz"
 """Files of a kind: the decisions, and the arrays."""
 FORMAT = 1
 _LARGEST = 256 << 20
-"""[bytes] Of the index: 14,000 kinds take 12 MB."""
+"""Largest size of the index [bytes]: 14,000 kinds take 12 MB."""
 AGAIN = "run 'nimbus assets import' with the same sources and --out again"
 
 KindName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
@@ -37,9 +37,9 @@ class AssetEntry:
     color_names: tuple[str, ...] = ()
     """Colors of its surface, the largest first."""
     size: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
-    """[m] Of its bounds."""
+    """Extent of the bounds [m]."""
     mass: Finite = 0.0
-    """[kg]"""
+    """Mass [kg]."""
     friction: Finite = 0.7
     symmetry: str = "none"
     anchored: bool = False
@@ -56,7 +56,7 @@ class AssetEntry:
     source: str
     """File or folder that was imported."""
     path: str
-    """Its main file, relative to the source."""
+    """Path of the main file, relative to the source."""
     layout: str
     """The layout in which it was recognized, for example ``ycb``."""
     license: str = ""
@@ -101,14 +101,14 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
     """Read the index of a library, with its bytes.
 
     Raises:
-        InputError: It is none, or of another format.
+        InputError: The file is not an index, or has another format.
     """
     path = folder / INDEX_NAME
     content = read_bytes(path, limit=_LARGEST)
     try:
         plain = parse_plain(content.decode(), where=str(path))
     except UnicodeDecodeError:
-        raise InputError("is no text", where=str(path), instead=AGAIN) from None
+        raise InputError("is not text", where=str(path), instead=AGAIN) from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
         what = f"is not a library index of this version: format {found}, not {FORMAT}"

@@ -26,7 +26,7 @@ class PreparedLibrary(ObjectLibrary):
         folder: The library.
 
     Raises:
-        InputError: Its index cannot be read, or has no accepted kind.
+        InputError: The index cannot be read, or has no accepted kind.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -20,9 +20,9 @@ from nimbus.datagen.objects.prepared.index import AGAIN
 from nimbus.datagen.objects.shapes.contact import Piece
 
 _LARGEST = 256 << 20
-"""[bytes]"""
+"""Largest size of a shape file [bytes]."""
 _LARGEST_UNPACKED = 1 << 30
-"""[bytes] Zeros are packed a thousand times smaller."""
+"""Largest size of the unpacked arrays [bytes]: zeros are packed a thousand times smaller."""
 _PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
 """Arrays of a part that are stored as they are."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
@@ -102,7 +102,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
     """Read the file that the index names.
 
     Raises:
-        InputError: It is missing, another one, or broken.
+        InputError: The file is missing, has other content, or is corrupt.
     """
     content = read_bytes(path, limit=_LARGEST)
     if hashlib.sha256(content).hexdigest() != sha256:

@@ -26,7 +26,7 @@ class Ball(StrictModel):
 
         Args:
             size: (3,) width, depth and height [m]; only the width counts.
-            rng: Not used: all balls of a size are equal.
+            rng: Unused: all balls of a size are equal.
         """
         radius, columns, rows = float(size[0]) / 2, self.segments, self.segments // 2
         u, v = np.meshgrid(np.linspace(0, 1, columns + 1), np.linspace(0, 1, rows + 1))

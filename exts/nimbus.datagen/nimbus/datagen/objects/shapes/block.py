@@ -37,7 +37,7 @@ class Block(StrictModel):
 
         Args:
             size: (3,) width, depth and height [m].
-            rng: Not used: all boxes of a size are equal.
+            rng: Unused: all boxes of a size are equal.
         """
         half = np.asarray(size) / 2
         radius = min(self.rounding, 0.49 * float(half.min()))

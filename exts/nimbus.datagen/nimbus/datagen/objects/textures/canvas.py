@@ -29,8 +29,8 @@ class Canvas:
 
     Args:
         size: Width and height [px].
-        regions: By name, at least one; ``all`` is added, at the scale of the first.
-        color: Of layers that name none.
+        regions: Regions by name, at least one; ``all`` is added, at the scale of the first.
+        color: Color of layers that name none.
     """
 
     def __init__(self, size: tuple[int, int], regions: Mapping[str, TextureRegion], color: str = _GREY) -> None:

@@ -28,11 +28,11 @@ def painter(
     """Return a function that paints the texture of one variant on demand, the same each time.
 
     Args:
-        layers: As :func:`paint` takes them.
-        regions: As well.
-        size: As well.
+        layers: Layers, as for :func:`paint`.
+        regions: Regions, as for :func:`paint`.
+        size: Size, as for :func:`paint`.
         rng: Begins its own stream.
-        color: Of layers that name none.
+        color: Color of layers that name none.
 
     Raises:
         InputError: A layer is on a part that the shape does not have.

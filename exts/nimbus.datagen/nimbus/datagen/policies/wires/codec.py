@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 64 * 2**20
-"""[bytes] Largest frame in either direction: forty pictures of 640 x 480."""
+"""Largest frame in either direction [bytes]: forty images of 640 x 480."""
 _MOST_ENTRIES = 1_000_000
 """Entries of all lists and maps of a frame: actions come as arrays. An empty map is a byte in a frame, 64 in memory."""
 _MOST_LEVELS = 32

@@ -32,9 +32,9 @@ OPTIONS = ("map", "checkpoint", "timeout", "opening")
 _FIRST = 10.0
 """Factor on the time limit for the first answer, before which a model compiles."""
 _MARGIN = 10.0
-"""[s] After a wait that the watchdog allows beyond its limit."""
+"""Time after a wait that the watchdog allows beyond its limit [s]."""
 _PAUSES = 0.2, 2.0
-"""[s] Shortest and longest time between two attempts to connect."""
+"""Shortest and longest time between two attempts to connect [s]."""
 
 
 class Wire(ABC):
@@ -42,7 +42,7 @@ class Wire(ABC):
 
     name: str
     camera_prefix = ""
-    """Before a camera's name, where no map gives another."""
+    """Prefix of a camera's name, where no map gives another."""
 
     @abstractmethod
     def open(self, *, seconds: float) -> Mapping[object, object]:

@@ -14,7 +14,7 @@ from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
 
 _CLOSING = 1.0
-"""[s] In which the other side may answer that the connection ends."""
+"""Time for the other side to confirm the end of the connection [s]."""
 
 
 class Socket:

@@ -116,13 +116,13 @@ def read_intent(
         value: Plain JSON values of anyone's.
         kinds: Names of all known kinds.
         robots: Names of robots that may be chosen.
-        scenes: The same of scenes.
+        scenes: Names of scenes that may be chosen.
 
     Raises:
         InputError: The first mistake, in one line.
     """
     for field, most in (("things", MOST_THINGS), ("goals", MOST_GOALS), ("instructions", _MOST_INSTRUCTIONS)):
-        # Before a million of them are looked at one by one.
+        # Checked first, so that a reply with a million entries costs nothing.
         if isinstance(entries := value.get(field), list) and len(entries) > most:
             raise InputError(f"{len(entries)} {field}", where=_WHERE, instead=f"give at most {most}")
     try:

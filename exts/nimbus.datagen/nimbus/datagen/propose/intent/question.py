@@ -13,7 +13,7 @@ from nimbus.datagen.propose.intent.form import intent_schema
 from nimbus.datagen.propose.traits import TRAITS
 
 _SAFE = re.compile(r"[^\w' -]+")
-"""Letters of a category that are left out: names of assets are data, and nothing in them is to be obeyed."""
+"""Characters removed from a category: names of assets are data and must not act as instructions to the model."""
 _REQUEST = 2000
 """Letters of a request that are passed on."""
 _FINDINGS = 6
@@ -64,11 +64,11 @@ def intent_question(
         catalogue: Entries of kinds.
         request: Words of a person; may be empty.
         robots: Names of robots to choose from.
-        scenes: The same of scenes.
-        number: Of the proposal: equal requests are different questions.
+        scenes: Names of scenes to choose from.
+        number: Number of the proposal: equal requests are different questions.
         accepted: Titles of tasks that there are already.
         earlier: The intent of the round before.
-        findings: On it.
+        findings: Findings on the earlier intent.
     """
     lines = [f"- {kind}: {_describe(catalogue[kind])}" for kind in kinds]
     parts = [f"Proposal {number + 1}. Kinds:\n" + "\n".join(lines)]

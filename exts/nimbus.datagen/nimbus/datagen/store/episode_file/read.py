@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -22,8 +21,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
-from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 from nimbus.datagen.store.remote.working_copy import local
@@ -84,7 +84,7 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
     return place
 
 
-def _open_range(span: ByteRange) -> io.RawIOBase:
+def _open_range(span: ByteRange) -> RangeFile:
     try:
         return span.open()
     except OSError as error:
@@ -107,6 +107,8 @@ class EpisodeFile:
         self._spans = videos or {}
         self._span = path if isinstance(path, ByteRange) else None
         self._readers: dict[str, VideoReader] = {}
+        self._sources: dict[str, RangeFile] = {}
+        """Files of the readers that read ranges."""
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
         self._sizes: dict[str, int] = {}
@@ -115,8 +117,9 @@ class EpisodeFile:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
             check_regular(self.path)
+        self._source = path.open() if isinstance(path, ByteRange) else None
         try:
-            self.file = h5py.File(path.open() if isinstance(path, ByteRange) else self.path, "r")
+            self.file = h5py.File(self._source or self.path, "r")
         except (OSError, RuntimeError) as error:
             raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
         try:
@@ -352,6 +355,27 @@ class EpisodeFile:
             self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
         return iter(sorted(found))
 
+    def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
+        """Fetch the bytes of images in steps ``[start, stop)``, where the episode lies in a store; else do nothing."""
+        if self._source is None or self._span is None or self._span.is_here:
+            return
+        for camera in cameras:
+            path = f"observations/images/{camera}"
+            if self._is_video(path):
+                self._reader(camera)
+                source, record = self._sources.get(camera), self.videos[camera]
+                if source:  # frames of a video are of similar size
+                    per_frame = record.byte_count / max(1, record.frame_count)
+                    begin = int(per_frame * max(0, start - GROUP))
+                    source.fetch([(begin, int(per_frame * (stop + GROUP)))])
+                continue
+            with self._reading(path):
+                dataset = self[path]
+                place: Any = dataset.id
+                corner = (0,) * (len(dataset.shape) - 1)
+                chunks = [place.get_chunk_info_by_coord((row, *corner)) for row in range(start, stop)]
+            self._source.fetch([(chunk.byte_offset, chunk.byte_offset + chunk.size) for chunk in chunks])
+
     def video_file(self, camera: str) -> Path:
         """Return the path of the MP4 with a camera's images."""
         return local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
@@ -376,7 +400,9 @@ class EpisodeFile:
             if span is None and self._span and not self._span.is_here:  # beside the episode's object in the store
                 path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
                 span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
-            place = (_open_range(span), str(span)) if span else (self.video_file(camera), "")
+            if span:
+                self._sources[camera] = _open_range(span)
+            place = (self._sources[camera], str(span)) if span else (self.video_file(camera), "")
             self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
         return self._readers[camera]
 

@@ -73,7 +73,7 @@ def _check_journal(journal: Path) -> None:
         ends = file.read()
     if ends == _JOURNAL_MAGIC:
         what = "the journal of the ledger names another file, which SQLite would delete"
-        raise InputError(what, where=str(journal), instead="delete this journal, or take the dataset from its source")
+        raise InputError(what, where=str(journal), instead="delete this journal, or restore the dataset from a copy")
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

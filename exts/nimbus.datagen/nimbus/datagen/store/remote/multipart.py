@@ -17,9 +17,9 @@ from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.object_store import ENDPOINTS, ObjectStore, StoreAwayError
 
 LARGE = 64 << 20
-"""[bytes] Files above are sent in parts; below, one request costs less than keeping book."""
+"""Size above which a file is sent in parts [bytes]; below it, one request costs less than bookkeeping."""
 PART = 16 << 20
-"""[bytes] Size of a part: at most 10,000 make objects of 160 GB."""
+"""Size of a part [bytes]: at most 10,000 parts make objects of 160 GB."""
 
 
 @dataclass(frozen=True, kw_only=True)

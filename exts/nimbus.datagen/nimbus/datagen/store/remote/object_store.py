@@ -24,14 +24,14 @@ _RETRIES = 3
 _RETRY_FOR = timedelta(seconds=20)
 """Retries inside one call; queues of uploads retry beyond it, as long as a run lasts."""
 _BLOCK = 4 << 20
-"""[bytes] Held in memory of an object that is written to a file."""
+"""Memory for an object that is written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a store of one's own, in the order of preference."""
 
 
 class MissingObjectError(InputError):
-    """There is no such object, or no such bucket."""
+    """Raised when an object or a bucket does not exist."""
 
 
 class StoreAwayError(StorageError):
@@ -118,13 +118,20 @@ class ObjectStore:
                 raise InputError(what, where=self.place(name), instead="restore it from a copy")
             return bytes(found.bytes())
 
-    def read_range(self, name: str, start: int, byte_count: int) -> bytes:
-        """Read bytes ``[start, start + byte_count)`` of an object; raises what :meth:`read` does."""
+    def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
+        """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
+
+        Args:
+            name: Path below the address.
+            start: First byte.
+            byte_count: Bytes from there on.
+            least: Bytes that suffice, where the object ends before; all of them unless given.
+        """
         import obstore
 
         with self._calling(name):
             found = bytes(obstore.get_range(self._store, name, start=start, length=byte_count))
-        if len(found) != byte_count:
+        if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"gave {len(found)} bytes of {byte_count}", where=self.place(name))
         return found
 

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
-import zlib
-from collections import OrderedDict
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.own_files import make_place
-from nimbus.datagen.store.byte_range import ByteRange
-from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.byte_range import ByteRange, RangeFile
+from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.cache_root import stands_for
-from nimbus.datagen.store.remote.lru import note_use
-from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, is_remote, open_store
-
-BLOCK = 1 << 20
-"""[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
-_CHECK_BYTES = 4
-"""Behind each block that is kept, its CRC-32."""
-_BLOCKS = "blocks"
-"""Folder of the copy, with one of each file."""
-_IN_MEMORY = 8
-"""Blocks of an open file that stay in memory."""
-_THREADS = 8
-"""Blocks that are fetched at the same time."""
+from nimbus.datagen.store.remote.working_copy import is_remote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +26,11 @@ class StoredRange(ByteRange):
     def open(self) -> BlockFile:
         """Open for reading; nothing is read yet."""
         return BlockFile(self.path, offset=self.offset, byte_count=self.byte_count)
+
+    def fetch_ends(self) -> None:
+        """Fetch the first and the last block."""
+        size = self.byte_count
+        self.open().fetch([(0, min(BLOCK, size)), (max(0, size - BLOCK), size)])
 
 
 def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> ByteRange:
@@ -62,7 +47,7 @@ def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> 
     return kind(path=path, offset=offset, byte_count=byte_count, name=name)
 
 
-class BlockFile(io.RawIOBase):
+class BlockFile(RangeFile):
     """Bytes ``[offset, offset + byte_count)`` of a file in a store, opened for reading.
 
     Args:
@@ -75,12 +60,9 @@ class BlockFile(io.RawIOBase):
         found = stands_for(path)
         assert found
         folder, address = found
-        self._copy = copy_folder(parse_address(address))
-        self._name = path.relative_to(folder).as_posix()
-        self._store = open_store(address)
+        self._blocks = ObjectBlocks(address, path.relative_to(folder).as_posix())
         self._offset, self._size = offset, byte_count
         self._position = 0
-        self._recent: OrderedDict[int, bytes] = OrderedDict()
 
     def readable(self) -> bool:
         """Return True."""
@@ -112,7 +94,7 @@ class BlockFile(io.RawIOBase):
         while done < count:
             place = self._offset + self._position + done
             number, inside = divmod(place, BLOCK)
-            block = self._block(number)
+            block = self._blocks.read(number, self._offset + self._size)
             piece = block[inside : inside + count - done]
             if not piece:
                 break
@@ -121,57 +103,8 @@ class BlockFile(io.RawIOBase):
         self._position += done
         return done
 
-    def prefetch(self, numbers: Iterable[int] | None = None) -> None:
-        """Fetch blocks that are not here, several at a time; all of the file where none are named."""
-        end = self._offset + self._size
-        wanted = range(self._offset // BLOCK, -(-end // BLOCK)) if numbers is None else numbers
-        list(_threads().map(self._block, wanted))
-
-    def _block(self, number: int) -> bytes:
-        if (found := self._recent.get(number)) is not None:
-            return found
-        path = self._copy / _BLOCKS / self._name / str(number)
-        block = self._kept(path)
-        if block is None:
-            with entry_lock(self._copy, f"{self._name}/{number}"):
-                block = self._kept(path) or self._fetched(number)
-        self._recent[number] = block
-        while len(self._recent) > _IN_MEMORY:
-            with suppress(KeyError):
-                self._recent.popitem(last=False)
-        return block
-
-    def _kept(self, path: Path) -> bytes | None:
-        """Read a block that is here; None where it is not, or is damaged."""
-        try:
-            content = path.read_bytes()
-        except OSError:
-            return None
-        block, check = content[:-_CHECK_BYTES], content[-_CHECK_BYTES:]
-        if zlib.crc32(block).to_bytes(_CHECK_BYTES, "big") != check:
-            return None
-        note_use(path)
-        TRAFFIC.note(self._copy, hits=1, bytes_here=len(block))
-        return block
-
-    def _fetched(self, number: int) -> bytes:
-        start = number * BLOCK
-        end = min(start + BLOCK, self._offset + self._size) if self._is_last(number) else start + BLOCK
-        block = self._store.read_range(self._name, start, end - start)
-        TRAFFIC.note(self._copy, misses=1, bytes_fetched=len(block))
-        if self._is_last(number) and self._offset:
-            return block  # of a shard: the next episode needs the rest of it
-        content = block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big")
-        with suppress(OSError):  # full or read-only: the block comes from the store then
-            path = make_place(self._copy, f"{_BLOCKS}/{self._name}/{number}")
-            write_atomic(path, content, durable=False, shared=True)
-            BUDGET.add(len(block))
-        return block
-
-    def _is_last(self, number: int) -> bool:
-        return (number + 1) * BLOCK > self._offset + self._size
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="blocks")
+    def fetch(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Bring the blocks of byte spans ``[start, stop)`` into memory, several blocks at a time."""
+        ends = ((self._offset + start, self._offset + min(stop, self._size)) for start, stop in spans)
+        numbers = {number for start, stop in ends for number in range(start // BLOCK, -(-stop // BLOCK))}
+        self._blocks.fetch(sorted(numbers), self._offset + self._size)

@@ -24,7 +24,7 @@ def send_attempt(store: ObjectStore, folder: Path, attempt: Attempt) -> Iterator
     An object of the same content that is there already will do: its report was lost, or another node was faster.
 
     Args:
-        store: Of the dataset.
+        store: Store of the dataset.
         folder: Holds the files.
         attempt: Row of the ledger.
 

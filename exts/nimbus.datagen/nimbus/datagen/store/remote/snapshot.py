@@ -39,7 +39,7 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
     """Write ledger and description into the store, in this order, each in the place of an earlier one.
 
     Args:
-        store: Of the dataset.
+        store: Store of the dataset.
         spool: Folder in which a run may go on writing.
 
     Returns:

@@ -28,16 +28,20 @@ class Traffic:
     """Files and blocks that were here."""
     misses: int = 0
     bytes_here: int = 0
-    """Read from this machine."""
+    """Bytes read from this machine."""
     bytes_fetched: int = 0
     """Read from the store."""
+    peer_hits: int = 0
+    """Blocks that another node's cache had."""
+    bytes_from_peers: int = 0
     bytes_sent: int = 0
     objects_sent: int = 0
 
     @property
     def hit_rate(self) -> float:
-        """Share of hits, 0 to 1."""
-        return self.hits / max(1, self.hits + self.misses)
+        """Share of hits, here or on another node, 0 to 1."""
+        hits = self.hits + self.peer_hits
+        return hits / max(1, hits + self.misses)
 
     def egress_cost(self, scheme: str) -> float:
         """Return the cost of the fetched bytes at list price [USD]."""

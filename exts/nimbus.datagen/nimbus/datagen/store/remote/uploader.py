@@ -30,11 +30,11 @@ PAGES = ("report.html", "certificates.json", "status.json")
 _THREADS = 2
 """Files that are sent at the same time: one waits for the network while the other is read and hashed."""
 _PERIOD = 60.0
-"""[s] Between two snapshots at least."""
+"""Shortest time between two snapshots [s]."""
 _SHARE = 20.0
 """Times as long as a snapshot takes, too, so that large ledgers take no more than a twentieth of the time."""
 _WAITS = (1.0, 2.0, 4.0, 8.0, 15.0)
-"""[s] Between attempts at a store that does not answer."""
+"""Time between attempts at a store that does not answer [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Uploader:
     """Sends files of one spool; one process at a time has it.
 
     Args:
-        store: Of the dataset.
+        store: Store of the dataset.
         spool: Folder of the run.
         lock: The run's right to write; None where another process renews it.
     """

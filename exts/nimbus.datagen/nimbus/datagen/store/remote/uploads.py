@@ -93,7 +93,7 @@ def is_held(path: Path) -> bool:
         return False
     folder = found[0]
     if folder.parent.name != SPOOLS:
-        return True  # of what was read: the ledger names what is there
+        return True  # a copy for reading: the ledger names the stored objects
     try:
         inode = (folder / FILE_NAME).stat().st_ino
     except OSError:

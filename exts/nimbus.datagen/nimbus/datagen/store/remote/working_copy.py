@@ -18,6 +18,7 @@ from nimbus.datagen.files.bounded import TEXT_BYTES, read_plain, read_typed
 from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
+from nimbus.datagen.store.remote.block_memory import MEMORY
 from nimbus.datagen.store.remote.cache_root import (
     COPIES,
     ORIGIN,
@@ -267,6 +268,7 @@ def _refresh(copy: Path, store: ObjectStore) -> None:
                 store.download(name, part)
                 move(part, copy / name)
     if before and before != _identity(copy):
+        MEMORY.clear()
         for kind in ENTRIES:
             remove_tree(copy / kind)
     replace_text(copy / _ETAGS, json.dumps(found))
@@ -283,7 +285,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise InputError(f"{name!a} is no path in it", where=str(store.address), instead=_RENAME)
+            raise InputError(f"{name!a} is not a path in it", where=str(store.address), instead=_RENAME)
         target = _place_in_copy(copy, name)
         if not target.exists() or target.stat().st_size != size:
             _download(store, name, copy)

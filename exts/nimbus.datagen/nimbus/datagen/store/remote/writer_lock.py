@@ -15,9 +15,9 @@ from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectS
 
 NAME = "lock.json"
 BEAT = 10.0
-"""[s] Between two renewals."""
+"""Time between two renewals [s]."""
 SILENCE = 25.0
-"""[s] A lock that is not renewed for so long, by the clock of the run that waits for it, has lost its owner."""
+"""Time without a renewal, by the clock of the waiting run, after which a lock has lost its owner [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class WriterLock:
     """The right to write a dataset's descriptions.
 
     Args:
-        store: Of the dataset.
+        store: Store of the dataset.
         owner: Identity of the spool; a run that continues in it takes the lock over.
         wait: Sleeps [s]; for tests.
     """

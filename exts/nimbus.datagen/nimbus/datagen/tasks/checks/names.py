@@ -115,7 +115,7 @@ def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
 
 
 def _check_arms(task: Task, arms: Collection[str]) -> None:
-    instead = "a robot with one arm does one step after another" if len(arms) == 1 else f"known: {', '.join(arms)}"
+    instead = "leave it out: the robot has one arm" if len(arms) == 1 else f"known: {', '.join(arms)}"
     for composite in composites(task.steps):
         for arm in composite.arms:
             if arm not in arms:

@@ -134,7 +134,7 @@ def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str |
             if isinstance(base, NameRef) and base.name in task.objects:
                 certain = task.objects[base.name].count[0]
                 if not isinstance(index, int) or index >= certain:
-                    what = f"'{base.name}' surely has only {certain} objects"
+                    what = f"'{base.name}' may have only {certain} objects"
                     raise InputError(what, instead=f"write {base.name}[0], or loop with 'for item in {base.name}:'")
                 return "object"
             if _kind(base, scope, task) is not None:

@@ -40,7 +40,7 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
     """Convert a ``trimesh.Scene`` to GLB without lighting: the glTF extension KHR_materials_unlit.
 
     Args:
-        scene: Its materials have names.
+        scene: Scene whose materials have names.
         colors: Linear red, green and blue that each material's picture is multiplied by, by the material's name.
     """
     from trimesh.exchange.gltf import export_glb

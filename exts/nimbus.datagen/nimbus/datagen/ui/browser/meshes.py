@@ -26,7 +26,7 @@ _MOST_COLORS = 16
 _SMOOTH = 0.5
 """Cosine of the angle up to which an edge is drawn round."""
 _PERIOD = 1.6
-"""[m] after which a procedural texture repeats."""
+"""Length after which a procedural texture repeats [m]."""
 _MOST_PIXELS = 256
 """Along a side of a picture: it is sent to the browser."""
 
@@ -93,7 +93,7 @@ def part_mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool = False) -
 
     Args:
         part: The part.
-        surface: Its look.
+        surface: Look of the part.
         simple: Use fewer triangles.
     """
     if surface != SurfaceLook():

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
 
 _FRAME_RATE = 30.0
-"""[Hz] at which a motion is played."""
+"""Rate at which a motion is played [Hz]."""
 _PICTURE_DEBOUNCE = 0.2
-"""[s] For which the scrubber rests before pictures are taken: they would take the time of the scene's own."""
+"""Time for which the scrubber rests before images are rendered [s]: they would slow down the scene's own."""
 _MOST_LINES = 16
 """Largest number of lines in a plot."""
 

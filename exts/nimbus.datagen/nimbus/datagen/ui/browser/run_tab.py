@@ -80,7 +80,7 @@ class RunTab:
         line = ""
         draft.task()
         if panel.is_running:
-            raise InputError("a run is under way", instead="cancel it, or let it end")
+            raise InputError("a run is in progress", instead="cancel it, or let it end")
         if draft.is_changed and draft.path.exists():
             instead = "save it: a run reads the file, and keeps the task as it was when it began"
             raise InputError("the task is not saved", where=str(draft.path), instead=instead)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
 
 RADIUS = 0.009
-"""[m]"""
+"""Radius of a mark [m]."""
 
 _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]])
 """Faces of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
@@ -28,7 +28,7 @@ Color = tuple[int, int, int]
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Initial eye and target [m], and vertical field of view [rad]."""
 REGION_GRIP = 0.14
-"""[m] Length of the arrows that a region is dragged by."""
+"""Length of the arrows by which a region is dragged [m]."""
 
 _COARSE_LABELS = 1.5
 """Scale of labels where the scene is drawn with few pixels."""
@@ -164,7 +164,7 @@ class SceneView:
         """Draw the frusta of cameras; those that stand in the world can be dragged and turned.
 
         Args:
-            cameras: As they are before randomization.
+            cameras: Cameras before randomization.
             moved: Called when a camera is let go, with its name, position (3,) in the world frame [m] and unit
                 quaternion wxyz (4,) (OpenGL axes) [no unit].
         """

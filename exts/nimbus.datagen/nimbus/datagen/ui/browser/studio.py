@@ -57,7 +57,7 @@ def load_viser() -> Any:
     """Import the module that serves the page.
 
     Raises:
-        InputError: It is not installed.
+        InputError: viser is not installed.
     """
     try:
         import viser  # pyright: ignore[reportMissingImports]
@@ -154,7 +154,7 @@ class Studio:
         """Parse the task as it stands in the form.
 
         Raises:
-            InputError: There is an error in it.
+            InputError: The task has an error.
         """
         return self.editor.task()
 

@@ -12,7 +12,7 @@ class AllowedFolders:
     """Folders, each with all that lies below it.
 
     Args:
-        folders: As they were named; where they really are is settled now.
+        folders: Folders as named; links in them are resolved now.
     """
 
     def __init__(self, folders: Iterable[Path]) -> None:
@@ -22,10 +22,10 @@ class AllowedFolders:
         """Refuse a path that leads elsewhere, by itself or through a link.
 
         Args:
-            path: Of a file or folder, whether it exists or not.
+            path: Path of a file or folder, whether it exists or not.
 
         Raises:
-            InputError: It lies in none of the folders.
+            InputError: The path lies in none of the folders.
         """
         try:
             real = path.resolve()
@@ -33,6 +33,6 @@ class AllowedFolders:
             raise InputError(f"no path: {error}", where=ascii(str(path)), instead="write another one") from None
         if not any(real.is_relative_to(folder) for folder in self._folders):
             places = ", ".join(map(str, self._folders))
-            what = "outside of the folders that the studio was started with"
+            what = "outside the folders that the studio was started with"
             instead = f"choose one in {places}; more with 'nimbus studio --folder DIR'"
             raise InputError(what, where=str(path), instead=instead)

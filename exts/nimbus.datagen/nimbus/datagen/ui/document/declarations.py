@@ -181,7 +181,7 @@ def read_value(text: str) -> Any:
     """Parse a typed value: ``5 cm``, ``[0.4, 0, 0.1]``, ``items[0]``.
 
     Raises:
-        InputError: It is not YAML.
+        InputError: The text is not YAML.
     """
     return parse(f"value: {text.strip()}\n", "the field").data["value"]
 

@@ -122,7 +122,7 @@ class TaskDraft:
             typing: True for one of many changes while a field is typed into; they are undone together.
 
         Raises:
-            InputError: It cannot be changed without changing another value.
+            InputError: The value cannot be changed without changing another one.
         """
         self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
@@ -165,7 +165,7 @@ class TaskDraft:
         """Take a whole text, as from an editor of text.
 
         Raises:
-            InputError: It is no YAML; the draft stays as it was.
+            InputError: The text is not YAML; the draft stays as it was.
         """
         self._take(text)
 
@@ -271,7 +271,7 @@ class TaskDraft:
         """
         content = read_content(self.path)
         if content is None:
-            raise InputError("no such file", where=str(self.path), instead="save the draft, and it is there again")
+            raise InputError("no such file", where=str(self.path), instead="save the draft to restore it")
         text = decoded(content, self.path)
         self._take(text)
         self._saved, self._digest = text, digest(content)

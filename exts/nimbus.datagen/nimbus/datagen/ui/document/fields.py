@@ -163,7 +163,7 @@ def take_wordings(draft: TaskDraft, typed: str) -> None:
         typed: The lines; empty ones do not count.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no wording.
     """
     lines = [line.strip() for line in typed.splitlines() if line.strip()]
     if not lines:
@@ -175,8 +175,8 @@ def take_text(draft: TaskDraft, typed: str) -> None:
     """Take the text of the whole file.
 
     Raises:
-        InputError: It is empty, or no YAML; the task stays as it was.
+        InputError: The text is empty, or not YAML; the task stays as it was.
     """
     if not typed.strip():
-        raise InputError("an empty text is no task", instead="undo, or type one")
+        raise InputError("an empty text is not a task", instead="undo, or type one")
     draft.set_text(typed if typed.endswith("\n") else typed + "\n")

@@ -30,7 +30,7 @@ def decoded(content: bytes, path: Path) -> str:
     """Decode the text of a file.
 
     Raises:
-        InputError: It is not UTF-8.
+        InputError: The content is not UTF-8.
     """
     try:
         return content.decode()

@@ -28,7 +28,7 @@ def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
         Where it stands then; None where it was taken out.
 
     Raises:
-        InputError: It is the only one of its list.
+        InputError: The entry is the only one of its list.
     """
     around, index = keys[:-1], int(keys[-1])
     count = len(draft.value(*around))
@@ -48,7 +48,7 @@ def wrap(draft: TaskDraft, keys: Keys, group: str) -> None:
     Args:
         draft: The task.
         keys: Where the entry stands; the loop stands there then.
-        group: Of objects: ``items``, each of which the loop calls ``item``.
+        group: Group of objects: ``items``, each of which the loop calls ``item``.
     """
     one = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
     draft.set(keys, {f"for {one} in {group}": [_renamed(draft.value(*keys), group, one)]})
@@ -60,7 +60,7 @@ def add_after(draft: TaskDraft, keys: Keys, entry: Any) -> Keys:
     Args:
         draft: The task.
         keys: Where the other one stands; ``("steps", -1)`` for the first of a list.
-        entry: As :func:`typed_entry` makes it.
+        entry: Entry, as :func:`typed_entry` returns it.
     """
     around, index = keys[:-1], int(keys[-1]) + 1
     if isinstance(draft.value(*around), tuple):

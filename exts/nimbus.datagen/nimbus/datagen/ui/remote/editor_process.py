@@ -20,7 +20,7 @@ from nimbus.datagen.ui.runs.launch import environment, find_interpreter
 
 _CHUNK_SIZE = 1 << 16
 _END_TIMEOUT = 3.0
-"""[s] Time that an editor may take to end."""
+"""Time that an editor may take to exit [s]."""
 _MAX_STARTS = 3
 """Starts in a row without a task shown, after which only the user starts another."""
 
@@ -52,7 +52,7 @@ class ProcessChannel:
         interpreter: A Python that has Nimbus's dependencies; empty to look for one.
 
     Raises:
-        InputError: There is none.
+        InputError: No interpreter was found.
     """
 
     def __init__(self, interpreter: str = "") -> None:

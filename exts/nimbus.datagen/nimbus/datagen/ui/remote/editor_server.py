@@ -15,7 +15,7 @@ from nimbus.datagen.ui.task_editor import TaskEditor, TaskQueue
 
 _MAX_LINE = 1 << 24
 _DISK_PERIOD = 0.5
-"""[s] between two looks at the file."""
+"""Interval of the checks of the file [s]."""
 
 
 class RemoteEditor(TaskEditor):

@@ -62,9 +62,9 @@ class RegionMarker:
     id: str
     name: str
     center: tuple[float, float, float]
-    """[m]"""
+    """Center of the region [m]."""
     size: tuple[float, float]
-    """[m]"""
+    """Extent along x and y [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +75,11 @@ class CameraMarker:
     """Empty where it is mounted on the robot."""
     name: str
     position: tuple[float, ...]
-    """[m], world frame."""
+    """Position in the world frame [m]."""
     wxyz: tuple[float, ...]
     """OpenGL axes."""
     vertical_fov: float
-    """[rad]"""
+    """Vertical field of view [rad]."""
     aspect: float
     """Width over height."""
 
@@ -90,9 +90,9 @@ class Marker:
 
     kind: Literal["sample", "reached", "unreached"]
     position: tuple[float, float, float]
-    """[m]"""
+    """Position in the world frame [m]."""
     size: float
-    """[m] along a side."""
+    """Length of a side [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class StageView:
     path: str
     """Each stage has a file of its own."""
     duration: float
-    """[s] Length of its animation; 0 where nothing moves."""
+    """Length of the animation [s]; 0 where nothing moves."""
 
     def to_dict(self) -> StageData:
         """Convert to plain data for the host."""
@@ -155,7 +155,7 @@ def parse_state(line: str) -> EditorState:
     """Parse a line from the editor.
 
     Raises:
-        InputError: It has other fields than an :class:`EditorState`, as of another version of Nimbus.
+        InputError: The line has other fields than an :class:`EditorState`, as of another version of Nimbus.
     """
     message = _parse_object(line)
     if message is None or set(message) != set(EditorState.__annotations__):

@@ -19,7 +19,7 @@ class MarkerViewport(Protocol):
         """Open a USD stage and play its animation [s]; returns at once.
 
         Raises:
-            InputError: It cannot be opened now.
+            InputError: The stage cannot be opened now.
         """
         ...
 

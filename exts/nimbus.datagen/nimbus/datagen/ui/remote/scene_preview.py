@@ -17,7 +17,7 @@ from nimbus.datagen.ui.remote.messages import CameraMarker, Marker, RegionMarker
 from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
 
 _SPOT = 0.012
-"""[m] Side of the mark of an object."""
+"""Side of the mark of an object [m]."""
 
 
 class ScenePreview:

@@ -17,8 +17,8 @@ class DatasetList:
     """The attempts of a dataset.
 
     Args:
-        folder: Of the dataset.
-        attempts: By index, variant and attempt.
+        folder: Folder of the dataset.
+        attempts: Attempts by index, variant and attempt.
     """
 
     folder: Path

@@ -44,7 +44,7 @@ class Launcher(Protocol):
         """Start ``nimbus <words>``.
 
         Raises:
-            InputError: It cannot be started.
+            InputError: The process cannot be started.
         """
         ...
 
@@ -108,7 +108,7 @@ def find_interpreter(wanted: str = "") -> str:
     """Find a Python with Nimbus's dependencies: the wanted one, that of the checkout, or that of ``nimbus``.
 
     Raises:
-        InputError: There is none; the message gives the fix.
+        InputError: There is no interpreter; the message gives the fix.
     """
     instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
     if wanted or (wanted := os.environ.get("NIMBUS_PYTHON", "")):

@@ -32,7 +32,7 @@ class RunStatus:
     failed: int = 0
     """Attempts that did not succeed."""
     remaining: float | None = None
-    """[s]; None while nothing is known."""
+    """Remaining time [s]; None while unknown."""
 
     @property
     def share(self) -> float:
@@ -182,7 +182,7 @@ class RunPanel:
         """Set the folder in which a run stores them.
 
         Raises:
-            InputError: It lies outside of the folders that may be used; the one before stays.
+            InputError: The folder lies outside the allowed ones; the previous one stays.
         """
         if self._allowed is not None and folder.strip():
             self._allowed.check(Path(folder.strip()))

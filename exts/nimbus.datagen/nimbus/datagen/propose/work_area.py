@@ -1,0 +1,147 @@
+"""Work area: points of a surface at which one robot picks and places with ease, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray, IndexArray
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.plan.ik import solve_ik, trace_line
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.tasks.scene_assets import REACH_CELL
+from nimbus.datagen.usd.stage import StageInfo
+from nimbus.datagen.version import versioned_hash
+
+VERSION = 2
+"""Version of the work area: raise it when its points come out otherwise."""
+PITCH = 0.02
+"""[m] Between points at which things may stand."""
+_RATE = 15.0
+"""[Hz] Of the simulation that finds the reach; it does not matter for postures."""
+_NEAR, _FAR = 0.5, 0.88
+"""Shares of the farthest reach between which things stand: nearer the arm folds up, farther it cannot lean or lift."""
+_AHEAD = 0.6
+"""Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
+_LOW, _RISE = 0.04, 0.18
+"""[m] Height of the tool above the surface, and length of the straight way up from there."""
+_STEP = 0.02
+"""[m] Between two postures of the way up."""
+_YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
+"""Turns of the hand about the vertical; half a turn more is the same grasp [rad]."""
+_EASY = 3
+"""Number of turns with a way up that a point needs."""
+_FEW = 0.4
+"""Share of the reached points below which too few have that, as for small arms; then all reached points count."""
+_LARGEST_STEP = 0.4
+"""[rad] Between two postures of the way up: a larger one means that the arm cannot follow."""
+_DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
+_ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
+
+
+@dataclass(frozen=True)
+class WorkArea:
+    """Points of a surface at which one robot works well."""
+
+    surface: str
+    points: FloatArray
+    """(n, 2) x, y in the world [m]"""
+    world_R_robot: FloatArray
+    """(2, 2) turn of the robot about the vertical"""
+    base: FloatArray
+    """(2,) of the robot, in the world [m]"""
+
+    @property
+    def middle(self) -> FloatArray:
+        """Center of the points (2,) [m]."""
+        return self.points.mean(axis=0)
+
+    def zone(self, place: str) -> FloatArray:
+        """Return the points (n, 2) of a part of the area; all for an empty name."""
+        from_middle = (self.points - self.middle) @ self.world_R_robot
+        if place == "middle":
+            order = np.linalg.norm(from_middle, axis=1)
+        elif place:
+            order = -from_middle @ np.array(_ZONES[place], dtype=float)
+        else:
+            return self.points
+        return self.points[order <= np.quantile(order, 0.4)]
+
+
+def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") -> WorkArea:
+    """Find where a robot works well on a surface; kept in the cache.
+
+    Raises:
+        InputError: The scene has no such surface, or the robot reaches nothing of it.
+    """
+    if surface not in stage.surfaces:
+        raise InputError(f"no surface '{surface}'", where=f"scene '{stage.name}'", instead="name another scene")
+    base, turn = np.array(stage.robot_position[:2]), stage.robot_wxyz
+    yaw = 2 * np.arctan2(turn[3], turn[0])
+    world_R_robot = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
+    low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
+    key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
+    path = cache_folder("reach") / f"{key}.json"
+    if path.is_file():
+        points = np.array(json.loads(path.read_text(encoding="utf-8")))
+    else:
+        points = _reached(stage, robot, surface, low, high)
+        with writing(path.parent):
+            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
+    distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
+    ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
+    limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
+    points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
+    if not len(points):
+        what = f"robot '{robot.name}' reaches nothing of it"
+        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
+    return WorkArea(surface, points, world_R_robot, base)
+
+
+def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Points (n, 2) on a grid whose cell and all around it are within reach, with ease [m]."""
+    reached, rising = _count_turns(stage, robot, stage.surfaces[surface].upper[2], low, high)
+    cells = rising >= _EASY
+    if cells.sum() < _FEW * (reached > 0).sum():
+        cells = reached > 0
+    inside = np.pad(cells, 1)
+    inside = np.all([np.roll(inside, shift, (0, 1)) for shift in np.ndindex(3, 3)], axis=0)[2:, 2:]
+    axes = [np.arange(low[axis] + PITCH, high[axis], PITCH) for axis in (0, 1)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    index = np.minimum(((points - low) / REACH_CELL).astype(int), np.array(cells.shape) - 1)
+    return points[inside[index[:, 0], index[:, 1]]]
+
+
+def _count_turns(
+    stage: StageInfo, robot: Robot, top: float, low: FloatArray, high: FloatArray
+) -> tuple[IndexArray, IndexArray]:
+    """Turns (X, Y) in which a hand points down, and in which it also rises straight, by cells; of the better arm."""
+    simulation = NewtonSimulation(stage, robot, rate=_RATE)
+    simulation.load(PhysicalLayout(objects=()))
+    arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]
+    shape = np.maximum(1, np.ceil((high - low) / REACH_CELL - 1e-9).astype(int))
+    counts = np.zeros((2, len(arms), *shape), dtype=np.int32)
+    for number, (scene, home) in enumerate(arms):
+        scene.set_world(simulation.data.qpos)
+        for i, j in np.ndindex(*shape):
+            x, y = low + (np.array([i, j]) + 0.5) * REACH_CELL
+            rng = generator(0, "work area", number, int(i), int(j))
+            for yaw in _YAWS:
+                goal = make_transform((x, y, top + _LOW), quat_from_axis_angle((0, 0, 1), float(yaw))) @ _DOWN
+                postures = solve_ik(scene, goal, seed_q=home, rng=rng, solutions=1)
+                if not postures:
+                    continue
+                goal[2, 3] += _RISE
+                way = trace_line(scene, postures[0], goal, step=_STEP, max_joint_step=_LARGEST_STEP)
+                counts[:, number, i, j] += (1, way is not None)
+    reached, rising = counts.max(axis=1)
+    return reached, rising

@@ -1,0 +1,117 @@
+"""The caches of several nodes as one: each block has its node by consistent hash, and the store stands behind all."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import threading
+import time
+import zlib
+from contextlib import suppress
+from functools import cache
+from urllib.parse import quote, urlsplit
+
+from nimbus.datagen.errors import InputError
+
+PEERS = "NIMBUS_CACHE_PEERS"
+"""Environment variable with the servers of all nodes' caches, ``http://node1:7070,http://node2:7070``."""
+TOKEN = "NIMBUS_CACHE_TOKEN"
+"""Environment variable with the word that servers of caches ask for."""
+CHECK_HEADER = "X-Nimbus-Crc32"
+_TRIED = 2
+"""Nodes that are asked for a block before the store is: the second takes over the blocks of a lost one."""
+_TIMEOUT = 5.0
+"""[s] without a byte, after which a node counts as lost. It may be fetching the block."""
+_LOST_FOR = 30.0
+"""[s] for which a lost node is not asked."""
+
+
+class CachePeers:
+    """Nodes whose caches hold the blocks of datasets in stores.
+
+    Args:
+        urls: Of their servers; the same set in every process, in any order.
+        token: Word that they ask for.
+    """
+
+    def __init__(self, urls: tuple[str, ...], token: str = "") -> None:
+        self._urls, self._token = urls, token
+        self._lost: dict[str, float] = {}
+        self._own = threading.local()
+
+    @property
+    def is_pool(self) -> bool:
+        """True where there are nodes."""
+        return bool(self._urls)
+
+    def order(self, address: str, name: str, number: int) -> list[str]:
+        """Order the nodes for a block (rendezvous hashing): without a node, only its own blocks move."""
+        block = f"{address}\0{name}\0{number}\0"
+        return sorted(self._urls, key=lambda url: hashlib.sha256((block + url).encode()).digest(), reverse=True)
+
+    def read(self, address: str, name: str, number: int, needed: int) -> bytes | None:
+        """Read a block from its node; None where no node has it to give.
+
+        Args:
+            address: Of the dataset.
+            name: Of the object.
+            number: Of the block.
+            needed: [bytes] that it has at least.
+        """
+        if not self._urls:
+            return None
+        now = time.monotonic()
+        alive = [url for url in self.order(address, name, number) if self._lost.get(url, 0.0) <= now]
+        for url in alive[:_TRIED]:
+            try:
+                return self._ask(url, address, name, number, needed)
+            except (OSError, http.client.HTTPException):
+                self._close(url)
+                self._lost[url] = time.monotonic() + _LOST_FOR
+        return None
+
+    def _ask(self, url: str, address: str, name: str, number: int, needed: int) -> bytes:
+        connection = self._connection(url)
+        path = f"/{quote(address, safe='')}/{quote(name, safe='')}/{number}?needed={needed}"
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+        answer = connection.getresponse()
+        block = answer.read()
+        if answer.status == http.client.UNAUTHORIZED:
+            raise InputError("the cache of a node refuses this token", where=url, instead=f"give all the same {TOKEN}")
+        if answer.status != http.client.OK or len(block) < needed:
+            raise ConnectionError(f"{answer.status}, {len(block)} bytes")
+        if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):
+            raise ConnectionError("damaged on its way")
+        return block
+
+    def _connection(self, url: str) -> http.client.HTTPConnection:
+        """Return this thread's connection to a node."""
+        mine: dict[str, http.client.HTTPConnection] = self._own.__dict__
+        if url not in mine:
+            mine[url] = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT)
+        return mine[url]
+
+    def _close(self, url: str) -> None:
+        if connection := self._own.__dict__.pop(url, None):
+            with suppress(OSError):
+                connection.close()
+
+
+def peers() -> CachePeers:
+    """Return the nodes that the environment names; none is a set of none.
+
+    Raises:
+        InputError: One is no address of a server.
+    """
+    return _peers(os.environ.get(PEERS, ""), os.environ.get(TOKEN, ""))
+
+
+@cache
+def _peers(text: str, token: str) -> CachePeers:
+    urls = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.netloc or parts.path or "@" in parts.netloc:
+            raise InputError(f"no server of a cache: '{url}'", where=PEERS, instead="write http://node1:7070,…")
+    return CachePeers(urls, token)

@@ -1,0 +1,115 @@
+"""Server of this node's cache to the other nodes: it gives blocks of named datasets, and nothing else."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import zlib
+from collections.abc import Iterable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
+from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
+from nimbus.datagen.store.remote.object_store import MissingObjectError
+
+_IDLE = 60.0
+"""[s] after which a connection without a request is closed."""
+_MOST_NUMBER = 1 << 40
+"""Largest number of a block: 10¹⁸ bytes."""
+
+
+class BlockServer(ThreadingHTTPServer):
+    """Gives blocks to requests with the token; one that is not here is fetched from the store, once, and kept.
+
+    Args:
+        host: Address that it listens on.
+        port: Port; 0 for any.
+        addresses: Datasets.
+        token: Word that requests carry; may be empty on loopback.
+
+    Raises:
+        InputError: It would listen to other machines without a token, or the port is taken.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, addresses: Iterable[str], *, token: str = "") -> None:
+        if not token and not is_loopback(host):
+            what = "other machines could read the cache without a token"
+            raise InputError(what, where=f"--serve {host}:{port}", instead=f"set {TOKEN} to the same word on all nodes")
+        self.addresses, self.token = frozenset(addresses), token
+        try:
+            super().__init__((host, port), _BlockHandler)
+        except OSError as error:
+            instead = "give another HOST:PORT"
+            raise InputError(str(error.strerror or error), where=f"--serve {host}:{port}", instead=instead) from None
+
+    @property
+    def url(self) -> str:
+        """Address for ``NIMBUS_CACHE_PEERS``."""
+        host, port = self.server_address[:2]
+        return f"http://{host if isinstance(host, str) else host.decode()}:{port}"
+
+
+class _BlockHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE
+    server: BlockServer  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def do_GET(self) -> None:
+        """Answer ``/ADDRESS/NAME/NUMBER?needed=BYTES``."""
+        word = self.headers.get("Authorization", "")
+        if not hmac.compare_digest(word.encode(), f"Bearer {self.server.token}".encode()):
+            self._answer(HTTPStatus.UNAUTHORIZED)
+            return
+        try:
+            address, name, number, needed = _parse(self.path)
+        except ValueError:
+            self._answer(HTTPStatus.BAD_REQUEST)
+            return
+        if address not in self.server.addresses:
+            self._answer(HTTPStatus.NOT_FOUND)
+            return
+        try:
+            block = ObjectBlocks(address, name, asks_peers=False).read(number, number * BLOCK + needed)
+        except MissingObjectError:
+            self._answer(HTTPStatus.NOT_FOUND)
+        except InputError:
+            self._answer(HTTPStatus.BAD_GATEWAY)
+        else:
+            self._answer(HTTPStatus.OK, block)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing: a line a block would be too much."""
+
+    def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header(CHECK_HEADER, str(zlib.crc32(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def is_loopback(host: str) -> bool:
+    """Check whether only this machine reaches a host's address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _parse(path: str) -> tuple[str, str, int, int]:
+    parts = urlsplit(path)
+    _, address, name, number = parts.path.split("/")
+    block, needed = int(number), int(parse_qs(parts.query)["needed"][0])
+    if not (0 <= block <= _MOST_NUMBER and 0 < needed <= BLOCK):
+        raise ValueError("no block")
+    plain = unquote(name)
+    if not plain or any(part in ("", ".", "..") for part in plain.split("/")) or "\0" in plain or "\\" in plain:
+        raise ValueError("no name")
+    return unquote(address), plain, block, needed

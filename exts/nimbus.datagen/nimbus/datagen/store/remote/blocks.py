@@ -1,0 +1,112 @@
+"""Blocks of objects in a store: from memory, from this machine's disk, from another node's cache, or from the store."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.own_files import make_place
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.block_memory import MEMORY
+from nimbus.datagen.store.remote.block_peers import peers
+from nimbus.datagen.store.remote.lru import note_use
+from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, open_store
+
+BLOCK = 1 << 20
+"""[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
+BLOCKS = "blocks"
+"""Folder of a dataset's copy, with a folder of blocks for each object."""
+_CHECK_BYTES = 4
+"""Behind each block that is kept, its CRC-32."""
+_THREADS = 16
+"""Blocks that are fetched at the same time."""
+
+
+class ObjectBlocks:
+    """Blocks of one object.
+
+    Args:
+        address: Of the dataset in a store.
+        name: Of the object below it.
+        asks_peers: False where this node's cache is the one that others ask.
+    """
+
+    def __init__(self, address: str, name: str, *, asks_peers: bool = True) -> None:
+        self.address, self.name, self._asks_peers = address, name, asks_peers
+        self._copy = copy_folder(parse_address(address))
+
+    def read(self, number: int, end: int) -> bytes:
+        """Read block ``number``.
+
+        Args:
+            number: Counted from the beginning of the object.
+            end: Bytes that the object has at least; the last block may be shorter than the others.
+
+        Raises:
+            StoreAwayError: The store does not answer, or gives less.
+        """
+        key = (self.address, self.name, number)
+        if (found := MEMORY.get(key)) is not None:
+            return found
+        needed = min(BLOCK, end - number * BLOCK)
+        block = self._kept(number, needed) or self._from_peer(number, needed)
+        if block is None:
+            with entry_lock(self._copy, f"{self.name}/{number}"):
+                block = MEMORY.get(key) or self._kept(number, needed) or self._fetched(number, needed)
+        MEMORY.add(key, block)
+        return block
+
+    def fetch(self, numbers: Iterable[int], end: int) -> None:
+        """Bring blocks into memory, several at a time; one that cannot be had raises when it is read."""
+
+        def try_one(number: int) -> None:
+            with suppress(InputError):
+                self.read(number, end)
+
+        list(_threads().map(try_one, numbers))
+
+    def _path(self, number: int) -> Path:
+        return self._copy / BLOCKS / self.name / str(number)
+
+    def _kept(self, number: int, needed: int) -> bytes | None:
+        """Read a block of this machine's disk; None where it is not there, or is damaged."""
+        path = self._path(number)
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        block, check = content[:-_CHECK_BYTES], content[-_CHECK_BYTES:]
+        if zlib.crc32(block).to_bytes(_CHECK_BYTES, "big") != check or len(block) < needed:
+            return None
+        note_use(path)
+        TRAFFIC.note(self._copy, hits=1, bytes_here=len(block))
+        return block
+
+    def _from_peer(self, number: int, needed: int) -> bytes | None:
+        """Read a block of another node's cache, without a lock: the server may be this node's own."""
+        block = peers().read(self.address, self.name, number, needed) if self._asks_peers else None
+        if block is not None:
+            TRAFFIC.note(self._copy, peer_hits=1, bytes_from_peers=len(block))
+        return block
+
+    def _fetched(self, number: int, needed: int) -> bytes:
+        """Read a block of the store, and keep it."""
+        block = open_store(self.address).read_range(self.name, number * BLOCK, BLOCK, least=needed)
+        TRAFFIC.note(self._copy, misses=1, bytes_fetched=len(block))
+        content = block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big")
+        with suppress(OSError):  # full or read-only: the block comes from the store then
+            path = make_place(self._copy, f"{BLOCKS}/{self.name}/{number}")
+            write_atomic(path, content, durable=False, shared=True)
+            BUDGET.add(len(block))
+        return block
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="blocks")

@@ -1,0 +1,127 @@
+"""Files with which other systems start a cluster for one run: a RayJob of KubeRay, and a batch script of Slurm."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+RAY_VERSION = "2.60.0"
+"""Version of Ray in an image that is not named otherwise."""
+_KEPT = 600
+"""[s] for which a finished RayJob is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterShape:
+    """Nodes of a cluster that is started for one run."""
+
+    nodes: int
+    cpus: int
+    """CPUs of each node."""
+    memory_gb: int
+    """Memory of each node [10⁹ bytes]."""
+    gpus: int = 0
+    """GPUs of each node."""
+
+
+def ray_job(
+    words: Sequence[str], shape: ClusterShape, *, name: str, image: str, service_account: str = ""
+) -> dict[str, Any]:
+    """Make a RayJob of KubeRay, ``ray.io/v1``: a head without work, and nodes of one shape.
+
+    Args:
+        words: Arguments of ``nimbus run``, without ``--cluster``.
+        shape: Of the nodes.
+        name: Of the job.
+        image: With Nimbus and Ray.
+        service_account: Whose role may write into the store.
+    """
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": kubernetes_name(name)},
+        "spec": {
+            "entrypoint": shlex.join(["nimbus", "run", *words, "--cluster", "auto"]),
+            "shutdownAfterJobFinishes": True,
+            "ttlSecondsAfterFinished": _KEPT,
+            "backoffLimit": 3,
+            "rayClusterSpec": {
+                "rayVersion": RAY_VERSION,
+                "authOptions": {"mode": "token"},
+                "headGroupSpec": {
+                    "rayStartParams": {"num-cpus": "0"},
+                    "template": _pod("ray-head", image, cpus=2, memory_gb=8, gpus=0, account=service_account),
+                },
+                "workerGroupSpecs": [
+                    {
+                        "groupName": "nodes",
+                        "replicas": shape.nodes,
+                        "minReplicas": shape.nodes,
+                        "maxReplicas": shape.nodes,
+                        "rayStartParams": {"num-cpus": str(shape.cpus)},
+                        "template": _pod(
+                            "ray-worker",
+                            image,
+                            cpus=shape.cpus,
+                            memory_gb=shape.memory_gb,
+                            gpus=shape.gpus,
+                            account=service_account,
+                        ),
+                    }
+                ],
+            },
+        },
+    }
+
+
+def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: int = 6379) -> str:
+    """Write a batch script for ``sbatch``: one task a node starts Ray, and the run with it on the first.
+
+    Args:
+        words: Arguments of ``nimbus run``, without ``--cluster``.
+        shape: Of the nodes.
+        name: Of the job.
+        port: Of Ray's head.
+    """
+    gpus = f"#SBATCH --gpus-per-node={shape.gpus}\n" if shape.gpus else ""
+    return f"""\
+#!/bin/bash
+#SBATCH --job-name={kubernetes_name(name)}
+#SBATCH --nodes={shape.nodes}
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task={shape.cpus}
+#SBATCH --mem={shape.memory_gb}G
+{gpus}#SBATCH --signal=TERM@120
+#SBATCH --requeue
+set -euo pipefail
+export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
+(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate)
+head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun ray symmetric-run --address "$head:{port}" --min-nodes {shape.nodes} --num-cpus {shape.cpus} -- \\
+    {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])}
+"""
+
+
+def to_yaml(content: dict[str, Any]) -> str:
+    """Write plain values as YAML, in their order."""
+    return yaml.safe_dump(content, sort_keys=False, width=120)
+
+
+def kubernetes_name(text: str) -> str:
+    """Return a name that Kubernetes and Slurm accept: lower case, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50].strip("-") or "nimbus"
+
+
+def _pod(name: str, image: str, *, cpus: int, memory_gb: int, gpus: int, account: str) -> dict[str, Any]:
+    size: dict[str, Any] = {"cpu": str(cpus), "memory": f"{memory_gb}G"}
+    if gpus:
+        size["nvidia.com/gpu"] = str(gpus)
+    spec: dict[str, Any] = {
+        "containers": [{"name": name, "image": image, "resources": {"requests": dict(size), "limits": dict(size)}}]
+    }
+    return {"spec": ({"serviceAccountName": account} if account else {}) | spec}

@@ -1,0 +1,92 @@
+"""Checks of a Ray cluster before anything is made: there is a head, and a token where other machines reach it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cluster.cluster_address import ClusterAddress
+
+_CONNECT = 5.0
+"""[s] for a connection to a head."""
+
+
+def check_reachable(address: ClusterAddress) -> None:
+    """Check in a moment what Ray needs half a minute for: there is a head, and a token where one is needed.
+
+    Raises:
+        InputError: There is no head, or it is on another machine and there is no token.
+    """
+    if address.kind in ("local", "auto"):
+        return
+    try:
+        with socket.create_connection((address.host, address.port), timeout=_CONNECT):
+            pass
+    except OSError as error:
+        what = f"no head of a Ray cluster is there: {error.strerror or error}"
+        port = {"ray": "10001, of its client server", "http": "8265, of its dashboard"}[address.kind]
+        raise InputError(what, where=f"--cluster {address}", instead=f"check host and port ({port})") from None
+    check_token(address.host, where=f"--cluster {address}")
+
+
+def check_token(host: str, *, where: str) -> None:
+    """Refuse a cluster that other machines reach and that asks for no token: anyone there could run code.
+
+    Args:
+        host: Address or name of its head.
+        where: Place for the error.
+
+    Raises:
+        InputError: It is not on loopback, and this user has no token for it.
+    """
+    if is_loopback(host) or read_token():
+        return
+    what = f"the cluster at {host} is open to other machines, and there is no token"
+    instead = "start it with RAY_AUTH_MODE=token on every node, and put its token into ~/.ray/auth_token here"
+    raise InputError(what, where=where, instead=instead)
+
+
+def read_token() -> str:
+    """Read the token from where Ray looks for it: environment, a file that it names, the user's file; or none."""
+    if token := os.environ.get("RAY_AUTH_TOKEN"):
+        return token.strip()
+    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Check whether only this machine reaches a host's address; a name is looked up."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
+        return bool(found) and all(ipaddress.ip_address(text).is_loopback for text in found)
+    except (OSError, ValueError):
+        return False
+
+
+def refusal(error: Exception, *, where: str) -> InputError:
+    """Turn an error of Ray into a line of ours."""
+    text = str(error)
+    lower = text.lower()
+    if "unauthenticated" in lower or "authentication token" in lower or "authenticationerror" in lower:
+        instead = "copy the token of the cluster to ~/.ray/auth_token, and set RAY_AUTH_MODE=token"
+        return InputError("the cluster refuses this token, or asks for one", where=where, instead=instead)
+    if "version mismatch" in lower:
+        found = " ".join(line.strip() for line in text.splitlines() if "Ray:" in line or "Python:" in line)
+        instead = "install the Ray and Python of the cluster here"
+        return InputError(f"the cluster has other versions: {found[:300]}", where=where, instead=instead)
+    if isinstance(error, ConnectionError) or "unavailable" in lower or "failed to connect" in lower:
+        instead = "start one with 'ray start --head', or give its address; see docs/cluster.md"
+        return InputError(f"no Ray cluster answers: {first_line(error)}", where=where, instead=instead)
+    return InputError(f"Ray: {first_line(error)}", where=where, instead="see docs/cluster.md")
+
+
+def first_line(error: Exception) -> str:
+    """Return the last line of a traceback, or the first of any other text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines and "Error" in lines[-1] else lines[0] if lines else type(error).__name__)[:300]

@@ -1,0 +1,118 @@
+"""Run of a job on a Ray cluster, which a process of its own talks to: Ray ends its drivers when its head is gone."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
+from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
+from nimbus.runner.cluster.on_ray.request import RayLine, RayOrder
+from nimbus.runner.monitor.dashboard import StatusDashboard
+from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
+from nimbus.runner.system.child_module import module_command, module_environment
+from nimbus.runner.system.output import write_error
+from nimbus.runner.system.processes import Interruption
+
+EXTRA = "pip install 'nimbus-datagen[cluster]'"
+
+
+def check_ray(address: ClusterAddress) -> None:
+    """Check that Ray is installed, and that there is a head.
+
+    Raises:
+        InputError: It is not, there is none, or a token is needed.
+    """
+    if address.kind != "http" and importlib.util.find_spec("ray") is None:
+        raise InputError("a Ray cluster needs an extra", where=f"--cluster {address}", instead=EXTRA)
+    check_reachable(address)
+
+
+def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> HeadEnd:
+    """Run a job on a cluster, and show it; return how it ended.
+
+    A run goes on where this process dies: the same command joins it. Ctrl-C lets it end its current episodes; a second
+    one leaves it alone.
+
+    Args:
+        job: The work; its folder is one that all nodes reach.
+        address: Of the cluster.
+        slots: Workers of each node; 0 for the CPUs that Ray knows there.
+
+    Raises:
+        InputError: There is no cluster, or it does not fit.
+    """
+    order = RayOrder(
+        address=str(address),
+        name=hashlib.sha256(job.folder.encode()).hexdigest()[:12],
+        job=job.to_text(),
+        slots=slots,
+        version=nimbus_version(),
+        platform=platform_name(),
+    )
+    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
+        folder = Path(place)
+        with StatusDashboard(folder) as dashboard:
+            return _follow(order, folder, dashboard.look)
+
+
+def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
+    """Run the program, and pass its lines on."""
+    with (folder / "log").open("w") as log, Interruption() as interruption:
+        process = subprocess.Popen(
+            module_command("nimbus.runner.cluster.on_ray.actors"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=_environment(),
+            umask=0o077,  # Ray may write the token into a file
+            start_new_session=True,
+        )
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(to_json(order))
+            process.stdin.close()
+            has_asked = False
+            for text in process.stdout:
+                with suppress(ValueError):  # a line that Ray printed
+                    line = from_json(RayLine, text)
+                    if line.error:
+                        raise InputError.from_diagnostic(line.error)
+                    if line.end:
+                        look()
+                        return line.end
+                    if line.note:
+                        write_error(f"{line.note}\n")
+                    if line.status:
+                        (folder / STATUS_NAME).write_text(line.status)
+                        look()
+                if interruption.requested and not has_asked:
+                    has_asked = True
+                    process.send_signal(signal.SIGTERM)
+            process.wait()
+            last = (folder / "log").read_text(errors="replace").strip().splitlines()[-1:]
+            what = f"the Ray cluster is gone: {''.join(last)}"[:300]
+            return HeadEnd(state="failed", line=f"{what}; the same command on a new cluster continues")
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _environment() -> dict[str, str]:
+    settings = {"RAY_USAGE_STATS_ENABLED": "0"}
+    if read_token():
+        settings["RAY_AUTH_MODE"] = os.environ.get("RAY_AUTH_MODE", "token")
+    return module_environment(**settings)

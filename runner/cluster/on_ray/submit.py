@@ -1,0 +1,125 @@
+"""A run as a job of a Ray cluster, by the REST interface of its dashboard: this machine needs no Ray."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.run import SHORT
+from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
+from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.processes import Interruption
+
+_TIMEOUT = 20.0
+"""[s] for an answer of the dashboard."""
+_LOOK = 1.0
+"""[s] Between two looks at the job."""
+_AWAY = 60.0
+"""[s] without an answer, after which the job is left alone; it goes on."""
+_OVER = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+class JobClient:
+    """Jobs of a cluster.
+
+    Args:
+        address: Of its dashboard.
+    """
+
+    def __init__(self, address: ClusterAddress) -> None:
+        self._address = address
+        self._headers = {"Content-Type": "application/json"}
+        if token := read_token():
+            self._headers["Authorization"] = f"Bearer {token}"
+
+    def submit(self, command: Sequence[str]) -> str:
+        """Start a command on the head; return the id of the job.
+
+        Raises:
+            InputError: The cluster refuses it.
+        """
+        return str(self._ask("POST", "/api/jobs/", {"entrypoint": shlex.join(command)})["submission_id"])
+
+    def status(self, job: str) -> tuple[str, int | None, str]:
+        """Return state, exit code and message of a job."""
+        found = self._ask("GET", f"/api/jobs/{job}")
+        return str(found["status"]), found.get("driver_exit_code"), str(found.get("message") or "")
+
+    def log(self, job: str) -> str:
+        """Return what a job has printed."""
+        return str(self._ask("GET", f"/api/jobs/{job}/logs").get("logs") or "")
+
+    def stop(self, job: str) -> None:
+        """Ask a job to end."""
+        self._ask("POST", f"/api/jobs/{job}/stop")
+
+    def _ask(self, method: str, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
+        url, where = f"{self._address}{path}", f"--cluster {self._address}"
+        body = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(url, data=body, headers=self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                what = "the cluster refuses this token" if read_token() else "the cluster asks for a token"
+                raise InputError(what, where=where, instead="copy its token to ~/.ray/auth_token") from None
+            what, instead = f"Ray's dashboard answers {error.code} {error.reason}", "look at the cluster's head"
+            raise InputError(what, where=where, instead=instead) from None
+        except (OSError, ValueError) as error:
+            what, instead = f"Ray's dashboard does not answer: {error}", "check host and port; a job goes on"
+            raise DashboardAwayError(what, where=where, instead=instead) from None
+
+
+class DashboardAwayError(InputError):
+    """No answer came; the same request may be sent again."""
+
+
+def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
+    """Run a command of Nimbus on the head of a cluster, show its output, and return its exit code.
+
+    Args:
+        address: Of the dashboard.
+        words: Command line of this run; the cluster's address in it becomes ``auto``.
+
+    Raises:
+        InputError: There is no cluster, or it refuses the job.
+        KeyboardInterrupt: The job was asked to stop.
+    """
+    check_reachable(address)
+    client = JobClient(address)
+    job = client.submit(["nimbus", *(word.replace(str(address), "auto") for word in words)])
+    write_error(f"job {job} on {address.host}\n")
+    shown, heard, has_asked = 0, time.monotonic(), False
+    with Interruption() as interruption:
+        while True:
+            try:
+                if interruption.requested and not has_asked:
+                    has_asked = True
+                    client.stop(job)
+                state, code, message = client.status(job)
+                log = client.log(job)
+                heard = time.monotonic()
+            except DashboardAwayError:
+                if time.monotonic() - heard > _AWAY:
+                    raise
+                time.sleep(_LOOK)
+                continue
+            write_out(log[shown:])
+            shown = len(log)
+            if state in _OVER:
+                break
+            time.sleep(_LOOK)
+    if has_asked:
+        raise KeyboardInterrupt
+    if state == "FAILED" and code is None:
+        write_error(f"the job failed: {message.strip().splitlines()[0] if message.strip() else state}\n")
+    return 0 if state == "SUCCEEDED" else code or SHORT

@@ -1,0 +1,161 @@
+"""Nodes' caches as one pool, and samples of a dataset in a store."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.datasets.export.export import export
+from nimbus.datagen.datasets.training.order import FrameBlock
+from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.datasets.training.samples import Samples
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.remote import block_peers
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.block_memory import MEMORY
+from nimbus.datagen.store.remote.block_peers import PEERS, TOKEN, CachePeers
+from nimbus.datagen.store.remote.block_server import BlockServer
+from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
+from nimbus.datagen.store.remote.cache_root import note_origin
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.working_copy import copy_folder
+from tests.support.s3 import upload
+from tests.support.synthetic import make_rendered, write_dataset
+
+
+@pytest.fixture
+def stored(address: str, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
+    """A dataset in a folder, as ``request.param`` says, and a copy of it in the store."""
+    folder = tmp_path / "data"
+    kind = getattr(request, "param", "lossless")
+    write_dataset(folder, [make_rendered(index, steps=12) for index in range(3)], images=kind.partition("_")[0])
+    if kind.endswith("_shards"):
+        export(folder, tmp_path / "shards", to="shards")
+        folder = tmp_path / "shards"
+    upload(folder, address)
+    MEMORY.clear()
+    return folder, address
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
+    """Ranges that are read from the store, by object and first byte."""
+    found: Counter[tuple[str, int]] = Counter()
+    read = ObjectStore.read_range
+
+    def counted(store: ObjectStore, name: str, start: int, *rest: Any, **options: Any) -> bytes:
+        found[name, start] += 1
+        return read(store, name, start, *rest, **options)
+
+    monkeypatch.setattr(ObjectStore, "read_range", counted)
+    return found
+
+
+@contextmanager
+def serving(address: str, *, token: str = "") -> Iterator[BlockServer]:
+    server = BlockServer("127.0.0.1", 0, [address], token=token)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("stored", ["lossless", "video_shards"], indirect=True)
+def test_samples_from_a_store_are_the_folders(stored: tuple[Path, str], reads: Counter[tuple[str, int]]):
+    """Each block is read from the store once; another epoch reads nothing there."""
+    samples = Samples(Reader(stored[1]), seed=3, block=6, pool=2)
+    for epoch in (0, 1):
+        mine = list(samples)
+        other = Samples(Reader(stored[0]), seed=3, block=6, pool=2)
+        other.set_epoch(epoch)
+        for one, two in zip(mine, other, strict=True):
+            assert one["index"] == two["index"]
+            assert np.array_equal(one["observation.images.front"], two["observation.images.front"])
+        assert set(reads.values()) == {1}
+        MEMORY.clear()
+
+
+def test_fetch_leaves_nothing_to_read(stored: tuple[Path, str], reads: Counter[tuple[str, int]]):
+    with Reader(stored[1], features=("observation.images.front",)) as reader:
+        reader.fetch([FrameBlock(episode=1, start=4, stop=9)])
+        before = reads.total()
+        reader.frames.images(1, "front", 4, 9)
+        assert before and reads.total() == before
+
+
+def test_interrupted_epoch_resumes_from_a_store(stored: tuple[Path, str]):
+    samples = Samples(Reader(stored[1]), seed=1, block=4, pool=2)
+    iterator = iter(samples)
+    given = [next(iterator)["index"] for _ in range(7)]
+    state = samples.state_dict()
+    iterator.close()  # pyright: ignore[reportAttributeAccessIssue]
+    rest = Samples(Reader(stored[1]))
+    rest.load_state_dict(state)
+    assert sorted(given + [sample["index"] for sample in rest]) == list(range(len(rest.reader)))
+
+
+def test_pool_reads_each_block_once(address: str, monkeypatch: pytest.MonkeyPatch, reads: Counter[tuple[str, int]]):
+    """Readers that share nothing but the pool: the store gives each block once, and none once a node is gone."""
+    content = np.random.default_rng(0).bytes(5 * BLOCK + 100)
+    ObjectStore(parse_address(address)).create("a/big", content)
+    note_origin(copy_folder(parse_address(address)), address)
+    with serving(address, token="word") as one, serving(address, token="word") as two:
+        monkeypatch.setenv(PEERS, f"{one.url},{two.url}")
+        monkeypatch.setenv(TOKEN, "word")
+        for _ in range(3):
+            MEMORY.clear()
+            assert read_all(address) == content
+        assert len(reads) == 6 and set(reads.values()) == {1}
+        two.shutdown()
+        two.server_close()
+        block_peers._peers.cache_clear()
+        MEMORY.clear()
+        assert read_all(address) == content
+    MEMORY.clear()
+    block_peers._peers.cache_clear()
+    assert read_all(address) == content
+
+
+def test_lost_node_moves_only_its_blocks():
+    urls = tuple(f"http://n{number}:1" for number in range(4))
+    before, after = CachePeers(urls), CachePeers(urls[:3])
+    owners = [(before.order("s3://b/x", "o", n)[0], after.order("s3://b/x", "o", n)[0]) for n in range(400)]
+    assert all(old == new for old, new in owners if old != urls[3])
+    counts = Counter(old for old, _ in owners)
+    assert min(counts.values()) > 60 and len(counts) == 4
+
+
+def test_server_gives_named_datasets_only(address: str):
+    with serving(address, token="word") as server:
+        with pytest.raises(InputError, match="refuses this token"):
+            CachePeers((server.url,), "other").read(address, "dataset.json", 0, 10)
+        mine = CachePeers((server.url,), "word")
+        assert mine.read(f"{address}y", "dataset.json", 0, 10) is None
+        assert CachePeers((server.url,), "word").read(address, "../x", 0, 10) is None
+
+
+def test_server_off_loopback_needs_a_token():
+    with pytest.raises(InputError, match="without a token"):
+        BlockServer("0.0.0.0", 0, [])
+
+
+@pytest.mark.parametrize("text", ["node1:7070", "https://n:1", "http://user@n:1", "http://n:1/path"])
+def test_peers_that_are_none_are_one_line(text: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(PEERS, text)
+    with pytest.raises(InputError, match="no server of a cache"):
+        block_peers.peers()
+
+
+def read_all(address: str) -> bytes:
+    blocks = ObjectBlocks(address, "a/big")
+    end = 5 * BLOCK + 100
+    return b"".join(blocks.read(number, end) for number in range(6))

@@ -1,0 +1,132 @@
+"""Addresses of clusters, and the token rule."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.cli import main
+from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
+from nimbus.runner.cluster.on_ray import reach
+from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, refusal
+from nimbus.runner.cluster.on_ray.submit import submit_to_ray
+
+
+@pytest.fixture(autouse=True)
+def no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without a token; where one would be."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / ".ray" / "auth_token"
+
+
+@pytest.mark.parametrize(
+    "text", ["local:4", "auto", "ray://head.example:10001", "http://10.0.0.1:8265", "ray://[::1]:1"]
+)
+def test_addresses_are_read(text: str):
+    assert str(parse_cluster(text)).replace("::1", "[::1]") == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "local:0", "local:257", "ray://head", "http://h:99999", "https://h:1", "ray://u@h:1"]
+)
+def test_no_address_is_refused(text: str):
+    with pytest.raises(ValueError, match="expected local"):
+        parse_cluster(text)
+
+
+def test_cluster_off_loopback_needs_a_token(no_token: Path):
+    with pytest.raises(InputError, match="there is no token"):
+        check_token("192.0.2.7", where="--cluster auto")
+    check_token("127.0.0.1", where="--cluster auto")
+    no_token.parent.mkdir()
+    no_token.write_text("word\n")
+    check_token("192.0.2.7", where="--cluster auto")
+    assert reach.read_token() == "word"
+
+
+def test_loopback_is_known_by_address_and_name():
+    assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
+    assert not is_loopback("192.0.2.7") and not is_loopback("0.0.0.0")
+
+
+def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    words = ["run", "--task", "sort_trash", "--cluster", place, "--out", str(tmp_path / "x")]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "no head of a Ray cluster is there" in told and told.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("RPC error: UNAUTHENTICATED: Invalid or missing authentication token", "refuses this token"),
+        (
+            "Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.12.1",
+            "Ray: 2.50.0 Python: 3.12.1",
+        ),
+        ("Failed to connect to GCS", "no Ray cluster answers"),
+    ],
+)
+def test_errors_of_ray_are_one_line(text: str, line: str):
+    found = str(refusal(RuntimeError(text), where="--cluster auto"))
+    assert line in found and "\n" not in found
+
+
+class Dashboard(BaseHTTPRequestHandler):
+    """Ray's Jobs interface, as far as a run uses it."""
+
+    def do_POST(self) -> None:
+        if self.headers.get("Authorization") != "Bearer word":
+            self.send_error(401)
+            return
+        type(self).sent = self.rfile.read(int(self.headers["Content-Length"]))  # pyright: ignore[reportAttributeAccessIssue]
+        self._answer('{"submission_id": "raysubmit_1"}')
+
+    def do_GET(self) -> None:
+        log = '{"logs": "4 episodes stored\\n"}'
+        self._answer(log if self.path.endswith("/logs") else '{"status": "FAILED", "driver_exit_code": 1}')
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _answer(self, text: str) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+@pytest.fixture
+def dashboard():  # noqa: ANN201
+    server = HTTPServer(("127.0.0.1", 0), Dashboard)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield ClusterAddress(kind="http", host="127.0.0.1", port=server.server_port)
+    server.shutdown()
+    server.server_close()
+
+
+def test_job_has_its_output_and_exit_code(
+    dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
+    assert submit_to_ray(dashboard, ["run", "--cluster", str(dashboard)]) == 1
+    assert capsys.readouterr().out == "4 episodes stored\n"
+    assert b"nimbus run --cluster auto" in Dashboard.sent  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(InputError, match="asks for a token"):
+        submit_to_ray(dashboard, ["run"])
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "other")
+    with pytest.raises(InputError, match="refuses this token"):
+        submit_to_ray(dashboard, ["run"])

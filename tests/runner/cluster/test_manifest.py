@@ -1,0 +1,85 @@
+"""Files that start a cluster elsewhere: a RayJob as KubeRay's schema has it, and a script that a shell reads."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+
+from nimbus.runner.cli import main
+from nimbus.runner.cluster.manifest import kubernetes_name
+
+POD: dict[str, Any] = {
+    "spec": {"serviceAccountName": str, "containers": [{"name": str, "image": str, "resources": dict}]}
+}
+SCHEMA: dict[str, Any] = {
+    "apiVersion": str,
+    "kind": str,
+    "metadata": {"name": str},
+    "spec": {
+        "entrypoint": str,
+        "shutdownAfterJobFinishes": bool,
+        "ttlSecondsAfterFinished": int,
+        "backoffLimit": int,
+        "rayClusterSpec": {
+            "rayVersion": str,
+            "authOptions": {"mode": str},
+            "headGroupSpec": {"rayStartParams": dict, "template": POD},
+            "workerGroupSpecs": [
+                {
+                    "groupName": str,
+                    "replicas": int,
+                    "minReplicas": int,
+                    "maxReplicas": int,
+                    "rayStartParams": dict,
+                    "template": POD,
+                }
+            ],
+        },
+    },
+}
+"""Fields of ``ray.io/v1`` RayJob that the manifest uses, with their types, from KubeRay's CRD of 2026-08."""
+
+
+def check(value: Any, schema: Any) -> None:
+    """Check types, and that no field is unknown."""
+    if isinstance(schema, dict):
+        assert value.keys() <= schema.keys()
+        for name, inner in value.items():
+            check(inner, schema[name])
+    elif isinstance(schema, list):
+        for inner in value:
+            check(inner, schema[0])
+    else:
+        assert type(value) is schema
+
+
+def test_manifest_is_a_ray_job(capsys: pytest.CaptureFixture[str]):
+    words = ["--task", "sort_trash", "--episodes", "1000", "--out", "s3://b/x y", "--nodes", "3", "--gpus", "1"]
+    assert main(["cluster", "manifest", *words, "--image", "registry/nimbus:1", "--service-account", "writer"]) == 0
+    job = yaml.safe_load(capsys.readouterr().out)
+    check(job, SCHEMA)
+    assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
+    assert "--out 's3://b/x y' --device cuda --cluster auto" in job["spec"]["entrypoint"]
+    nodes = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    assert nodes["minReplicas"] == nodes["maxReplicas"] == 3
+    assert all(type(text) is str for text in nodes["rayStartParams"].values())
+
+
+def test_script_of_slurm_is_read_by_a_shell(capsys: pytest.CaptureFixture[str]):
+    assert main(["cluster", "slurm", "--task", "a b.yaml", "--out", "s3://b/x", "--nodes", "5"]) == 0
+    script = capsys.readouterr().out
+    assert "#SBATCH --nodes=5\n" in script and "nimbus run --task 'a b.yaml'" in script
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_manifest_needs_an_image(capsys: pytest.CaptureFixture[str]):
+    assert main(["cluster", "manifest", "--task", "sort_trash", "--out", "s3://b/x"]) == 2
+    assert "--image" in capsys.readouterr().err
+
+
+def test_names_are_those_of_kubernetes():
+    assert kubernetes_name("nimbus-Sort_Trash.yaml") == "nimbus-sort-trash-yaml"
+    assert kubernetes_name("___") == "nimbus"
