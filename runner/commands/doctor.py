@@ -59,14 +59,18 @@ def command(
 def _diagnose(task: str, *, skill_folders: list[Path], probe: bool) -> Diagnosis:
     """Examine a task; simulator and renderer, which take seconds to load, are loaded once its form is right."""
     from nimbus.datagen.doctor.diagnosis import Diagnosis
-    from nimbus.datagen.tasks.task import load_task
+    from nimbus.datagen.tasks.task import NavigationTask, load_any_task
     from nimbus.runner.system.threads import prepare_libraries
 
     try:
-        load_task(task, skill_folders=skill_folders)
+        loaded = load_any_task(task, skill_folders=skill_folders)
     except InputError as error:
         return Diagnosis.of_malformed(Path(task).stem, error)
     prepare_libraries()
+    if isinstance(loaded, NavigationTask):
+        from nimbus.datagen.doctor.navigation import examine_navigation
+
+        return examine_navigation(loaded, probe=probe)
     from nimbus.datagen.doctor.examine import examine
 
     return examine(task, skill_folders=skill_folders, planner="ompl", probe=probe)
@@ -78,6 +82,7 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
         told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]
+    told += ["", *diagnosis.scenes] if diagnosis.scenes else []
     found = [*_cameras(diagnosis.seen, diagnosis.views), *_grasps(diagnosis.grasps)]
     told += ["", *found] if found else []
     return told + (["", *_forecast(diagnosis.forecast)] if diagnosis.forecast else [])

@@ -19,10 +19,11 @@ from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.media.colormaps import depth_colors, mask_overlay, normal_colors
-from nimbus.datagen.media.contact_sheet import INK, PAPER, SheetRow, draw_contact_sheet, drawable, load_font
+from nimbus.datagen.media.contact_sheet import INK, PAPER, SheetRow, draw_contact_sheet, fit_text, load_font
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
+from nimbus.runner.media.top_down import is_driven, view_from_above
 
 Drawn = TypeVar("Drawn")
 
@@ -97,7 +98,10 @@ def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
 
 
 def write_video(path: Path, target: Path) -> Path:
-    """H.264 video of an episode, its cameras side by side over the instruction and the running skill."""
+    """H.264 video of an episode, its cameras side by side over the instruction and the running skill.
+
+    Beside the cameras of a body that drives, its way is shown from above.
+    """
     with EpisodeFile(path) as episode:
         return encode_video(_video_frames(episode), target, rate=episode.rate)
 
@@ -171,8 +175,14 @@ def _image(episode: EpisodeFile, camera: str, step: int) -> ImageArray:
 def _video_frames(episode: EpisodeFile) -> Iterator[ImageArray]:
     cameras = camera_order(episode)
     segments, rows = episode.segments, episode.array("skills/step")
+    above = None
+    if is_driven(episode):
+        above = view_from_above(
+            episode, height=max(episode.shape(f"observations/images/{name}")[1] for name in cameras)
+        )
     for step in range(episode.step_count):
         pictures = [_image(episode, camera, step) for camera in cameras]
+        pictures += [above.draw(step)] if above else []
         height = max(picture.shape[0] for picture in pictures)
         picture = np.concatenate([_pad(picture, height) for picture in pictures], axis=1)
         segment = segments[rows[step]] if rows[step] >= 0 else None
@@ -191,6 +201,6 @@ def caption_band(width: int, instruction: str, caption: str) -> ImageArray:
     """Strip (44, width, 3) with two lines of text, to go below a picture."""
     band = Image.new("RGB", (width, 44), INK)
     draw = ImageDraw.Draw(band)
-    draw.text((10, 4), drawable(instruction), font=load_font(14), fill=PAPER)
+    draw.text((10, 4), fit_text(instruction, width - 20, size=14), font=load_font(14), fill=PAPER)
     draw.text((10, 23), caption, font=load_font(13), fill=(150, 190, 230))
     return np.asarray(band)

@@ -15,6 +15,7 @@ from nimbus.runner.media.preview import camera_order, readable
 from nimbus.runner.monitor.dashboard_view import duration
 from nimbus.runner.report.coverage import map_starts
 from nimbus.runner.report.failures import FailureTree
+from nimbus.runner.report.scene_maps import map_scenes
 from nimbus.runner.report.summary import Summary
 from nimbus.runner.report.table import TableMap, map_table
 from nimbus.runner.report.timeline import SHOWN, Timeline
@@ -79,6 +80,7 @@ def render_page(
         planned=chart_yields(summary.yields),
         table=_table(folder, summary, plans),
         starts=map_starts(plans),
+        scene_maps=map_scenes(folder, plans),
         failures=failures,
         certificates=render_certificates(folder),
         samples=[sample for sample in samples if sample],

@@ -28,6 +28,19 @@ def test_all_rooms_of_homes_are_reachable(seed: int):
     assert len(scene.passages) >= len(scene.rooms) - 1
 
 
+def test_storeys_are_joined_by_stairs():
+    """A body that climbs reaches both storeys of a home, one that does not stays on one."""
+    scene = home_scene(3, (5, 7), (2, 2))
+    climber = BodyShape(radius=0.22, height=1.4, step=0.18)
+    place = map_scene(scene, climber)
+    assert {room.name for room in scene.rooms} <= set(place.main_rooms)
+    heights = np.unique(place.space.positions[place.space.main_nodes, 2].round(2))
+    assert heights[0] == 0 and heights[-1] > 2.6 and np.diff(heights).max() < climber.step + 0.005
+    assert {"stairs_0"} == {thing.name for thing in scene.things if thing.object_class == "stairs"}
+    rooms = {room.name: room for room in scene.rooms}
+    assert len({rooms[name].floor for name in set(map_scene(scene, BODY).main_rooms) - {"", "stairwell_0"}}) == 1
+
+
 def test_equal_numbers_give_equal_homes():
     one, same, other = (home_scene(seed, (4, 6)) for seed in (5, 5, 6))
     np.testing.assert_array_equal(one.corners, same.corners)

@@ -31,6 +31,8 @@ class Diagnosis:
     """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
     """Sizes of things in its images and things out of view, by camera."""
+    scenes: tuple[str, ...] = ()
+    """Line about each scene of a navigation task that was opened."""
     forecast: Forecast | None = None
     """Forecast; None where a failure is certain."""
     seconds: dict[str, float] = field(default_factory=dict)

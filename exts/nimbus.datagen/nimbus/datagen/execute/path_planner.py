@@ -53,7 +53,7 @@ class PathPlanner(Planner["NavigationAssets"]):
             trajectory, attempt = plan_drive(self._task, item.scene.assets, item.layouts[0].physical), 0
         layouts = tuple(instruct(item.scene.assets.place, layout, trajectory) for layout in item.layouts)
         if item.scene.request.plan is None:
-            trajectory = check_landmarks(layouts, trajectory, self._task.keep.landmarks)
+            trajectory = check_landmarks(layouts, trajectory, self._task.keep.landmarks or 0)
         yield Planned(scene=item.scene, layouts=layouts, trajectory=trajectory, attempt=attempt)
 
 

@@ -20,7 +20,7 @@ CELL = 0.05
 """Side of a cell [m]."""
 CELL_SLACK = 0.71
 """Cells from the middle of a cell to its corner: clearance is measured from middle to middle."""
-LAYERS = 6
+LAYERS = 14
 """Floors of one column that are looked at, tops of furniture among them."""
 _SLOPE = np.radians(45.0)
 """Steepest floor."""

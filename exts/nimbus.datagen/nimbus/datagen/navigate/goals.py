@@ -111,6 +111,11 @@ class GoalSampler:
         return self._made[rank]
 
     @property
+    def targets(self) -> tuple[GoalTarget, ...]:
+        """Everything that a path may lead to."""
+        return tuple(self._targets)
+
+    @property
     def covered(self) -> float:
         """Share of the free area within 50 cm of a path so far."""
         return float(self._covered.mean())

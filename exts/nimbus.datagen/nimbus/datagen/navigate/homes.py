@@ -11,10 +11,13 @@ import numpy as np
 from nimbus.datagen.arrays import AnyArray, FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
-from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, HomePlan, HomeRoom, make_home
+from nimbus.datagen.random_streams import generator
+from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, make_home
+from nimbus.datagen.rooms.home_model import HomePlan, HomeRoom
 from nimbus.datagen.rooms.look import RoomLook, TextureSlot
 from nimbus.datagen.rooms.modeling import Color, Patch
 from nimbus.datagen.rooms.outdoors import paint_outdoors
+from nimbus.datagen.rooms.stairs import STAIRS
 from nimbus.datagen.textures.procedural import procedural_texture
 
 _FACES = np.array([[0, 1, 2], [0, 2, 3]], dtype=np.int32)
@@ -26,11 +29,19 @@ _PLAIN: Color = (0.6, 0.58, 0.55)
 """Color of what a look has none for."""
 
 
-def home_scene(seed: int, rooms: tuple[int, int]) -> NavigationScene:
-    """Make the home of a number as a scene."""
-    home = make_home(seed, rooms)
+def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1, 1)) -> NavigationScene:
+    """Make the home of a number as a scene.
+
+    Args:
+        seed: The number.
+        rooms: Range of the rooms of a storey.
+        storeys: Range of the storeys.
+    """
+    count = int(generator(seed, "home", "storeys").integers(storeys[0], storeys[1] + 1)) if storeys != (1, 1) else 1
+    home = make_home(seed, rooms, storeys=count)
     parts = [part for room in home.rooms for part in _room_parts(room)]
-    digest = hashlib.sha256(f"home {HOME_VERSION} {seed} {rooms[0]} {rooms[1]}".encode()).hexdigest()[:16]
+    text = f"home {HOME_VERSION} {seed} {rooms[0]} {rooms[1]}" + (f" storeys {count}" if count > 1 else "")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return NavigationScene(
         name=f"home_{seed}",
         content_hash=digest,
@@ -39,7 +50,7 @@ def home_scene(seed: int, rooms: tuple[int, int]) -> NavigationScene:
         passages=_passages(home),
         lamps=np.array([lamp for room in home.rooms for lamp in room.lamps]).reshape(-1, 3),
         lamp_rooms=tuple(room.name for room in home.rooms for _ in room.lamps),
-        classes=("floor", "wall", *sorted(HOME_KINDS)),
+        classes=("floor", "wall", *sorted(HOME_KINDS), *((STAIRS,) if storeys[1] > 1 else ())),
     )
 
 
@@ -63,7 +74,8 @@ def _scene_room(room: HomeRoom) -> SceneRoom:
 
 def _room_parts(room: HomeRoom) -> Iterable[ScenePart]:
     """Parts of one room: a thing has one for its plain colors and one for each texture."""
-    (x0, x1), (y0, y1), z = room.rectangle.x, room.rectangle.y, room.floor
+    floor = room.ground or room.rectangle
+    (x0, x1), (y0, y1), z = floor.x, floor.y, room.floor
     ground = np.array([(x0, y0, z), (x1, y0, z), (x1, y1, z), (x0, y1, z)])
     yield from _surface("floor", [ground], room, "floor")
     yield from _surface("wall", list(room.walls), room, "backdrop")

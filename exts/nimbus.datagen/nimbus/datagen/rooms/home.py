@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt, label
 
 from nimbus.datagen.arrays import BoolArray, FloatArray
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.bath_parts import BATH, JAMB
 from nimbus.datagen.rooms.bedroom_parts import BEDROOM
 from nimbus.datagen.rooms.building_parts import WALL
 from nimbus.datagen.rooms.furnishing import Furnishing, FurnishingKind, by_name
+from nimbus.datagen.rooms.home_model import HomeDoor, HomePlan, HomeRoom
 from nimbus.datagen.rooms.home_plan import (
     Rectangle,
     SharedWall,
@@ -24,8 +26,9 @@ from nimbus.datagen.rooms.home_plan import (
 )
 from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
 from nimbus.datagen.rooms.kinds import KINDS
-from nimbus.datagen.rooms.look import RoomLook, draw_look
+from nimbus.datagen.rooms.look import draw_look
 from nimbus.datagen.rooms.plan import RoomPlan
+from nimbus.datagen.rooms.stairs import DOORWAY, STAIRS, STAIRWELL, Flight, find_flight, opened_wall, stair_patches
 from nimbus.datagen.rooms.walls import Side
 
 HOME_VERSION = 2
@@ -34,6 +37,8 @@ HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BAT
 """Kinds of furnishings of homes by name."""
 _SIGHT = 1.85
 """Height above the floor below which no lamp hangs [m]."""
+_SLAB = 0.3
+"""Thickness between a ceiling and the floor above it [m]."""
 _WAY = 0.33
 """Clearance of the way between all doors of a room [m], for bodies of up to 50 cm across."""
 _CELL = 0.05
@@ -44,80 +49,147 @@ _LAMP_REACH = 4.2
 """Length of a room that one lamp lights [m]."""
 
 
-@dataclass(frozen=True)
-class HomeRoom:
-    """One room of a home."""
-
-    name: str
-    kind: str
-    rectangle: Rectangle
-    floor: float
-    """Height of the floor [m]."""
-    height: float
-    """Height of the rooms [m]."""
-    furnishings: tuple[Furnishing, ...]
-    walls: FloatArray
-    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
-    lamps: tuple[tuple[float, float, float], ...]
-    """Below its lamps [m]."""
-    look: RoomLook
-
-
-@dataclass(frozen=True)
-class HomeDoor:
-    """An open doorway between two rooms."""
-
-    name: str
-    rooms: tuple[str, str]
-    position: tuple[float, float, float]
-    """Middle of it on the floor [m]."""
-    width: float
-    """Width between the jambs [m]."""
-
-
-@dataclass(frozen=True)
-class HomePlan:
-    """Rooms and doors of a home; all of it stands still."""
-
-    seed: int
-    rooms: tuple[HomeRoom, ...]
-    doors: tuple[HomeDoor, ...]
-
-
-def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None) -> HomePlan:
+def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None, storeys: int = 1) -> HomePlan:
     """Make a home; equal arguments give equal homes.
 
     Args:
         seed: Number of the home.
-        rooms: Range of the number of its rooms, both included.
+        rooms: Range of the number of its rooms on a storey, both included.
         clutter: Share of the free places that small things fill; left out: drawn.
+        storeys: Floors above one another, with the same walls; each is joined to the next one by a stairwell.
     """
     rng = generator(seed, "home")
     cut = cut_rooms(rng, int(rng.integers(rooms[0], rooms[1] + 1)))
     kinds = assign_kinds(rng, cut)
-    names = [f"{kind}_{kinds[:place].count(kind)}" for place, kind in enumerate(kinds)]
     height, share = float(rng.uniform(2.45, 2.8)), float(rng.uniform(0.3, 0.7)) if clutter is None else clutter
-    plans = [
-        RoomPlan(
-            0.0,
-            HOME_KINDS,
-            generator(seed, "home", "room", place),
-            x=room.x,
-            y=room.y,
-            height=height,
-            clutter=share,
-            sight=_SIGHT,
-        )
-        for place, room in enumerate(cut)
-    ]
-    doors = _open_doors(rng, plans, cut, kinds, names)
-    made = [
-        _furnished(
-            plan, cut, place, kinds[place], names[place], seed=seed, entrance=place == kinds.index(_entered(kinds))
-        )
-        for place, plan in enumerate(plans)
-    ]
-    return HomePlan(seed, _numbered(made), tuple(doors))
+    floors = [_Storey(seed, cut, kinds, rng, height=height, share=share)]
+    for number in range(1, storeys):
+        own = generator(seed, "home", "storey", number)
+        above = assign_kinds(own, cut, is_upper=True)
+        salt = int(own.integers(2**31 - 1))
+        floor = number * (height + _SLAB)
+        floors.append(_Storey(salt, cut, above, own, height=height, share=share, floor=floor, below=floors))
+    wells = [_stairwell(seed, floors[place], floors[place + 1], place) for place in range(storeys - 1)]
+    flights = [flight for flight, _, _ in wells]
+    made = [room for number, storey in enumerate(floors) for room in storey.furnished(flights, is_entered=number == 0)]
+    made += [room for _, room, _ in wells]
+    doors = [door for storey in floors for door in storey.doors] + [door for _, _, pair in wells for door in pair]
+    named = tuple(replace(door, name=f"doorway_{number}") for number, door in enumerate(doors))
+    return HomePlan(seed, _numbered(made), named)
+
+
+class _Storey:
+    """One floor of a home while it is furnished."""
+
+    def __init__(
+        self,
+        seed: int,
+        cut: Sequence[Rectangle],
+        kinds: Sequence[str],
+        rng: np.random.Generator,
+        *,
+        height: float,
+        share: float,
+        floor: float = 0.0,
+        below: Sequence[_Storey] = (),
+    ) -> None:
+        self.cut, self.kinds, self.floor, self.height, self._seed = cut, kinds, floor, height, seed
+        before = [kind for storey in below for kind in storey.kinds]
+        self.names = [
+            f"{kind}_{before.count(kind) + list(kinds[:place]).count(kind)}" for place, kind in enumerate(kinds)
+        ]
+        self.plans = [
+            RoomPlan(
+                floor,
+                HOME_KINDS,
+                generator(seed, "home", "room", place),
+                x=room.x,
+                y=room.y,
+                height=height,
+                clutter=share,
+                sight=floor + _SIGHT,
+            )
+            for place, room in enumerate(cut)
+        ]
+        self.doors = _open_doors(rng, self.plans, cut, kinds, self.names)
+
+    def furnished(self, flights: Sequence[Flight], *, is_entered: bool) -> list[HomeRoom]:
+        """Furnish all rooms; walls that flights lie behind get no windows."""
+        entered = self.kinds.index(_entered(self.kinds)) if is_entered else -1
+        return [
+            _furnished(
+                plan,
+                self.cut,
+                place,
+                self.kinds[place],
+                self.names[place],
+                seed=self._seed,
+                entrance=place == entered,
+                closed={flight.side for flight in flights if _is_behind(flight, self.cut[place])},
+            )
+            for place, plan in enumerate(self.plans)
+        ]
+
+
+def _is_behind(flight: Flight, room: Rectangle) -> bool:
+    """Test if a flight lies along a room."""
+    span = room.y if flight.side == "front" else room.x
+    return span[0] < flight.span[1] and flight.span[0] < span[1]
+
+
+def _stairwell(
+    seed: int, below: _Storey, above: _Storey, number: int
+) -> tuple[Flight, HomeRoom, tuple[HomeDoor, HomeDoor]]:
+    """Join two storeys by a stairwell.
+
+    Raises:
+        InputError: No wall of the home is long enough.
+    """
+    sides: tuple[Side, Side] = ("front", "left")
+    found = (find_flight(below.cut, side, low=below.floor, high=above.floor) for side in sides)
+    flight = next((one for one in found if one is not None), None)
+    if flight is None:
+        what = f"home {seed} has {len(below.cut)} rooms a storey, and no wall for stairs"
+        raise InputError(what, where="scene: rooms", instead="write more rooms, such as rooms: [6, 9]")
+    name, doors, width = f"{STAIRWELL}_{number}", [], DOORWAY[0] - 2 * JAMB
+    for storey, place, at in zip((below, above), flight.rooms, flight.doors, strict=True):
+        room = flight.rectangle
+        storey.plans[place].open(flight.side, "doorway", _along(storey.cut[place], flight.side, at), size=DOORWAY)
+        edge = room.x[0] - WALL / 2 if flight.side == "front" else room.y[0] - WALL / 2
+        spot = (edge, at, storey.floor) if flight.side == "front" else (at, edge, storey.floor)
+        doors.append(HomeDoor("", (storey.names[place], name), spot, width))
+    rng = generator(seed, "home", "stairwell", number)
+    height = above.floor - below.floor + above.height
+    plan = RoomPlan(
+        below.floor,
+        HOME_KINDS,
+        rng,
+        x=flight.rectangle.x,
+        y=flight.rectangle.y,
+        height=height,
+        clutter=0.0,
+        sight=above.floor + _SIGHT,
+    )
+    inner: Side = "back" if flight.side == "front" else "right"
+    plan.walls[inner] = opened_wall(plan.walls[inner], flight)
+    middle = (sum(plan.x) / 2, sum(plan.y) / 2)
+    plan.hang("ceiling_lamp", middle)
+    plan.close()
+    lamp = (*middle, below.floor + height - 0.12)
+    furnishings = (*plan.furnishings, Furnishing(STAIRS, STAIRS, stair_patches(flight)))
+    made = HomeRoom(
+        name=name,
+        kind=STAIRWELL,
+        rectangle=flight.rectangle,
+        floor=below.floor,
+        height=height,
+        furnishings=furnishings,
+        walls=np.concatenate([wall.panels() for wall in plan.walls.values()]),
+        lamps=(lamp,),
+        look=draw_look("office", int(rng.integers(2**31 - 1))),
+        ground=flight.ground,
+    )
+    return flight, made, (doors[0], doors[1])
 
 
 def _entered(kinds: Sequence[str]) -> str:
@@ -151,15 +223,15 @@ def _open_doors(
             HomeDoor(
                 f"doorway_{len(doors)}",
                 (names[first], names[second]),
-                _middle(cut[first], wall, place),
+                (*_middle(cut[first], wall, place), plans[first].floor),
                 width - 2 * JAMB,
             )
         )
     return doors
 
 
-def _middle(room: Rectangle, wall: SharedWall, place: float) -> tuple[float, float, float]:
-    return (room.x[1] + WALL / 2, place, 0.0) if wall.axis == 0 else (place, room.y[1] + WALL / 2, 0.0)
+def _middle(room: Rectangle, wall: SharedWall, place: float) -> tuple[float, float]:
+    return (room.x[1] + WALL / 2, place) if wall.axis == 0 else (place, room.y[1] + WALL / 2)
 
 
 def _along(room: Rectangle, side: Side, place: float) -> float:
@@ -173,11 +245,19 @@ def _along(room: Rectangle, side: Side, place: float) -> float:
 
 
 def _furnished(
-    plan: RoomPlan, cut: Sequence[Rectangle], place: int, kind: str, name: str, *, seed: int, entrance: bool
+    plan: RoomPlan,
+    cut: Sequence[Rectangle],
+    place: int,
+    kind: str,
+    name: str,
+    *,
+    seed: int,
+    entrance: bool,
+    closed: Collection[Side],
 ) -> HomeRoom:
     """Give a room windows, furniture, lamps and what hangs on its walls; all its doors stay joined."""
     rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
-    outside = _outside(cut, room)
+    outside: list[Side] = [side for side in _outside(cut, room) if side not in closed]
     if entrance and outside:
         _open_at(plan, outside[0], "door", low=0.0)
     for side in outside:

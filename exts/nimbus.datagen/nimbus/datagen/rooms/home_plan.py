@@ -95,9 +95,17 @@ def shared_walls(rooms: Sequence[Rectangle]) -> list[SharedWall]:
     return found
 
 
-def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle]) -> list[str]:
-    """Draw the kinds of rooms: first what every home has, then others, each where its size fits best."""
+def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle], *, is_upper: bool = False) -> list[str]:
+    """Draw the kinds of rooms: first the usual ones of a storey, then others, each where its size fits best.
+
+    Args:
+        rng: Random stream.
+        rooms: They are.
+        is_upper: The storey is not the lowest one: it has no kitchen.
+    """
     names = list(HOME_ROOMS)
+    if is_upper:
+        names = ["bedroom", "bathroom", "bedroom", "study", *(name for name in names[4:] if name != "study")]
     further = [*names[4:], "bedroom", "bathroom", "bedroom"]
     drawn = [further[int(place)] for place in rng.permutation(len(further))]
     extra = max(len(rooms) - 4 - len(drawn), 0)

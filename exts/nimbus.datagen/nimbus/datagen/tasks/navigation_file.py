@@ -67,8 +67,8 @@ class KeepSettings(Growing):
     duplicates: Annotated[Metres, Field(ge=0, le=5)] = Field(
         0.5, description="Least distance of two paths to one target (discrete Frechet distance) [m]."
     )
-    landmarks: Annotated[int, Field(ge=0, le=20)] = Field(
-        0, description="Least number of things that an instruction names, with the one at its end."
+    landmarks: Annotated[int, Field(ge=1, le=20)] | None = Field(
+        None, description="Least number of things that an instruction names, with the one at its end."
     )
 
 

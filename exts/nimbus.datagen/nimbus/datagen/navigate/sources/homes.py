@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from nimbus.datagen.files.quantities import Range
 from nimbus.datagen.navigate.homes import home_scene
@@ -19,8 +19,16 @@ class HomesSource(SceneSource):
     """Homes of generated rooms and furniture."""
 
     homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many homes there are.")
-    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((4, 9), description="Rooms of each home.")
+    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((4, 9), description="Rooms of each storey of a home.")
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the first home.")
+    storeys: Range[Annotated[int, Field(ge=1, le=2)]] | None = Field(
+        None, description="Storeys of each home, joined by stairs; left out: one."
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave a later field out where it is not given: tasks of before keep their hash."""
+        return {name: value for name, value in dump(self).items() if value is not None}
 
     @property
     def count(self) -> int:
@@ -29,7 +37,7 @@ class HomesSource(SceneSource):
 
     def open(self, number: int) -> NavigationScene:
         """Make the home of a number."""
-        return home_scene(self.seed + number, self.rooms)
+        return home_scene(self.seed + number, self.rooms, self.storeys or (1, 1))
 
     def fingerprint(self) -> dict[str, str]:
         """Version of the home generator; the task's hash covers all else."""

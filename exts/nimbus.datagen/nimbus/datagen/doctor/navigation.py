@@ -1,0 +1,184 @@
+"""Examination of a navigation task: scenes that open, a body that fits, goals, cameras inside, first paths."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nimbus.datagen.doctor.diagnosis import Diagnosis, finding_from_error
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.errors import Diagnostic, InputError, Severity
+from nimbus.datagen.execute.path_planner import plan_drive
+from nimbus.datagen.navigate.free_space import CELL, CELL_SLACK
+from nimbus.datagen.navigate.goals import check_kinds
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.scene_map import map_scene
+from nimbus.datagen.randomize.goals import sampler_of
+from nimbus.datagen.tasks.navigation_assets import NavigationAssets
+from nimbus.datagen.tasks.task import NavigationTask
+
+_SCENES = 3
+"""Scenes that are opened."""
+_PATHS = 5
+"""Goals of each that are tried."""
+_LEAST_JOINED = 0.6
+"""Share of the floor where the body fits that the largest region has."""
+_LEAST_DRAWN = 0.5
+"""Share of the goals that lead to a stored path."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneExam:
+    """Figures of one scene."""
+
+    name: str
+    rooms: int
+    things: int
+    area: float
+    """Free area of the largest region [m^2]"""
+    narrowest: float
+    """Width of its narrowest passage [m]; 0 where none is known"""
+    paths: int
+    """Goals with a path, of those tried"""
+    tried: int
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Reasons of the others"""
+
+    def line(self) -> str:
+        """Return it as one line."""
+        doors = f", narrowest passage {self.narrowest * 100:.0f} cm" if self.narrowest else ""
+        why = "".join(f"; {count} x {reason}" for reason, count in self.reasons.items())
+        text = f"{self.rooms} rooms, {self.things} things, {self.area:.0f} m2 of free area{doors}"
+        return f"scene      {self.name}: {text}; {self.paths} of {self.tried} goals have a path{why}"
+
+
+def examine_navigation(task: NavigationTask, *, probe: bool = True) -> Diagnosis:
+    """Examine a navigation task.
+
+    Args:
+        task: The task.
+        probe: Search paths to some goals of each scene.
+    """
+    findings: list[Diagnostic] = []
+    exams: list[SceneExam] = []
+    seconds: dict[str, float] = {}
+    for number in _spread(task.source.count):
+        begin = time.process_time()
+        try:
+            scene = task.source.open(number)
+            findings += _check_doors(task, scene)
+            assets = NavigationAssets(task=task, number=number, place=map_scene(scene, task.body.shape))
+            check_kinds(assets.place, task.navigate.to, () if task.navigate.kinds == "all" else task.navigate.kinds)
+        except InputError as error:
+            findings.append(_certain(finding_from_error("scenes", error)))
+            continue
+        finally:
+            seconds["scenes"] = seconds.get("scenes", 0.0) + time.process_time() - begin
+        findings += [*_check_floor(task, assets), *_check_cameras(task, assets)]
+        begin = time.process_time()
+        exam = _exam(task, assets, count=_PATHS if probe else 0)
+        seconds["paths"] = seconds.get("paths", 0.0) + time.process_time() - begin
+        exams.append(exam)
+        if exam.tried and exam.paths < _LEAST_DRAWN * exam.tried:
+            findings.append(_few_paths(task, exam))
+    return Diagnosis(
+        task=task.name,
+        findings=tuple(dict.fromkeys(findings)),
+        scenes=tuple(exam.line() for exam in exams),
+        seconds=seconds,
+    )
+
+
+def _spread(count: int) -> list[int]:
+    return np.unique(np.linspace(0, count - 1, min(count, _SCENES)).round().astype(int)).tolist()
+
+
+def _certain(found: Diagnostic) -> Diagnostic:
+    return Diagnostic(
+        check=found.check, severity=Severity.FAIL, where=found.where, what=found.what, instead=found.instead
+    )
+
+
+def _finding(check: str, task: NavigationTask, keys: tuple[str, ...], what: str, instead: str) -> Diagnostic:
+    return Diagnostic(check=check, severity=Severity.WARN, where=task.where(*keys), what=what, instead=instead)
+
+
+def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagnostic]:
+    """Compare the body with doors."""
+    across = 2 * (task.body.radius + CELL_SLACK * CELL)
+    widths = [passage.width for passage in scene.passages]
+    if widths and max(widths) < across:
+        widest = f"no door of {scene.name} is wider than {max(widths) * 100:.0f} cm"
+        what = f"the body needs {across * 100:.0f} cm, and {widest}"
+        yield _finding("body", task, ("body",), what, f"write radius: {max(widths) * 45:.0f} cm, or less")
+    elif widths and (narrow := sum(width < across for width in widths)):
+        what = (
+            f"{narrow} of {len(widths)} doors of {scene.name} are narrower than the {across * 100:.0f} cm that it needs"
+        )
+        yield _finding("body", task, ("body",), what, "write a smaller radius, or leave those rooms out")
+
+
+def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
+    """Compare the floor that the body reaches with that on which it fits."""
+    space, scene = assets.place.space, assets.scene
+    fits = np.count_nonzero(space.component >= 0)
+    joined = np.count_nonzero(space.component == 0) / max(fits, 1)
+    if joined < _LEAST_JOINED:
+        what = f"only {joined:.0%} of the floor of {scene.name} where the body fits is joined"
+        yield _finding("body", task, ("body",), what, "write a smaller radius, or a higher step for stairs and sills")
+
+
+def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
+    """Look for cameras that a room has no place for, as they are or as ``rig`` draws them."""
+    heights = [room.height for room in assets.scene.rooms]
+    if not heights:
+        return
+    rig = task.randomize.get("rig")
+    drawn = getattr(rig, "height", None)
+    for name, camera in task.cameras.items():
+        top = float(drawn[1]) if drawn is not None else camera.position[2]
+        keys = ("randomize", "rig") if drawn is not None else ("cameras", name, "position")
+        if top >= min(heights):
+            what = (
+                f"'{name}' is up to {top:.2f} m above the floor, a ceiling of {assets.scene.name} {min(heights):.2f} m"
+            )
+            yield _finding("cameras", task, keys, what, f"write less than {min(heights):.2f} m")
+        aside = float(np.hypot(*camera.position[:2]))
+        if aside > task.body.radius:
+            what = f"'{name}' is {aside * 100:.0f} cm from the axis, outside of the body: it may enter walls"
+            yield _finding("cameras", task, ("cameras", name, "position"), what, "move it over the body")
+
+
+def _exam(task: NavigationTask, assets: NavigationAssets, *, count: int) -> SceneExam:
+    """Draw goals and search their paths."""
+    reasons: Counter[str] = Counter()
+    paths = 0
+    sampler = sampler_of(task, assets, seed=0)
+    for rank in range(count):
+        physical = PhysicalLayout(objects=(), drawn={"goal": sampler.goal(rank).to_plain()})
+        outcome = plan_drive(task, assets, physical).outcome
+        paths += outcome.success
+        if not outcome.success:
+            reasons[f"{outcome.reason}: {outcome.detail}"] += 1
+    scene, widths = assets.scene, [passage.width for passage in assets.scene.passages]
+    return SceneExam(
+        name=scene.name,
+        rooms=len(scene.rooms),
+        things=len(scene.goals),
+        area=assets.place.space.area,
+        narrowest=min(widths, default=0.0),
+        paths=paths,
+        tried=count,
+        reasons=dict(reasons),
+    )
+
+
+def _few_paths(task: NavigationTask, exam: SceneExam) -> Diagnostic:
+    worst = max(exam.reasons, key=lambda reason: exam.reasons[reason])
+    what = f"{exam.tried - exam.paths} of {exam.tried} goals in {exam.name} have no path: {worst}"
+    found = _finding("paths", task, ("navigate",), what, "change length, detour, kinds, or keep")
+    return _certain(found) if not exam.paths else found

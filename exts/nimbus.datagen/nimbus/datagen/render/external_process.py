@@ -1,0 +1,165 @@
+"""A renderer in a program of its own: lines of JSON through its pipes, arrays as NPY files in a shared folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.progress import allow, tick
+
+PROTOCOL = 1
+"""Version of the protocol; both sides name it in their first line."""
+_LONGEST_LINE = 1 << 20
+"""[bytes] Of a line from the program."""
+_LAST_WORDS = 2000
+"""Letters of the program's log in a message."""
+
+
+class ProgramLostError(Exception):
+    """The program ended, or did not answer in time; another one may."""
+
+
+class ExternalProgram:
+    """One running program.
+
+    Args:
+        command: Program and arguments; ``python`` is the interpreter of Nimbus.
+        patience: Time without any line from it after which it is ended [s].
+
+    Raises:
+        InputError: It cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], *, patience: float) -> None:
+        self._command, self._patience = tuple(command), patience
+        self._place = tempfile.TemporaryDirectory(prefix="nimbus-render-")
+        self.folder = Path(self._place.name)
+        self._log: IO[bytes] = tempfile.TemporaryFile()
+        self._unread = b""
+        words = [sys.executable if word == "python" and not at else word for at, word in enumerate(command)]
+        try:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+            )
+        except OSError as error:
+            self._log.close()
+            self._place.cleanup()
+            what = f"'{command[0]}' cannot be started: {error.strerror or error}"
+            raise InputError(what, where="render: external: command", instead="name a program that is here") from None
+
+    def ask(self, message: dict[str, Any], *, answer: str) -> dict[str, Any]:
+        """Send a message, and wait for an answer of a type; lines of type ``alive`` in between are progress.
+
+        Raises:
+            InputError: It reports an error, or answers something else.
+            ProgramLostError: It ended, or was silent for too long.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            raise ProgramLostError(f"ended: {self._last_words()}") from None
+        with allow(self._patience + 10.0):
+            while (found := self._line()).get("type") == "alive":
+                tick("render")
+        if found.get("type") == "error":
+            what = f"'{self._command[0]}' reports: {str(found.get('what'))[:300]}"
+            raise InputError(what, where="render: external", instead="see its own messages, or change the task")
+        if found.get("type") != answer:
+            raise self.wrong(f"answers '{str(found.get('type'))[:40]}' to {message['type']}, expected '{answer}'")
+        return found
+
+    def _line(self) -> dict[str, Any]:
+        """Read the next line as an object."""
+        assert self._process.stdout is not None
+        end = time.monotonic() + self._patience
+        while b"\n" not in self._unread:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise ProgramLostError(f"no line from it in {self._patience:g} s: {self._last_words()}")
+            if not select.select([self._process.stdout], [], [], min(left, 1.0))[0]:
+                continue
+            part = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not part:
+                raise ProgramLostError(f"ended: {self._last_words()}")
+            self._unread += part
+            if len(self._unread) > _LONGEST_LINE:
+                raise self.wrong(f"sends a line of more than {_LONGEST_LINE} bytes")
+        line, _, self._unread = self._unread.partition(b"\n")
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self.wrong(f"writes '{line[:60].decode(errors='replace')}' to its output") from None
+        if not isinstance(found, dict):
+            raise self.wrong("sends JSON that is no object")
+        return found
+
+    def wrong(self, what: str) -> InputError:
+        """Return an error about something that the program sent."""
+        instead = "see docs/external-renderer.md for the protocol; print to stderr, not to stdout"
+        return InputError(f"'{self._command[0]}' {what}", where="render: external", instead=instead)
+
+    def write(self, name: str, values: NDArray[Any]) -> str:
+        """Write an array for the program; returns its file's name in the folder."""
+        np.save(self.folder / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
+        return f"{name}.npy"
+
+    def read(self, name: object, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+        """Read an array of the program, and remove its file.
+
+        Raises:
+            InputError: It is not there, or of another shape or type.
+        """
+        text = str(name)
+        path = self.folder / text
+        if not isinstance(name, str) or path.parent != self.folder or path.is_symlink() or not path.is_file():
+            raise self.wrong(f"names '{text[:60]}', which is no file in the folder")
+        try:
+            found = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise self.wrong(f"wrote '{text}', which cannot be read: {error}") from None
+        path.unlink()
+        if found.shape != shape or found.dtype != np.dtype(dtype):
+            is_so = f"{found.dtype} {found.shape}"
+            raise self.wrong(f"wrote '{text}' as {is_so}, expected {np.dtype(dtype)} {shape}")
+        return found
+
+    def close(self) -> None:
+        """Close its input, wait a moment, and end it."""
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log.close()
+        self._place.cleanup()
+
+    def kill(self) -> None:
+        """End it, with the processes that it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, 9)
+        self._process.wait()
+
+    def _last_words(self) -> str:
+        self.kill()
+        self._log.seek(0)
+        text = self._log.read()[-_LAST_WORDS:].decode(errors="replace").strip()
+        return text.splitlines()[-1] if text else f"no message, exit code {self._process.returncode}"

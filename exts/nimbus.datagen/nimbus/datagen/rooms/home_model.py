@@ -1,0 +1,52 @@
+"""A generated home as it is when it is done: rooms with what stands in them, and doorways between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.rooms.furnishing import Furnishing
+from nimbus.datagen.rooms.home_plan import Rectangle
+from nimbus.datagen.rooms.look import RoomLook
+
+
+@dataclass(frozen=True)
+class HomeRoom:
+    """One room of a home."""
+
+    name: str
+    kind: str
+    rectangle: Rectangle
+    floor: float
+    """Height of the floor [m]."""
+    height: float
+    """Height of the rooms [m]."""
+    furnishings: tuple[Furnishing, ...]
+    walls: FloatArray
+    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
+    lamps: tuple[tuple[float, float, float], ...]
+    """Below its lamps [m]."""
+    look: RoomLook
+    ground: Rectangle | None = None
+    """Part of the rectangle that has a floor; None: all of it."""
+
+
+@dataclass(frozen=True)
+class HomeDoor:
+    """An open doorway between two rooms."""
+
+    name: str
+    rooms: tuple[str, str]
+    position: tuple[float, float, float]
+    """Middle of it on the floor [m]."""
+    width: float
+    """Width between the jambs [m]."""
+
+
+@dataclass(frozen=True)
+class HomePlan:
+    """Rooms and doors of a home; all of it stands still."""
+
+    seed: int
+    rooms: tuple[HomeRoom, ...]
+    doors: tuple[HomeDoor, ...]
