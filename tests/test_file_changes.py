@@ -9,7 +9,15 @@ from tools.sources import modules, parse
 
 ROOMS = (
     *("datagen.analysis", "datagen.datasets", "datagen.store", "datagen.ui.browser", "datagen.ui.runs"),
-    *("runner.cell", "runner.checks", "runner.commands", "runner.media", "runner.monitor", "runner.report"),
+    *(
+        "runner.cell",
+        "runner.checks",
+        "runner.cluster",
+        "runner.commands",
+        "runner.media",
+        "runner.monitor",
+        "runner.report",
+    ),
 )
 """Rooms that read or write datasets."""
 TREE = "writes into the new folder of `publication.staging`, which holds no links"
@@ -25,6 +33,10 @@ ALLOWED = {
     "datagen.ui.browser.run_tab": "saves a task through its draft, which calls `atomic`",
     "datagen.ui.runs.launch": "writes into the private folder of its host",
     "runner.cell.incidents": "makes a folder that was not there, in one that is no link",
+    "runner.cluster.line_socket": "removes the socket in the private folder of its cluster",
+    "runner.cluster.local_cluster": "writes logs into the private folder of its cluster",
+    "runner.cluster.node_agent": "makes the folder of its node, which is no dataset",
+    "runner.cluster.node_cell": "writes the cell's log into the folder of its node",
     "runner.commands.export_usd": NAMED,
     "runner.commands.objects": NAMED,
     "runner.commands.propose": "makes the folder that the user gave for the tasks",

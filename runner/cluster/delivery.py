@@ -16,7 +16,15 @@ from typing import Protocol
 
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.codec import from_json
-from nimbus.datagen.files.own_files import link_file, make_subfolder, move, remove_file
+from nimbus.datagen.files.own_files import (
+    create_file,
+    link_file,
+    make_place,
+    make_subfolder,
+    move,
+    remove_file,
+    remove_tree,
+)
 from nimbus.datagen.store.commit import StagedEpisode
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.episode_file.videos import staged_video_path
@@ -123,8 +131,11 @@ class FolderUploader:
             make_subfolder(target.parent)
             if not target.exists():
                 part = target.with_name(f".{name}.tmp")
-                shutil.rmtree(part, ignore_errors=True)
-                shutil.copytree(folder, part)
+                remove_tree(part)
+                make_subfolder(part)
+                for path in sorted(folder.rglob("*")):
+                    if path.is_file() and not path.is_symlink():
+                        _copy(path, make_place(part, path.relative_to(folder).as_posix()))
                 move(part, target)
         return f"incidents/{name}"
 
@@ -145,12 +156,17 @@ def _place(source: Path, target: Path) -> None:
             raise
     part = target.with_name(f"{target.name}.part")
     remove_file(part)
-    with source.open("rb") as read, part.open("xb") as write:
+    _copy(source, part)
+    move(part, target)
+    sync_folder(target.parent)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file to one that is not there, durable when this returns."""
+    with source.open("rb") as read, os.fdopen(create_file(target), "wb") as write:
         shutil.copyfileobj(read, write, 1 << 20)
         write.flush()
         os.fsync(write.fileno())
-    move(part, target)
-    sync_folder(target.parent)
 
 
 class FolderEntry:

@@ -65,6 +65,15 @@ class JobItem:
     needs: NodeNeeds
 
 
+def is_job(text: str) -> bool:
+    """Check whether a word of a command line is the file of a job rather than of a task."""
+    path = Path(text)
+    if path.suffix != ".yaml" or not path.is_file():
+        return False
+    data = read(path).data
+    return isinstance(data, dict) and "tasks" in data
+
+
 def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
     """Read a job.
 

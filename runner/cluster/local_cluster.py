@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.own_files import remove_tree
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
@@ -210,5 +210,6 @@ class LocalCluster:
         for number in range(1, len(self._agents) + 1):
             for task in self._job.tasks:
                 sweep(cell_tag(self._spool / f"n{number}" / task.name))
-        shutil.rmtree(self._spool, ignore_errors=True)
-        shutil.rmtree(self._private, ignore_errors=True)
+        for folder in (self._spool, self._private):
+            with suppress(OSError):
+                remove_tree(folder)

@@ -29,12 +29,7 @@ class CellResult:
     @property
     def cpu_seconds(self) -> float:
         """CPU time without one-time loading [s]."""
-        return sum(
-            seconds
-            for attempt in self.attempts
-            for name, seconds in attempt.times.items()
-            if name != "load" and not name.endswith("_wait")
-        )
+        return sum(attempt.work_seconds for attempt in self.attempts)
 
 
 @dataclass(eq=False)

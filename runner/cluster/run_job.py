@@ -8,7 +8,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.datagen.store.folder import check_writable
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.cache_root import remote_root
+from nimbus.datagen.store.remote.cache_root import make_folder, remote_root
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.store_run import run_into_store, spool_limit
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -61,7 +61,7 @@ def run_job(
     def run_from(number: int, placed: list[JobItem]) -> int:
         """Open the spool of each task, then run all of them."""
         if number == len(items):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             return _run(folder, placed, cluster, gpus=gpus, price_per_hour=price_per_hour)
 
         def go_on(place: Path) -> int:

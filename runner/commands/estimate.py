@@ -15,18 +15,23 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.commands.options import AsJson, Images, Price, Seed, Skills, whole
+from nimbus.runner.commands.options import AsJson, CountRange, Images, Price, Seed, Skills, count_range, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
+    from nimbus.datagen.store.ledger.attempt import Attempt
 
+_HORIZON = 3600.0
+"""[s] in which a job is to end, for the number of nodes that it wants."""
 PROBE = 5
 """Number of episodes that are made to measure their cost."""
 
 
 def command(
-    task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or the path of its file")],
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or a job's")
+    ],
     *,
     episodes: Annotated[
         int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="episodes of the run")
@@ -36,6 +41,16 @@ def command(
         int | None,
         typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="cores of the run (those of this machine)"),
     ] = None,
+    cluster: Annotated[
+        CountRange | None,
+        typer.Option(
+            "--cluster", metavar="M..N", parser=count_range, help="on clusters of M to N slots, each twice the last"
+        ),
+    ] = None,
+    nodes: Annotated[
+        CountRange | None,
+        typer.Option("--nodes", metavar="M..N", parser=count_range, help="nodes that it wants, to end in an hour"),
+    ] = None,
     images: Images = "lossless",
     price_per_hour: Price = None,
     as_json: AsJson = False,
@@ -43,6 +58,7 @@ def command(
 ) -> int:
     """Make the probe's episodes in a folder that is removed again, and print the forecast."""
     from nimbus.datagen.machine import usable_cores
+    from nimbus.runner.cluster.job_file import is_job
 
     spec = CellSpec(
         folder="",
@@ -52,6 +68,11 @@ def command(
         episodes=PROBE,
         settings={} if images == "lossless" else {"images": images},
     )
+    if cluster or nodes or is_job(task):
+        slots, price = cores or usable_cores(), price_per_hour or 0.0
+        return _estimate_cluster(
+            spec, episodes, node_slots=slots, cluster=cluster, nodes=nodes, price=price, as_json=as_json
+        )
     told = estimate(spec, episodes, cores=cores or usable_cores())
     if as_json:
         figures = {"cost": told.wall_seconds.expected / 3600 * price_per_hour} if price_per_hour else {}
@@ -73,6 +94,17 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
         InputError: Something that the task names is wrong, or no episode came out of the probe.
     """
     from nimbus.datagen.analysis.forecast import forecast_run
+
+    attempts, startup = _probe(spec)
+    return forecast_run(attempts, episodes, cores=cores, startup=startup)
+
+
+def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
+    """Make some episodes in a folder that is removed again; their rows, and the time until the first [s].
+
+    Raises:
+        InputError: Something that the task names is wrong, or no episode came out.
+    """
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.run import run_serial
 
@@ -87,7 +119,60 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
         raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} shows the field to change")
-    return forecast_run(attempts, episodes, cores=cores, startup=runs[-1].startup_seconds)
+    return attempts, runs[-1].startup_seconds
+
+
+def _estimate_cluster(
+    spec: CellSpec,
+    episodes: int,
+    *,
+    node_slots: int,
+    cluster: CountRange | None,
+    nodes: CountRange | None,
+    price: float,
+    as_json: bool,
+) -> int:
+    """Print the forecast of a task or job on clusters."""
+    from nimbus.runner.cluster.demand import NodeBounds, wanted_nodes
+    from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster, slot_counts
+    from nimbus.runner.cluster.job_file import is_job, load_job
+
+    items = load_job(Path(spec.task), spec) if is_job(spec.task) else []
+    probes = [(item.name, item.spec.episodes, item.priority, item.spec) for item in items]
+    tasks: list[TaskCosts] = []
+    startup = 0.0
+    for name, count, priority, own in probes or [(Path(spec.task).stem, episodes, 0, spec)]:
+        attempts, seconds = _probe(replace(own, episodes=PROBE))
+        costs: dict[int, float] = {}
+        for row in attempts:
+            costs[row.idx] = costs.get(row.idx, 0.0) + row.work_seconds
+        tasks.append(TaskCosts(name=name, episodes=count, seconds=tuple(costs.values()), priority=priority))
+        startup = max(startup, seconds)
+    counts = slot_counts(cluster.least, cluster.most) if cluster else []
+    wanted = None
+    if nodes:
+        left = sum(task.total_seconds for task in tasks)
+        bounds = NodeBounds(least=nodes.least, most=nodes.most)
+        wanted = wanted_nodes(left, node_slots=node_slots, bounds=bounds, horizon=_HORIZON)
+        counts = sorted({*counts, wanted * node_slots})
+    rows = [
+        forecast_cluster(tasks, slots, node_slots=node_slots, startup=startup, price_per_hour=price)
+        for slots in counts or [node_slots]
+    ]
+    if as_json:
+        write_json({"wanted_nodes": wanted, "forecasts": [asdict(row) for row in rows]})
+        return 0
+    total = sum(task.episodes for task in tasks)
+    lines = [f"{total} episodes on nodes of {node_slots} slots, from {PROBE} of each task that were made:"]
+    lines.append("  slots  nodes       time  useful  with faults  node hours" + ("      cost" if price else ""))
+    for row in rows:
+        told = f"  {row.slots:5}  {row.nodes:5}  {_time(row.wall_seconds):>9}  {row.efficiency:6.1%}  "
+        told += f"{_time(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
+        lines.append(told + (f"  {row.cost:8.2f}" if price else ""))
+    if wanted is not None:
+        lines.append(f"  it wants {wanted} nodes, to end in an hour")
+    write_out("\n".join(lines) + "\n")
+    return 0
 
 
 def _lines(told: RunForecast, price: float | None) -> list[str]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, DatasetFolder
+from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
 from nimbus.runner.system.output import write_json, write_out
+
+if TYPE_CHECKING:
+    from nimbus.runner.monitor.status import Status
 
 _PERIOD = 0.5
 """Interval of the checks of the file [s]."""
@@ -20,6 +25,12 @@ def command(
     *,
     follow: Annotated[bool, typer.Option("--follow", help="update until the run ends")] = False,
     metrics: Annotated[bool, typer.Option("--metrics", help="print Prometheus metrics")] = False,
+    serve: Annotated[
+        int | None,
+        typer.Option(
+            "--serve", metavar="PORT", parser=whole(0, 65535), help="serve a page and metrics on 127.0.0.1 until Ctrl-C"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Print the status."""
@@ -30,6 +41,13 @@ def command(
 
     if (status := read_status(folder)) is None:
         raise InputError("no run has written into this folder", where=str(folder), instead="give the --out of a run")
+    if serve is not None:
+        from nimbus.runner.monitor.status_server import StatusServer
+
+        with StatusServer(serve, partial(_newest, folder, status)) as server:
+            write_out(f"{server.address}  (metrics: {server.address}metrics; Ctrl-C ends it)\n")
+            server.serve_forever()
+        return 0
     if as_json:
         write_json(status.to_plain())
         return 0
@@ -48,3 +66,10 @@ def command(
             status = read_status(folder) or status
             live.update(status_view(status))
     return 0
+
+
+def _newest(folder: Path, before: Status) -> Status:
+    """Return the status now; that of before while there is none."""
+    from nimbus.runner.monitor.status import read_status
+
+    return read_status(folder) or before

@@ -17,11 +17,11 @@ _COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yel
 def status_view(status: Status) -> RenderableType:
     """Return the view of a run, followed by its nodes where it has some."""
     run = view(status, now=time.time() if status.state == "running" else None)
-    return Group(run, *nodes_view(status.cluster)) if status.cluster else run
+    return Group(run, *nodes_view(status.cluster, status.stored)) if status.cluster else run
 
 
-def nodes_view(cluster: ClusterStatus) -> tuple[RenderableType, ...]:
-    """Return a table of the nodes, and a line about leases and cost."""
+def nodes_view(cluster: ClusterStatus, stored: int) -> tuple[RenderableType, ...]:
+    """Return a table of the nodes, and a line about leases and cost of the stored episodes."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("node", "host", "state", "task"):
         table.add_column(name)
@@ -32,7 +32,7 @@ def nodes_view(cluster: ClusterStatus) -> tuple[RenderableType, ...]:
     parts = [f"{cluster.waiting} waiting", f"{cluster.held} with nodes", f"{cluster.leases} leases"]
     parts.append(f"{cluster.node_hours:.2f} node hours")
     if cluster.cost:
-        parts.append(f"cost {cluster.cost:.2f}")
+        parts.append(f"cost {cluster.cost:.2f}" + (f", {cluster.cost / stored:.4f} a stored episode" if stored else ""))
     return table, Text("; ".join(parts), style="dim")
 
 

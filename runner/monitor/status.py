@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -12,10 +13,13 @@ from msgspec import Meta
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.store.remote.working_copy import is_remote
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
 """Largest status file that is read [bytes]: one of 1,000 workers has 0.3 MB."""
+_SILENCE = 600.0
+"""[s] A status in a store that is older is that of a run which was killed; its process cannot be looked up here."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 Span: TypeAlias = Annotated[float, Meta(ge=-1e11, le=1e11)]
 """Duration or time since 1970 [s], a rate or a cost: what others wrote is shown as a clock and as whole seconds."""
@@ -283,8 +287,9 @@ def read_status(folder: Path) -> Status | None:
         status = from_json(Status, read_text(path, limit=_BYTES, follow=False))
     except (InputError, ValueError):
         raise InputError("not a run's status", where=str(path), instead="delete this file") from None
-    if status.state == "running" and not _is_alive(status.pid):
-        status.state = "killed"
+    if status.state == "running":
+        is_there = time.time() - status.updated < _SILENCE if is_remote(folder) else _is_alive(status.pid)
+        status.state = "running" if is_there else "killed"
     return status
 
 

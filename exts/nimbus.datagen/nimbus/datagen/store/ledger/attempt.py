@@ -126,6 +126,11 @@ class Attempt:
         return {video.path: video.byte_count for video in self.videos} | {self.path: self.byte_count}
 
     @property
+    def work_seconds(self) -> float:
+        """CPU time of its stages, without one-time loading and waits [s]."""
+        return sum(seconds for name, seconds in self.times.items() if name != "load" and not name.endswith("_wait"))
+
+    @property
     def stored_bytes(self) -> int:
         """Total size of its files [bytes]."""
         return sum(self.files.values())

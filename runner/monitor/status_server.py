@@ -1,0 +1,123 @@
+"""Server of a run's status on loopback: a page with its nodes, the status as JSON, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import quote, unquote
+
+from rich.console import Console
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.monitor.cluster_view import status_view
+from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
+from nimbus.runner.monitor.status import NodeStatus, Status
+
+_WIDTH = 160
+_HTML = "text/html; charset=utf-8"
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
+<title>{title}</title><style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
+pre {{ font: inherit; line-height: 1.35; }} a {{ color: #7fb4ff; }}
+td {{ padding-right: 2rem; vertical-align: top; }}</style>
+</head><body>{body}</body></html>"""
+
+
+class StatusServer(ThreadingHTTPServer):
+    """Serves ``/``, ``/node/NAME``, ``/status.json`` and ``/metrics`` on 127.0.0.1.
+
+    Args:
+        port: Port; 0 for any that is free.
+        read: Reads the status.
+
+    Raises:
+        InputError: The port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int, read: Callable[[], Status]) -> None:
+        self.read = read
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            what = f"port {port} of this machine: {error.strerror}"
+            raise InputError(what, where="--serve", instead="give another port, or 0 for any that is free") from None
+
+    @property
+    def address(self) -> str:
+        """Address of the page."""
+        return f"http://127.0.0.1:{self.server_address[1]}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """Answer a request; one that names another host comes from a page elsewhere, and is refused."""
+        if (self.headers.get("Host") or "").rpartition(":")[0] not in _HOSTS:
+            self._answer("this server is for this machine\n", "text/plain", HTTPStatus.FORBIDDEN)
+            return
+        try:
+            assert isinstance(self.server, StatusServer)
+            status = self.server.read()
+        except InputError as error:
+            self._answer(f"{error}\n", "text/plain; charset=utf-8", HTTPStatus.SERVICE_UNAVAILABLE)
+            return
+        path = unquote(self.path.partition("?")[0])
+        node = _node(status, path.removeprefix("/node/")) if path.startswith("/node/") else None
+        if path == "/":
+            self._answer(page(status), _HTML)
+        elif path == "/metrics":
+            self._answer(metrics_text(status), CONTENT_TYPE)
+        elif path == "/status.json":
+            self._answer(json.dumps(status.to_plain(), default=_plain), "application/json")
+        elif node:
+            self._answer(node_page(status, node), _HTML)
+        else:
+            self._answer("there is /, /node/NAME, /status.json and /metrics\n", "text/plain", HTTPStatus.NOT_FOUND)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+    def _answer(self, text: str, kind: str, code: HTTPStatus = HTTPStatus.OK) -> None:
+        content = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(content)
+
+
+def page(status: Status) -> str:
+    """Return the page of a run: the view of the terminal, and a link to each node."""
+    console = Console(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
+    console.print(status_view(status))
+    view = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+    names = [node.name for node in status.cluster.nodes] if status.cluster else []
+    links = " ".join(f'<a href="/node/{quote(name, safe="")}">{html.escape(name)}</a>' for name in names)
+    return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=f"{view}<p>{links}</p>")
+
+
+def node_page(status: Status, node: NodeStatus) -> str:
+    """Return the page of one node: all that it reports, and the events that name it."""
+    rows = "".join(
+        f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in asdict(node).items()
+    )
+    named = [event.text for event in status.events if event.text.startswith(f"node {node.name}")]
+    events = "".join(f"<li>{html.escape(text)}</li>" for text in reversed(named))
+    body = f'<p><a href="/">all nodes</a></p><table>{rows}</table><ul>{events}</ul>'
+    return _PAGE.format(title=html.escape(f"node {node.name}"), body=body)
+
+
+def _node(status: Status, name: str) -> NodeStatus | None:
+    nodes = status.cluster.nodes if status.cluster else ()
+    return next((node for node in nodes if node.name == name), None)
+
+
+def _plain(value: object) -> object:
+    return asdict(value)  # type: ignore[call-overload]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.runner.monitor.status import Event
+from nimbus.runner.monitor.status_server import StatusServer
+from tests.runner.monitor.test_metrics import STATUS
+
+SHOWN = replace(STATUS, events=(Event(number=1, text="node n2: drained <script>"), Event(number=2, text="else")))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[StatusServer]:
+    with StatusServer(0, lambda: SHOWN) as found:
+        threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield found
+        found.shutdown()
+
+
+def get(server: StatusServer, path: str, **headers: str) -> str:
+    request = urllib.request.Request(server.address + path, headers=headers)
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return answer.read().decode()
+
+
+def test_page_shows_nodes_and_leads_to_each(server: StatusServer):
+    text = get(server, "")
+    assert "21 leases" in text and 'href="/node/n1"' in text and "0.0750 a stored episode" in text
+    node = get(server, "node/n2")
+    assert "no &quot;driver&quot;" in node and "drained &lt;script&gt;" in node and "else" not in node
+
+
+def test_metrics_and_status_are_served(server: StatusServer):
+    assert "nimbus_leases 21" in get(server, "metrics")
+    assert json.loads(get(server, "status.json"))["cluster"]["nodes"][0]["name"] == "n1"
+
+
+@pytest.mark.parametrize(("path", "host", "code"), [("node/n9", "localhost:1", 404), ("", "evil.example:80", 403)])
+def test_unknown_pages_and_other_hosts_are_refused(server: StatusServer, path: str, host: str, code: int):
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        get(server, path, Host=host)
+    assert raised.value.code == code
+
+
+def test_taken_port_is_one_line(server: StatusServer):
+    with pytest.raises(InputError, match="--serve: port"):
+        StatusServer(server.server_address[1], lambda: STATUS)
