@@ -37,6 +37,7 @@ ALLOWED = {
     "runner.cluster.local_cluster": "writes logs into the private folder of its cluster",
     "runner.cluster.node_agent": "makes the folder of its node, which is no dataset",
     "runner.cluster.node_cell": "writes the cell's log into the folder of its node",
+    "runner.cluster.on_ray": "writes logs and folders of nodes, apart from datasets",
     "runner.commands.export_usd": NAMED,
     "runner.commands.objects": NAMED,
     "runner.commands.propose": "makes the folder that the user gave for the tasks",
