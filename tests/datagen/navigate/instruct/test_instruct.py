@@ -109,6 +109,13 @@ def test_things_out_of_sight_are_not_claimed():
     assert "2 of chair are seen" in find_false_claims(two)[-1]
 
 
+def test_things_of_other_rooms_count_only_where_masks_show_them():
+    """Without stored masks, a second sofa elsewhere makes no claim false."""
+    found = record()
+    two = replace(found, classes=("sofa", "chair", "sofa"), shares=None)
+    assert find_false_claims(two) == ()
+
+
 def test_any_claims_are_read_back_as_written():
     nouns = sorted({noun_of(name) for name in (*HOME_KINDS, *HOME_ROOMS)} - {""})
     assert len(nouns) > 120

@@ -116,7 +116,7 @@ def _check_pass(record: DriveRecord, step: InstructionStep) -> str:
         named = [number for number in named if record.shares[rows, number].max() >= _SEEN]
     if not named:
         return f"no {claim.noun} is seen"
-    if claim.is_unique and len(named) > 1:
+    if claim.is_unique and len(named) > 1 and record.shares is not None:  # else others may be in other rooms
         return f"{len(named)} of {claim.noun} are seen"
     near = min(named, key=lambda number: _apart(record, row, number))
     if (apart := _apart(record, row, near)) > _PASSED:
