@@ -87,7 +87,9 @@ def test_programs_that_do_not_exist_are_named():
         ExternalProgram(["no-such-program"], patience=1.0)
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 an archive", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4',", b"text"])
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 an archive", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4',", b"text"]
+)
 def test_files_that_hold_no_array_are_refused(program: ExternalProgram, content: bytes):
     (program.folder / "depth.npy").write_bytes(content)
     assert "'depth.npy', which cannot be read" in refusal(program.read, "depth.npy", (2, 3), np.float32)

@@ -55,7 +55,12 @@ class ExternalProgram:
         words = [sys.executable if word == "python" and not at else word for at, word in enumerate(command)]
         try:
             self._process = subprocess.Popen(
-                words, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+                words,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                start_new_session=True,
             )
         except OSError as error:
             self._log.close()
