@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.episode.layout import Camera, Lamp, Light
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.render.external import ExternalRenderer, ExternalSettings, _frames
@@ -50,6 +50,12 @@ def ask(program: ExternalProgram, what: str | dict[str, Any], answer: str = "rea
 def test_answers_arrive_and_signs_of_life_extend_patience(program: ExternalProgram):
     assert ask(program, "fine") == {"type": "ready"}
     assert ask(program, "alive") == {"type": "ready"}
+
+
+def test_lights_with_further_lamps_are_sent(program: ExternalProgram):
+    lamp = Lamp(direction=(0, 0, -1), color=(1, 1, 1))
+    light = Light(direction=(0, 0, -1), color=(1, 1, 1), sky=(0, 0, 0), ground=(0, 0, 0), lamps=(lamp,))
+    assert ask(program, {"type": "scene", "what": "fine", "light": light}) == {"type": "ready"}
 
 
 @pytest.mark.parametrize(("what", "reason"), [("end", "ended: out of memory"), ("sleep", "no line from it in 0.6 s")])

@@ -14,7 +14,6 @@ from nimbus.datagen.episode.layout import Camera, Layout, Sensor
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_plain
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.geometry import cameras
 from nimbus.datagen.pipeline import RunContext, register_component
@@ -203,13 +202,12 @@ class ExternalRenderer(Renderer[Any]):
         if inputs is self._sent:
             return
         parts = [_part(program, number, part) for number, part in enumerate(inputs.parts)]
-        surfaces = {name: to_plain(look) for name, look in inputs.visual.surfaces.items()}
         message = {
             "type": "scene",
             "instances": list(inputs.labels.instance_names),
             "parts": parts,
-            "light": to_plain(inputs.visual.light),
-            "surfaces": surfaces,
+            "light": inputs.visual.light,
+            "surfaces": inputs.visual.surfaces,
         }
         program.ask(message, answer="ready")
         for entry in parts:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.progress import allow, tick
 
 PROTOCOL = 1
@@ -69,14 +70,16 @@ class ExternalProgram:
             raise InputError(what, where="render: external: command", instead="name a program that is here") from None
 
     def ask(self, message: dict[str, Any], *, answer: str) -> dict[str, Any]:
-        """Send a message, and wait for an answer of a type; lines of type ``alive`` in between are progress.
+        """Send a message of plain values and dataclasses, and wait for an answer of a type.
+
+        Lines of type ``alive`` before it are progress.
 
         Raises:
             InputError: It reports an error, or answers something else.
             ProgramLostError: It ended, or was silent for too long.
         """
         with allow(self._patience + 10.0):
-            self._send(json.dumps(message).encode() + b"\n")
+            self._send(to_json(message).encode() + b"\n")
             while (found := self._line()).get("type") == "alive":
                 tick("render")
         if found.get("type") == "error":
