@@ -71,7 +71,7 @@ class ExternalRenderer(Renderer[Any]):
         self._inputs: RenderInputs | None = None
         self._loaded: Layout | None = None
         self._sent: RenderInputs | None = None
-        """What the program has; kept, so that no later episode can be taken for it"""
+        """Inputs that the program has; kept, so that no later episode can be taken for them"""
 
     def process(self, item: Planned[Any]) -> Iterator[Rendered[Any]]:
         """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
