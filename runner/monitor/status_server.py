@@ -46,7 +46,7 @@ class StatusServer(ThreadingHTTPServer):
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
-            what = f"port {port} of this machine: {error.strerror}"
+            what = f"cannot listen on port {port}: {error.strerror}"
             raise InputError(what, where="--serve", instead="give another port, or 0 for any that is free") from None
 
     @property

@@ -87,7 +87,7 @@ BAD = {
     "target of open": (form(goals=[goal("open", "cabinet", "cup")]), "has no target"),
     "already so": (form(goals=[goal("closed", "cabinet")]), "before the robot does anything"),
     "nothing to pour": (form(goals=[goal("poured_into", "cup", "bowl")]), "inside"),
-    "two hands": (form(goals=[goal("held", "cup"), goal("held", "bowl")]), "one hand holds one thing"),
+    "two hands": (form(goals=[goal("held", "cup"), goal("held", "bowl")]), "a hand holds only one"),
     "list of lists": (form(things=[[]]), "intent: things[0]"),
     "things as a text": (form(things="cup"), "intent: things"),
 }
