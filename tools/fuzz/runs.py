@@ -61,9 +61,9 @@ def make_cluster(folder: Path) -> None:
     folder.mkdir()
     (folder / _JOB).write_text(job_of(make_spec(folder / _DATA)).to_text())
     row: dict[str, Any] = {"episode_id": "e", "task": "t", "seed": 0, "idx": 1, "variant": 0, "attempt": 0}
-    row |= {"final": True, "success": False, "reason": "timeout", "times": {"plan": 1.0}, "steps": ["pick a"]}
+    row |= {"final": True, "success": False, "reason": "time_limit", "times": {"plan": 1.0}, "steps": ["pick a"]}
     video = {"path": "episodes/e.front.mp4", "byte_count": 5, "sha256": "0"}
-    stored = row | {"success": True, "path": "episodes/e.hdf5", "byte_count": 9, "sha256": "0", "videos": [video]}
+    stored = row | {"success": True, "reason": "none", "path": "episodes/e.hdf5", "byte_count": 9, "sha256": "0", "videos": [video]}
     episode = {"group": "drive", "index": 1, "lease": 1, "attempts": [row], "seconds": 3.0}
     fault = {"time": 1.0, "run": 1, "worker": "w", "kind": "killed", "idx": 1}
     messages: list[dict[str, Any]] = [
@@ -118,10 +118,10 @@ def read_cluster(folder: Path, random: np.random.Generator) -> None:
     try:
         head.take(Join(node="n1", slots=1, **about), lambda answer: None, 0.0)  # type: ignore[arg-type]
         for now, line in enumerate((folder / _LINES).read_bytes().split(b"\n")):
-            with suppress(ValueError):
+            with suppress(ValueError):  # as the server does
                 head.take(request_of(line), lambda answer: None, float(now))
-                head.commit(float(now))
-                head.look(float(now))
+            head.commit(float(now))
+            head.look(float(now))
     finally:
         server._close("interrupted")
     command("verify", folder / _DATA, "--recompute", 0)
