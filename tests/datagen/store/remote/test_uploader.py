@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
+from nimbus.datagen.store.remote import uploader as uploader_module
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
@@ -124,6 +126,53 @@ def test_lost_object_is_made_again(address: str):
     open_spool(store.address)
     with open_writer(spool) as dataset:
         assert [path.name for path in dataset.outdated] == [Path(name).name]
+
+
+def test_emptied_bucket_holds_nothing(address: str):
+    """What a spool remembers of it is made again."""
+    spool, uploader = make(address)
+    uploader.go_on()
+    uploader.close()
+    import obstore
+
+    store = ObjectStore(parse_address(address))
+    obstore.delete(store._store, [name for name, _ in store.names()])
+    shutil.rmtree(working_copy.copy_folder(store.address))
+    open_spool(store.address)
+    with open_writer(spool) as dataset:
+        assert len(dataset.outdated) == 3
+
+
+def test_lock_is_renewed_during_a_long_upload(address: str, monkeypatch: pytest.MonkeyPatch):
+    """Other runs take a lock over that was not renewed for 25 s."""
+    spool, uploader = make(address, 1)
+    assert uploader._lock
+    beats: list[float] = []
+    monkeypatch.setattr(uploader_module, "BEAT", 0.05)
+    monkeypatch.setattr(uploader._lock, "renew", lambda: beats.append(time.monotonic()))
+    create = ObjectStore.create
+
+    def slow(store: ObjectStore, name: str, content: Path | bytes) -> bool:
+        time.sleep(0.5)
+        return create(store, name, content)
+
+    monkeypatch.setattr(ObjectStore, "create", slow)
+    assert uploader.go_on() == 0 and len(beats) > 3
+
+
+def test_snapshot_that_failed_is_made_later(address: str, monkeypatch: pytest.MonkeyPatch):
+    spool, uploader = make(address, 1)
+    replace = ObjectStore.replace
+
+    def away(*_: object) -> None:
+        raise StoreAwayError("the store does not answer")
+
+    monkeypatch.setattr(ObjectStore, "replace", away)
+    uploader._lock = None
+    uploader.go_on()
+    monkeypatch.setattr(ObjectStore, "replace", replace)
+    uploader.go_on()
+    assert verify(open_dataset(address)).episode_count == 1
 
 
 def test_prefix_with_other_objects_is_refused(address: str):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import send_attempt
 from nimbus.datagen.store.remote.snapshot import publish_snapshot
 from nimbus.datagen.store.remote.uploads import Uploads
@@ -81,17 +82,15 @@ class Uploader:
         """
         try:
             self._beat()
-            attempts = self._ready()
-            with ThreadPoolExecutor(_THREADS) as pool:
-                for done in [pool.submit(self._send, attempt) for attempt in attempts]:
-                    done.result()
+            self._do_all([partial(self._send, attempt) for attempt in self._ready()])
             if self._uploads.has_changed():  # nodes of a cluster send by themselves
                 self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
-                self.publish()
+                self._do_all([self.publish])
             self._waits = 0
-        except StoreAwayError as error:
+        except StorageError as error:  # the store is away, or this disk is full: neither is the run's fault
             self._waits += 1
+            self._unpublished = True
             return self._tell("away", str(error))
         except InputError as error:
             self._tell("refused", str(error))
@@ -102,7 +101,7 @@ class Uploader:
         """Write ledger, description and pages into the store.
 
         Raises:
-            StoreAwayError: The store does not answer.
+            StorageError: The store does not answer, or this disk is full.
         """
         begin = time.monotonic()
         self._unpublished = False
@@ -146,6 +145,19 @@ class Uploader:
             ledger.close()
         here = {f"{kind}/{name}" for kind, found in names.items() for name in found}
         return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
+
+    def _do_all(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make calls in threads, and go on renewing the lock, which other runs take over after some silence."""
+        pool = ThreadPoolExecutor(_THREADS)
+        try:
+            waiting = {pool.submit(call) for call in calls}
+            while waiting:
+                done, waiting = wait(waiting, timeout=BEAT / 5, return_when=FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+                self._beat()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def _send(self, attempt: Attempt) -> None:
         sent = list(send_attempt(self._store, self._spool, attempt))

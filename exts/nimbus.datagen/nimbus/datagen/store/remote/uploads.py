@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class Uploads:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
         self._version = 0
+        self._turn = threading.Lock()
+        """Threads that send share the connection, and a transaction is several calls."""
         if read_only:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -44,17 +47,11 @@ class Uploads:
         Raises:
             StorageError: The disk is full.
         """
-        with _using(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
-            self._connection.execute("COMMIT")
+        self._write("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
 
     def remove(self, names: Iterable[str]) -> None:
         """Forget objects that are gone."""
-        with _using(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
-            self._connection.execute("COMMIT")
+        self._write("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
 
     def has(self, name: str) -> bool:
         """Check whether an object is there."""
@@ -71,6 +68,20 @@ class Uploads:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _write(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Execute a statement for all rows or none."""
+        rows = list(rows)
+        with self._turn, _using(self.path):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(statement, rows)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    with suppress(sqlite3.Error):  # the error that led here propagates
+                        self._connection.execute("ROLLBACK")
+                raise
 
 
 @contextmanager
