@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
 
-from nimbus.datagen.datasets.export.export import FORMATS  # noqa: E402
+from nimbus.datagen.datasets.export.formats import FORMATS  # noqa: E402
 from nimbus.datagen.datasets.export.publication import stage_of  # noqa: E402
 from nimbus.datagen.store.verify import dataset_hashes, verify  # noqa: E402
 from tests.support.cells import Run, make_spec, tagged, until  # noqa: E402

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.runner.commands.options import (
     ACTIONS,
-    FORMATS,
     ROTATIONS,
     STATES,
     AsJson,
@@ -27,8 +27,8 @@ def command(
     folder: DatasetFolder,
     *,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", parser=one_of(FORMATS), help=", ".join(FORMATS))
-    ] = FORMATS[0],
+        str, typer.Option("--to", metavar="FORMAT", parser=one_of(tuple(FORMATS)), help=", ".join(FORMATS))
+    ] = next(iter(FORMATS)),
     out: NewFolder,
     episode_size: EpisodeSize = 1000,
     shard_size: ShardSize = 10**9,

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _REPLIES = "replies"
 """Folder with the questions to a model and its replies."""
 IMAGES = ("lossless", "video", "both", "none")
-FORMATS = ("lerobot", "lerobot-v2.1", "robomimic", "aloha", "shards", "vln-n1", "r2r-ce")
 ACTIONS = ("joint", "joint_relative", "tool_pose", "tool_delta")
 ROTATIONS = ("6d", "quaternion", "euler")
 STATES = ("measured", "commanded")

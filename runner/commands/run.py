@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
-    FORMATS,
     PLANNERS,
     ROLES,
     SIMULATORS,
@@ -90,7 +90,10 @@ def command(
     format: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="NAME", parser=one_of(FORMATS), help="export at the end to DIR/NAME: lerobot, aloha, …"
+            "--format",
+            metavar="NAME",
+            parser=one_of(tuple(FORMATS)),
+            help="export at the end to DIR/NAME: lerobot, aloha, …",
         ),
     ] = None,
     images: Images = "lossless",
@@ -167,9 +170,9 @@ def command(
         devices = select_devices(gpus, device=device, simulator=sim)
         instances = select_instances(gpus, simulator=sim, planner=planner, is_single=serial or coupled)
     if format:
-        from nimbus.datagen.datasets.export.export import check_format
+        from nimbus.datagen.datasets.export.formats import load_writer
 
-        check_format(format)  # before the run
+        load_writer(format)  # before the run
     counts = workers.counts if workers else None
     fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:

@@ -43,7 +43,7 @@ def command(
 
         with disk(sheet):
             if not write_view_sheet(view, sheet):
-                instead = "a run with --images none or cameras: {} has none; else run 'nimbus qa' for details"
+                instead = "runs without cameras or with --images none have none; otherwise run 'nimbus qa' for details"
                 raise InputError("it has no images", where=str(folder), instead=instead)
         write_out(f"contact sheet: {sheet}\n")
         return 0

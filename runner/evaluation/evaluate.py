@@ -98,7 +98,7 @@ class EvaluationRequest:
         source = read_training_source(Path(self.trained_on), where=_TRAINED_ON)
         source.compare(task, where=_TRAINED_ON)
         if stated is not None and not stated.acts_like(source.view):
-            what = f"the policy states {stated}; {self.trained_on} holds {source.view}"
+            what = f"the policy declares {stated}, but {self.trained_on} contains {source.view}"
             raise InputError(what, where=_TRAINED_ON, instead="give the data that it was trained on")
         return source.view
 

@@ -11,12 +11,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, unquote
 
-from rich.console import Console
-
 from nimbus.datagen.errors import InputError
 from nimbus.runner.monitor.cluster_view import status_view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
 from nimbus.runner.monitor.status import NodeStatus, Status
+from nimbus.runner.system.console import TerminalConsole
 
 _WIDTH = 160
 _HTML = "text/html; charset=utf-8"
@@ -46,7 +45,7 @@ class StatusServer(ThreadingHTTPServer):
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
-            what = f"port {port} of this machine: {error.strerror}"
+            what = f"cannot listen on port {port}: {error.strerror}"
             raise InputError(what, where="--serve", instead="give another port, or 0 for any that is free") from None
 
     @property
@@ -95,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def page(status: Status) -> str:
     """Return the page of a run: the view of the terminal, and a link to each node."""
-    console = Console(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
+    console = TerminalConsole(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
     console.print(status_view(status))
     view = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
     names = [node.name for node in status.cluster.nodes] if status.cluster else []

@@ -14,7 +14,7 @@ from tests.golden.versions import built_in
 discover()
 discover_components()
 
-ELSEWHERE = {"planner curobo", "simulator isaacsim", "render isaacsim", "load handed over"}
+ELSEWHERE = {"planner curobo", "simulator isaacsim", "render isaacsim", "render external", "load handed over"}
 ELSEWHERE |= {"randomize elsewhere", "plan elsewhere"}
 """Need a graphics card or another program."""
 KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator", "load", "plan", "render", "store")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nimbus.datagen.datasets.export.export import FORMATS
+from nimbus.datagen.datasets.export.formats import FORMATS
 
 NAVIGATION_FORMATS = ("r2r-ce", "vln-n1")
 """Formats of paths of a base, which refuse manipulation datasets."""

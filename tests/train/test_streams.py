@@ -56,7 +56,7 @@ def test_too_few_or_many_ranks_are_refused(reader: Reader, ranks: int):
 
 
 def test_fewer_samples_than_streams_are_refused(reader: Reader):
-    with pytest.raises(InputError, match="30 samples are too few for 31 micro-batches"):
+    with pytest.raises(InputError, match="has 30 samples, but a step takes 31 micro-batches"):
         Streams(reader, seed=0, count=31, size=1)
 
 

@@ -38,7 +38,7 @@ def check_ray(address: ClusterAddress) -> None:
         InputError: It is not, there is none, or a token is needed.
     """
     if address.kind != "http" and importlib.util.find_spec("ray") is None:
-        raise InputError("a Ray cluster needs an extra", where=f"--cluster {address}", instead=EXTRA)
+        raise InputError("Ray is not installed", where=f"--cluster {address}", instead=EXTRA)
     check_reachable(address)
 
 

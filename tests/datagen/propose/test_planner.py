@@ -167,7 +167,7 @@ def test_sides_and_held_come_last(catalogue: Catalogue):
         (("closed cabinet",), {}, "before the robot does anything"),
         (("open cabinet", "closed cabinet"), {}, "cannot be open and closed"),
         (("in carrot crate", "left_of carrot red"), {}, "cannot be in 'crate' and left_of 'red'"),
-        (("held carrot", "held egg"), {}, "one hand holds one thing"),
+        (("held carrot", "held egg"), {}, "a hand holds only one"),
         (("in beads crate", "poured_into cup bowl"), {}, "starts inside something"),
         (("poured_into egg bowl",), {}, "nothing can be poured from"),
         (("held cabinet",), {}, "it is furniture"),

@@ -73,7 +73,7 @@ def test_proxy_off_by_ten_centimeters_is_refused(offset: tuple[float, float, flo
     cloud = room_cloud(20_000, noise=0.01)
     found = measure_alignment(cloud, moved)
     assert np.allclose(found.offset, -np.array(offset), atol=0.005)
-    with pytest.raises(InputError, match="cm off its splats, at most 5"):
+    with pytest.raises(InputError, match="cm away from its splats; the limit is 5"):
         check_alignment(cloud, moved, where="room.glb")
 
 

@@ -128,7 +128,7 @@ lock_folder(Path(sys.argv[1])); os._exit(0)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("change", "what"), [("machine", "of another machine"), ("text", "not a lock file of Nimbus")])
+@pytest.mark.parametrize(("change", "what"), [("machine", "on another machine"), ("text", "not a lock file of Nimbus")])
 def test_a_lock_that_cannot_be_judged_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, what: str
 ) -> None:

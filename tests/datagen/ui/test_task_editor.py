@@ -269,4 +269,4 @@ def test_unreadable_text_is_refused(editor: TaskEditor):
 
 def test_unknown_control_is_one_line(editor: TaskEditor):
     editor.act("regions.gone.size", "1")
-    assert "'regions.gone.size' is gone" in editor.message
+    assert "'regions.gone.size' is no longer in the task" in editor.message

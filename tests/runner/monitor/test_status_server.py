@@ -51,5 +51,5 @@ def test_unknown_pages_and_other_hosts_are_refused(server: StatusServer, path: s
 
 
 def test_taken_port_is_one_line(server: StatusServer):
-    with pytest.raises(InputError, match="--serve: port"):
+    with pytest.raises(InputError, match="--serve: cannot listen on port"):
         StatusServer(server.server_address[1], lambda: STATUS)

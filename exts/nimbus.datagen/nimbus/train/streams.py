@@ -36,8 +36,8 @@ class Streams:
     def __init__(self, reader: Reader, *, seed: int, count: int, size: int, rank: int = 0, ranks: int = 1) -> None:
         check_ranks(ranks, count)
         if len(reader) < count:
-            what = f"{len(reader)} samples are too few for {count} micro-batches"
-            raise InputError(what, where="the dataset", instead="run until there are more episodes")
+            what = f"the dataset has {len(reader)} samples, but a step takes {count} micro-batches"
+            raise InputError(what, where="the dataset", instead="add episodes with 'nimbus run'")
         self._reader, self._size = reader, size
         self._all = [_share(reader, seed, number, count) for number in range(count)]
         self._lengths = [len(samples) for samples in self._all]

@@ -252,7 +252,9 @@ def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
         open_view(tmp_path)
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
     edit_json("codebase_version", "v1.6")(folder, "lerobot")
-    with pytest.raises(InputError, match="codebase_version 'v1.6'; give v2.1 or v3.0"):
+    with pytest.raises(
+        InputError, match="codebase_version 'v1.6' is not supported; use a dataset of version v2.1 or v3.0"
+    ):
         open_view(folder)
     (folder / "meta/info.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):

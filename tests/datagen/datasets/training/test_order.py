@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.training.order import EpochOrder, drop, rank_share, size, union
+from nimbus.datagen.datasets.training.order import EpochOrder, FrameBlock, drop, rank_share, size, union
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.datasets.training.samples import Samples, merge_states
 
@@ -22,7 +23,7 @@ SPLITS = st.tuples(st.integers(1, 4), st.integers(1, 3))
 class Numbers:
     """Frames that hold nothing but their number."""
 
-    fps, cameras, columns = 10, (), ("row",)
+    fps, cameras, columns, is_stored = 10, (), ("row",), False
 
     def __init__(self, lengths: list[int]) -> None:
         self.lengths = np.array(lengths, np.int64)
@@ -38,6 +39,9 @@ class Numbers:
 
     def facts(self) -> dict[str, NDArray[Any]]:
         return {}
+
+    def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
+        raise AssertionError
 
     def close(self) -> None:
         pass

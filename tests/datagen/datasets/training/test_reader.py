@@ -158,7 +158,7 @@ def test_a_manifest_is_filtered_before_anything_else_is_read(root: Path) -> None
     [
         (lambda out: (out / "manifest.parquet").write_bytes(b"PAR1 no"), "not a manifest of shards"),
         (lambda out: next((out / "shards").iterdir()).unlink(), "000000.tar: no such file"),
-        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "are listed, but it has only 0"),
+        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "but the file has only 0"),
     ],
 )
 def test_damaged_shards_are_one_line(root: Path, tmp_path: Path, harm: Any, told: str) -> None:
@@ -199,7 +199,9 @@ def test_what_is_no_dataset_or_another_version_is_one_line(root: Path, tmp_path:
     with pytest.raises(InputError, match="leads out of the dataset"):
         Reader(tmp_path / "out")[0]
     info.write_text("{}")
-    with pytest.raises(InputError, match="codebase_version None; give v2.1 or v3.0"):
+    with pytest.raises(
+        InputError, match="codebase_version None is not supported; use a dataset of version v2.1 or v3.0"
+    ):
         Reader(tmp_path / "out")
 
 

@@ -139,7 +139,7 @@ def _wrong_segments(folder: Path) -> Path:
         (_content("a.json", b"[1"), "cannot be read"),
         (_content("a.usda", b"#usda 1.0\n"), "no mesh"),
         (_content("a.usda", b"nothing"), "cannot be read"),
-        (_content("a.fbx", b"nothing"), "no format of scenes"),
+        (_content("a.fbx", b"nothing"), "not a supported scene format"),
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),
         (_cut(written.write_hssd), "cannot be read"),
@@ -182,7 +182,7 @@ def test_splats_with_a_proxy_elsewhere_are_refused(tmp_path: Path):
     write_training_ply(room_cloud(5000), tmp_path / "room.ply")
     moved = room_corners().astype(float) + (0.1, 0, 0)
     proxy = written.write_glb(tmp_path / "proxy.glb", {"room": moved})
-    with pytest.raises(InputError, match="10.0 cm off its splats"):
+    with pytest.raises(InputError, match="10.0 cm away from its splats"):
         read_splat_scene(tmp_path / "room.ply", proxy=proxy, up="z")
     with pytest.raises(InputError, match="holds splats, not a mesh"):
         open_scene(tmp_path / "room.ply")

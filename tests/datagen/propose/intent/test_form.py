@@ -84,10 +84,10 @@ BAD = {
     "unknown thing": (form(goals=[goal("on", "cup", "shelf")]), "cannot have the target 'shelf'"),
     "unknown relation": (form(goals=[goal("explode", "cup")]), "unknown relation 'explode'"),
     "unknown state": (form(things=[thing(state="burning")]), "unknown state 'burning'"),
-    "target of open": (form(goals=[goal("open", "cabinet", "cup")]), "has no target"),
+    "target of open": (form(goals=[goal("open", "cabinet", "cup")]), "takes no target"),
     "already so": (form(goals=[goal("closed", "cabinet")]), "before the robot does anything"),
     "nothing to pour": (form(goals=[goal("poured_into", "cup", "bowl")]), "inside"),
-    "two hands": (form(goals=[goal("held", "cup"), goal("held", "bowl")]), "one hand holds one thing"),
+    "two hands": (form(goals=[goal("held", "cup"), goal("held", "bowl")]), "a hand holds only one"),
     "list of lists": (form(things=[[]]), "intent: things[0]"),
     "things as a text": (form(things="cup"), "intent: things"),
 }

@@ -114,7 +114,7 @@ def test_randomizers_are_added_and_taken_away_after_the_preset_is_written_out(op
 
 def test_a_task_without_words_is_refused(open_blank: Open):
     draft = open_blank()
-    with pytest.raises(InputError, match="at least one wording"):
+    with pytest.raises(InputError, match="at least one instruction"):
         fields.take_wordings(draft, "\n \n")
     with pytest.raises(InputError, match="an empty text is not a task"):
         fields.take_text(draft, " ")

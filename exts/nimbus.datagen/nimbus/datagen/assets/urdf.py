@@ -164,7 +164,7 @@ def _places(robot: Element) -> dict[str, FloatArray]:
             name, origin = above[name]
             place, depth = origin @ place, depth + 1
             if depth > _LONGEST:
-                raise InputError("links are fixed to each other in a circle", instead="export it again")
+                raise InputError("the fixed joints form a cycle", instead="give every link at most one parent")
         found[link.get("name")] = place
     return found
 

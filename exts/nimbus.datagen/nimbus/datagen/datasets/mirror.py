@@ -131,7 +131,10 @@ class Mirror:
                 path = place / "object"
                 open_store(address_of(self.folder)).download(name, path)
             if (found := path.stat().st_size) != size:
-                what, instead = f"{found} bytes, the ledger says {size}", "run 'nimbus verify' on the dataset"
+                what, instead = (
+                    f"the file has {found} bytes; the ledger records {size}",
+                    "run 'nimbus verify' on the dataset",
+                )
                 raise InputError(what, where=name, instead=instead)
             if size > LARGE:
                 create_large(self._store, name, path, notes=Path(tempfile.gettempdir()) / "nimbus-multipart")

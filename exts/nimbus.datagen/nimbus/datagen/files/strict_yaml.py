@@ -265,7 +265,7 @@ def parse(text: str, name: str) -> Document:
             "malformed YAML: nested too deeply", where=f"{name}:1:1", instead="write fewer nested brackets or lists"
         ) from None
     if node is None:
-        raise InputError("the file is empty", where=f"{name}:1:1", instead="write the file, or restore it")
+        raise InputError("the file is empty", where=f"{name}:1:1", instead="add content to the file, or restore it")
     data = builder.build(node)
     return Document(name, text, data, builder.values, builder.keys)
 

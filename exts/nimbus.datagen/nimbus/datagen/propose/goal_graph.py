@@ -166,7 +166,7 @@ def _check_goal(goal: Goal, names: list[str], *, where: str) -> None:
     if goal.object not in names:
         raise InputError(f"no thing '{goal.object[:60]}'", where=where, instead=suggest(goal.object, names))
     if goal.relation in ALONE and goal.target:
-        what = f"'{goal.relation}' has no target, and '{goal.target[:60]}' is given"
+        what = f"'{goal.relation}' takes no target, but '{goal.target[:60]}' is given"
         raise InputError(what, where=where, instead="leave the target empty")
     known = PLACES[1:] if goal.relation == "at" else names
     if goal.relation not in ALONE and goal.target not in known:

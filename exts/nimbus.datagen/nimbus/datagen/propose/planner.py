@@ -108,9 +108,17 @@ def _check_pairs(graph: GoalGraph) -> None:
                 )
                 raise InputError(what, where=where, instead="leave one of the goals out")
             if goal.relation == other.relation == "held":
-                raise InputError("one hand holds one thing", where=where, instead="leave one of the goals out")
+                raise InputError(
+                    "several objects are to be held, but a hand holds only one",
+                    where=where,
+                    instead="leave one of the goals out",
+                )
         if goal.relation == "held" and (graph.thing(goal.object).count > 1):
-            raise InputError("one hand holds one thing", where=where, instead=f"write count 1 for '{goal.object}'")
+            raise InputError(
+                "several objects are to be held, but a hand holds only one",
+                where=where,
+                instead=f"write count 1 for '{goal.object}'",
+            )
 
 
 @dataclass

@@ -104,10 +104,11 @@ def check_alignment(cloud: SplatCloud, corners: AnyArray, *, where: str) -> Misa
     found = measure_alignment(cloud, corners)
     if found.share < _LEAST_SHARE:
         what = f"only {found.share:.0%} of the splats are within {_REACH * 100:.0f} cm of this proxy"
-        instead = "give the splat_T_proxy between their frames, or leave the proxy out"
+        instead = "set splat_T_proxy to the transform from the proxy's frame to that of the splats, or omit the proxy"
         raise InputError(what, where=where, instead=instead)
     if max(found.displacement, found.residual) > MOST_OFF:
         x, y, z = found.offset * 100
-        what = f"the proxy is {max(found.displacement, found.residual) * 100:.1f} cm off its splats, at most 5 are used"
+        off = max(found.displacement, found.residual) * 100
+        what = f"the proxy is {off:.1f} cm away from its splats; the limit is 5 cm"
         raise InputError(what, where=where, instead=f"move it by about ({x:.1f}, {y:.1f}, {z:.1f}) cm")
     return found

@@ -100,7 +100,7 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
     ground = _largest(ground | solid[:, :, first:].any(axis=2), ground)
     if (area := float(ground.sum()) * VOXEL**2) < _LEAST_FLOOR:
         what = f"has no floor: {area:.1f} m^2 at height {height:.2f} m"
-        raise InputError(what, where=where, instead="set up: to the axis that points up, or give a proxy mesh")
+        raise InputError(what, where=where, instead="set the key 'up' to the vertical axis, or give a proxy mesh")
     obstacles = solid.copy()
     obstacles[:, :, : first + round(_OVER_FLOOR / VOXEL)] = False
     return SplatProxy(

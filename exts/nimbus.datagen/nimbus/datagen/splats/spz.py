@@ -70,11 +70,17 @@ def _inflate(path: Path, content: bytes) -> bytes:
 def _sizes(path: Path, version: int, count: int, degree: int) -> list[int]:
     """Bytes of positions, opacities, colors, scales, rotations and harmonics."""
     if not 1 <= version <= 4:
-        raise InputError(f"is SPZ of version {version}, 1 to 4 are read", where=str(path), instead="export it as 3")
+        raise InputError(
+            f"has SPZ version {version}; versions 1 to 4 are supported",
+            where=str(path),
+            instead="export it as version 3",
+        )
     if degree >= len(_COEFFICIENTS):
-        raise InputError(f"has harmonics of degree {degree}, at most 4 are read", where=str(path), instead=_AGAIN)
+        raise InputError(
+            f"has harmonics of degree {degree}; degrees up to 4 are supported", where=str(path), instead=_AGAIN
+        )
     if not 0 < count <= MOST_SPLATS:
-        what = f"{count} splats, 1 to {MOST_SPLATS} are rendered"
+        what = f"has {count} splats; the supported number is 1 to {MOST_SPLATS}"
         raise InputError(what, where=str(path), instead="prune it, for example with splat-transform --decimate")
     place, turn = 6 if version == 1 else 9, 4 if version >= 3 else 3
     return [count * size for size in (place, 1, 3, 3, turn, 3 * _COEFFICIENTS[degree])]

@@ -58,7 +58,9 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
         inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
     )
     if found.field_schema != wanted.field_schema:
-        what = f"holds a dataset of field schema {found.field_schema}, this Nimbus writes {wanted.field_schema}"
+        what = (
+            f"holds a dataset of field schema {found.field_schema}; this version of Nimbus writes {wanted.field_schema}"
+        )
         raise InputError(what, where=str(folder), instead=OTHER_OUT)
     if difference := find_difference(inputs, wanted.inputs):
         what = f"holds a dataset made with another {difference}"

@@ -180,7 +180,7 @@ class TaskEditor:
         else:
             controls = {control.id: control for section in self.sections() for control in section.controls}
             if name not in controls:
-                raise InputError(f"'{name}' is gone", instead="check the task as it is now")
+                raise InputError(f"'{name}' is no longer in the task", instead="reload the task and try again")
             controls[name].act(value)
 
     def _follow_draft(self) -> None:

@@ -126,7 +126,7 @@ def _in_order(links: list[RawLink]) -> list[RawLink]:
             if link.parent not in known:
                 return count
             link = known[link.parent]
-        raise InputError("links are fixed to each other in a circle", instead="export it again")
+        raise InputError("the fixed joints form a cycle", instead="give every link at most one parent")
 
     return sorted(links, key=depth)
 

@@ -80,8 +80,10 @@ def _decide_moves(asset: FoundAsset, book: Notebook, jammed: Mapping[str, str]) 
     moving = [joint.link for joint in asset.joints if book.decisions[f"{joint.link}.moves"].value != "fixed"]
     for joint in asset.joints:
         if joint.link in moving and joint.on in moving:
-            what = f"{joint.link} would move on {joint.on}, which moves itself"
-            raise InputError(what, instead=f"write decisions.{joint.on}.moves.value: fixed, or that of {joint.link}")
+            what = f"{joint.link} is attached to {joint.on}, and both would move; only one of them may"
+            raise InputError(
+                what, instead=f"set decisions.{joint.on}.moves.value or decisions.{joint.link}.moves.value to fixed"
+            )
     return moving
 
 

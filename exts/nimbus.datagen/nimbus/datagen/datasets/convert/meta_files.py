@@ -61,8 +61,8 @@ def read_info(folder: Path) -> dict[str, Any]:
     info = read_plain(path)
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if version not in VERSIONS:
-        instead = "give v2.1 or v3.0; lerobot 0.3 converts older ones to v2.1"
-        raise InputError(f"codebase_version {version!r}", where=str(path), instead=instead)
+        instead = "use a dataset of version v2.1 or v3.0; lerobot 0.3 converts older ones to v2.1"
+        raise InputError(f"codebase_version {version!r} is not supported", where=str(path), instead=instead)
     for name, kind in _TYPES.items():
         if not isinstance(info.get(name), kind):
             raise InputError(f"{name}: missing, or no {kind.__name__}", where=str(path), instead="add it")

@@ -51,7 +51,7 @@ def _item(inside: DatasetPaths, info: dict[str, Any], row: dict[str, Any], video
         try:
             return {name: int(row[f"{kind}/{name}"]) for name in ("chunk_index", "file_index")}
         except (KeyError, TypeError):
-            what = f"episode {number} has no {kind}/chunk_index and file_index"
+            what = f"episode {number} lacks {kind}/chunk_index or {kind}/file_index"
             raise InputError(what, where=str(inside.root / "meta/episodes"), instead=RESTORE) from None
 
     def clip(name: str) -> VideoClip:

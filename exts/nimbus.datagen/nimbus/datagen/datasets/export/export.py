@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME as CERTIFICATES
 from nimbus.datagen.datasets.certificates.record import attach_certificates
+from nimbus.datagen.datasets.export.formats import load_writer
 from nimbus.datagen.datasets.export.parts import EpisodeParts, prepare
 from nimbus.datagen.datasets.export.publication import (
     Manifest,
@@ -33,16 +32,6 @@ from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
-FORMATS = {
-    "lerobot": "lerobot",
-    "lerobot-v2.1": "lerobot_v21",
-    "robomimic": "robomimic",
-    "aloha": "aloha",
-    "shards": "tar_shards",
-    "vln-n1": "vln_n1",
-    "r2r-ce": "r2r_ce",
-}
-"""Module by name of the format."""
 _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
 """Folders that a run has in its dataset."""
 _REVISION = 2
@@ -89,7 +78,7 @@ def export(
     Args:
         folder: The dataset.
         out: Folder of the export; new, empty or an export.
-        to: One of :data:`FORMATS`.
+        to: One of :data:`~nimbus.datagen.datasets.export.formats.FORMATS`.
         options: Division into files.
         keep_failures: Include kept failed attempts, labeled, after the episodes.
         with_restricted: Include episodes that show assets with a licence that restricts redistribution.
@@ -104,7 +93,7 @@ def export(
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
-    writer = check_format(to)
+    writer = load_writer(to)
     folder, out = folder.absolute(), out.absolute()
     if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
         raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
@@ -148,15 +137,6 @@ def export(
                 write_new(stage / "tree" / CERTIFICATES, proof.encode())
         manifest = publish(stage, out, manifest)
     return _exported(out, source, manifest, is_new=True)
-
-
-def check_format(to: str) -> Any:
-    """Return the module that writes a format.
-
-    Raises:
-        InputError: A required library is not installed.
-    """
-    return importlib.import_module(f"nimbus.datagen.datasets.export.{FORMATS[to]}")
 
 
 def _flag(view: SignalView) -> str:

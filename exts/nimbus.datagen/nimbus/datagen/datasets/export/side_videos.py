@@ -29,7 +29,7 @@ def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> Non
     """Check that a dataset has the requested kinds and that the format supports them.
 
     Raises:
-        InputError: One of them is not the case.
+        InputError: The dataset lacks a requested kind, or the format cannot hold it.
     """
     if asked and not to.startswith("lerobot"):
         raise InputError(f"{to} holds no side videos", where=f"--{asked[0]}", instead="export to lerobot")

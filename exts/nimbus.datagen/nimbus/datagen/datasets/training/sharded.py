@@ -132,7 +132,7 @@ class ShardManifest:
         if not path.exists():
             raise InputError("no such file", where=str(path), instead=_AGAIN)
         if offset + size > check_regular(path):
-            what = f"{name}: bytes {offset} to {offset + size} are listed, but it has only {path.stat().st_size}"
+            what = f"the index ends {name} at byte {offset + size}, but the file has only {path.stat().st_size}"
             raise InputError(what, where=str(path), instead=_AGAIN)
         return span
 

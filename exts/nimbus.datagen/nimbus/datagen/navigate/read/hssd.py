@@ -84,7 +84,7 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
             entry.get("uniform_scale", 1)
         )
     except (TypeError, ValueError) as error:
-        raise InputError(f"its place is wrong: {error}", where=where, instead=RESTORE) from None
+        raise InputError(f"the transform of this instance is invalid: {error}", where=where, instead=RESTORE) from None
     return matrix
 
 

@@ -35,7 +35,7 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
         return hssd.read_scene_instance(path, up)
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        what = f"'{path.suffix}' is no format of scenes"
+        what = f"'{path.suffix}' is not a supported scene format"
         raise InputError(what, where=str(path), instead=f"export it as {', '.join(sorted(_READERS))}")
     if path.suffix.lower() == ".ply" and has_splats(path):
         raise InputError("holds splats, not a mesh", where=str(path), instead="name it under splats:, not meshes:")

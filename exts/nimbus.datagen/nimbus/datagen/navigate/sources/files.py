@@ -28,10 +28,12 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
             root = Path(path.anchor) if path.is_absolute() else Path()
             here = sorted(root.glob(str(path.relative_to(root))))
         if not here or not all(one.exists() for one in here):
-            raise InputError(f"no file '{pattern}'", where="scene", instead="write a path seen from the task file")
+            raise InputError(f"no file '{pattern}'", where="scene", instead="write a path relative to the task file")
         found.update(dict.fromkeys(here))
         if len(found) > MOST_FILES:
-            raise InputError(f"'{pattern}' names more than {MOST_FILES} files", where="scene", instead="name fewer")
+            raise InputError(
+                f"'{pattern}' brings the number of files above {MOST_FILES}", where="scene", instead="name fewer"
+            )
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ class MeshSource(SceneSource):
     """Scenes of others: GLB, PLY, USD, HSSD scene instances, 3D-FRONT-like JSON."""
 
     meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="Files, or patterns such as scans/*.glb; seen from the task file."
+        description="Files, or patterns such as scans/*.glb; relative to the task file."
     )
     up: UpAxis = Field(
         "auto", description="Axis of the files that points up; left out: by the format and what lies level."

@@ -21,7 +21,7 @@ PROXY_VERSION = 1
 class SplatFileSettings(StrictModel):
     """One file of splats."""
 
-    splat: str = Field(description="PLY, compressed PLY or SPZ; seen from the task file.")
+    splat: str = Field(description="PLY, compressed PLY or SPZ; relative to the task file.")
     proxy: str | None = Field(
         None, description="Mesh of the same place in the same world; left out: made of the splats."
     )

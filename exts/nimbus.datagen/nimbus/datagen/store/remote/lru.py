@@ -52,7 +52,11 @@ def cache_budget() -> int:
         return int((shutil.disk_usage(remote_root()).free + 1) * _SHARE)
     match = re.fullmatch(r"([0-9]{1,9})(|kB|MB|GB|TB)", given)
     if match is None:
-        raise InputError(f"no size: '{given}'", where=BUDGET, instead="write 200GB")
+        raise InputError(
+            f"'{given}' is not a size",
+            where=BUDGET,
+            instead="write a whole number with kB, MB, GB or TB, such as 200GB",
+        )
     return int(match[1]) * _UNITS[match[2]]
 
 

@@ -147,8 +147,8 @@ def _calling(where: str) -> Iterator[_Answers]:
         yield _Answers()
     except ClientError as error:
         if _code(error) in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
-            instead = "give this user the right, or other credentials (docs/object-store.md)"
-            raise InputError("the store gives no permission", where=where, instead=instead) from None
+            instead = "grant this user access, or use other credentials (docs/object-store.md)"
+            raise InputError("the store denies access", where=where, instead=instead) from None
         raise StoreAwayError(f"the store does not answer: {_code(error)}", where=where, instead="try again") from None
     except BotoCoreError as error:
         what = f"the store does not answer: {type(error).__name__}"

@@ -212,12 +212,15 @@ class ObjectStore:
             raise
         except (FileNotFoundError, exceptions.NotFoundError) as error:
             if _names_bucket(error):
-                what, instead = f"there is no bucket '{self.address.bucket}'", "make it first, or give another"
+                what, instead = (
+                    f"there is no bucket '{self.address.bucket}'",
+                    "create the bucket first, or give another address",
+                )
                 raise InputError(what, where=str(self.address), instead=instead) from None
             raise MissingObjectError("no such object", where=where, instead="restore it from a copy") from None
         except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-            instead = "give this user the right, or other credentials (docs/object-store.md)"
-            raise InputError("the store gives no permission", where=where, instead=instead) from None
+            instead = "grant this user access, or use other credentials (docs/object-store.md)"
+            raise InputError("the store denies access", where=where, instead=instead) from None
         except exceptions.BaseError as error:
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
 

@@ -167,7 +167,7 @@ def take_wordings(draft: TaskDraft, typed: str) -> None:
     """
     lines = [line.strip() for line in typed.splitlines() if line.strip()]
     if not lines:
-        raise InputError("a task has at least one wording", instead="type one in a line")
+        raise InputError("a task needs at least one instruction", instead="type one instruction per line")
     draft.set(("instructions",), lines, typing=draft.joins_typing)
 
 

@@ -1,0 +1,53 @@
+"""Formats of exports: a line in ``FORMATS``, and a module beside this file that writes the format."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+if TYPE_CHECKING:  # the command line imports this module at its start
+    from nimbus.datagen.datasets.export.parts import EpisodeParts
+    from nimbus.datagen.datasets.export.shards import Options
+    from nimbus.datagen.datasets.export.source import Source
+
+FORMATS = {
+    "lerobot": "lerobot",
+    "lerobot-v2.1": "lerobot_v21",
+    "robomimic": "robomimic",
+    "aloha": "aloha",
+    "shards": "tar_shards",
+    "vln-n1": "vln_n1",
+    "r2r-ce": "r2r_ce",
+}
+"""Module by name of the format; the first one is the default."""
+
+
+class FormatWriter(Protocol):
+    """Contents of a module that writes a format."""
+
+    NEEDS_PARTS: bool
+    """True if episodes are decoded to tables and videos first, in several processes."""
+
+    def write(self, source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
+        """Write a dataset into an empty folder.
+
+        Args:
+            source: Dataset to export.
+            parts: Tables and videos of its episodes, if the module needs them.
+            tree: The folder.
+            options: Limits of file sizes.
+
+        Raises:
+            InputError: The format cannot hold the dataset.
+        """
+        ...
+
+
+def load_writer(name: str) -> FormatWriter:
+    """Import the module that writes a format.
+
+    Raises:
+        InputError: A required library is not installed.
+    """
+    return cast(FormatWriter, importlib.import_module(f"nimbus.datagen.datasets.export.{FORMATS[name]}"))
