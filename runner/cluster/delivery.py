@@ -100,7 +100,7 @@ class EpisodeEntry(Protocol):
         ...
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
-        """Remove what nodes uploaded of results that came second, where it takes room of its own."""
+        """Remove uploaded files of results that came second, where they take room of their own."""
         ...
 
 

@@ -122,7 +122,7 @@ class LocalCluster:
         self._settled = -1
         self._failure = self._last_words = ""
         self._has_begun = False
-        """The head has the datasets: what lies in the folder of the nodes is of this run."""
+        """The head has the datasets: the folder of the nodes is that of this run."""
 
     def run(self) -> HeadEnd:
         """Run the job to its end."""
@@ -176,7 +176,7 @@ class LocalCluster:
             time.sleep(_POLL)
 
     def _without_head(self, interruption: Interruption) -> HeadEnd:
-        """Return how a run ended whose head does not say so."""
+        """Return the end of a run whose head gave none."""
         if interruption.requested:
             return HeadEnd(state="interrupted")
         return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")

@@ -53,7 +53,7 @@ _IDLE = 60.0
 _GRACE = 30.0
 """[s] Time for current episodes after a request to stop."""
 _DELIVERY = 10.0
-"""[s] Further time for the delivery of what was made."""
+"""[s] Further time for the delivery of results."""
 _MOST_HELD = 4000
 """Episodes that an agent holds at most before it pulls more: a beat lists them in one message."""
 _OUTBOX_BYTES = 8 << 30
