@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -83,8 +84,10 @@ class Uploader:
             self._beat()
             attempts = self._ready()
             with ThreadPoolExecutor(_THREADS) as pool:
-                for done in [pool.submit(self._send, attempt) for attempt in attempts]:
-                    done.result()
+                sends = [pool.submit(self._send, attempt) for attempt in attempts]
+            self._count(chain.from_iterable(send.result() for send in sends if not send.exception()))
+            for send in sends:
+                send.result()  # raises the first error
             if self._uploads.has_changed():  # nodes of a cluster send by themselves
                 self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
@@ -147,15 +150,19 @@ class Uploader:
         here = {f"{kind}/{name}" for kind, found in names.items() for name in found}
         return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
 
-    def _send(self, attempt: Attempt) -> None:
+    def _send(self, attempt: Attempt) -> list[tuple[str, int]]:
         sent = list(send_attempt(self._store, self._spool, attempt))
         self._uploads.add(sent)
         self._unpublished = True
         for name, size in sent:
-            self._sent, self._sent_bytes = self._sent + 1, self._sent_bytes + size
             TRAFFIC.note(self._copy, objects_sent=1, bytes_sent=size)
             with suppress(FileNotFoundError):
                 keep_entry(self._copy, name, self._spool / name)
+        return sent
+
+    def _count(self, sent: Iterable[tuple[str, int]]) -> None:
+        for _, size in sent:
+            self._sent, self._sent_bytes = self._sent + 1, self._sent_bytes + size
 
     def _beat(self) -> None:
         if self._lock and time.monotonic() >= self._next_beat:
