@@ -22,7 +22,7 @@ class Scene:
     def __init__(self, message: dict[str, Any], folder: Path) -> None:
         spec = mujoco.MjSpec()
         bodies = {"": spec.worldbody}
-        self.instances, self.faces, self.pictures = [], [], []
+        drawn: list[tuple[int, np.ndarray]] = []
         names = {name: number for number, name in enumerate(message["instances"])}
         for number, part in enumerate(message["parts"]):
             vertices, faces, uvs, image = (np.load(folder / part[key]) for key in ("vertices", "faces", "uvs", "image"))
@@ -36,15 +36,18 @@ class Scene:
             mesh = spec.add_mesh(name=f"mesh_{number}", uservert=vertices.ravel(), userface=faces.ravel())
             mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
             bodies[part["body"]].add_geom(
-                type=mujoco.mjtGeom.mjGEOM_MESH, meshname=f"mesh_{number}", contype=0, conaffinity=0
+                name=f"{len(drawn)}",
+                type=mujoco.mjtGeom.mjGEOM_MESH,
+                meshname=f"mesh_{number}",
+                contype=0,
+                conaffinity=0,
             )
-            self.instances.append(names.get(part["instance"], 0))
-            colors = image[0, :, :] if image.shape[0] == 1 else None
-            mean = image.reshape(-1, 3).mean(axis=0) if colors is None else colors.mean(axis=0)
-            self.pictures.append(mean)
+            drawn.append((names.get(part["instance"], 0), image.reshape(-1, 3).mean(axis=0)))
         self.model = spec.compile()
         self.data = mujoco.MjData(self.model)
-        self.instances = np.array(self.instances, dtype=np.uint8)
+        order = [int(self.model.geom(geom).name) for geom in range(self.model.ngeom)]  # the compiler sorts by body
+        self.instances = np.array([drawn[place][0] for place in order], dtype=np.uint8)
+        self.pictures = np.array([drawn[place][1] for place in order])
 
     def pose(self, names: list[str], positions: np.ndarray, wxyz: np.ndarray) -> None:
         """Move the bodies."""
@@ -71,7 +74,7 @@ class Scene:
         chosen = np.maximum(geoms, 0)
         instance = np.where(hit, self.instances[chosen], 0).astype(np.uint8).reshape(height, width)
         fade = 1.0 / (1.0 + 0.05 * np.square(apart))
-        colors = np.array(self.pictures)[chosen] * np.where(hit, fade, 0.0)[:, None]
+        colors = self.pictures[chosen] * np.where(hit, fade, 0.0)[:, None]
         return colors.clip(0, 255).astype(np.uint8).reshape(height, width, 3), depth, instance
 
 

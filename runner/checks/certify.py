@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
         InputError: There is no dataset, or nothing stored in it.
         StorageError: The disk is full.
     """
-    read_info(folder)
+    info = read_info(folder)
     if (folder / FILE_NAME).is_dir():
         raise InputError(
             "a folder has the name of the certificates' file", where=str(folder / FILE_NAME), instead="move it"
@@ -111,7 +111,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     made = [
         account(folder, attempts, states),
         _guarded(LABELS, stored, lambda: _labels(paths, stored)),
-        _guarded(RERENDER, stored, lambda: _rerender(paths, stored)),
+        _guarded(RERENDER, stored, lambda: _rerender(paths, stored, info.inputs)),
         _guarded(REPLAY, stored, lambda: _replay(paths, stored)),
     ]
     return write_certificates(folder, subject_of((one.episode_id, one.sha256) for one in stored), made)
@@ -142,13 +142,16 @@ def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:
     return _certificate(LABELS, paths, stored, figures, problems, is_empty=not views)
 
 
-def _rerender(paths: list[Path], stored: list[Attempt]) -> Certificate:
+def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str]) -> Certificate:
     from nimbus.datagen.datasets.certificates.rerender import FreshRenders
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
+    if "render external" in inputs:
+        what = "another program drew the images, which Nimbus cannot draw again"
+        raise InputError(what, where="render: external", instead="certify a run with the renderer of Nimbus")
     renders: dict[str, FreshRenders] = {}
     psnr: list[float] = []
     problems: list[str] = []

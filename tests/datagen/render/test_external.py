@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from nimbus.datagen.episode.layout import Camera, Lamp, Light
+from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.render.external import mask_boxes
+from nimbus.datagen.render.external import ExternalRenderer, ExternalSettings, _frames
 from nimbus.datagen.render.external_process import ExternalProgram, ProgramLostError
+from nimbus.datagen.render.render_inputs import RenderInputs
 from tests.support.refusals import refusal
 
+RENDERER = Path(__file__).parents[3] / "integrations" / "external_renderer" / "mujoco_renderer.py"
 ANSWERS = """
 import json, sys, time
 for line in sys.stdin:
@@ -37,13 +43,19 @@ def program():
     made.close()
 
 
-def ask(program: ExternalProgram, what: str, answer: str = "ready") -> dict[str, object]:
-    return program.ask({"type": "test", "what": what}, answer=answer)
+def ask(program: ExternalProgram, what: str | dict[str, Any], answer: str = "ready") -> dict[str, object]:
+    return program.ask(what if isinstance(what, dict) else {"type": "test", "what": what}, answer=answer)
 
 
 def test_answers_arrive_and_signs_of_life_extend_patience(program: ExternalProgram):
     assert ask(program, "fine") == {"type": "ready"}
     assert ask(program, "alive") == {"type": "ready"}
+
+
+def test_lights_with_further_lamps_are_sent(program: ExternalProgram):
+    lamp = Lamp(direction=(0, 0, -1), color=(1, 1, 1))
+    light = Light(direction=(0, 0, -1), color=(1, 1, 1), sky=(0, 0, 0), ground=(0, 0, 0), lamps=(lamp,))
+    assert ask(program, {"type": "scene", "what": "fine", "light": light}) == {"type": "ready"}
 
 
 @pytest.mark.parametrize(("what", "reason"), [("end", "ended: out of memory"), ("sleep", "no line from it in 0.6 s")])
@@ -81,9 +93,94 @@ def test_programs_that_do_not_exist_are_named():
         ExternalProgram(["no-such-program"], patience=1.0)
 
 
-def test_boxes_of_masks_are_tight():
-    mask = np.zeros((1, 6, 8), dtype=np.uint8)
-    mask[0, 2:4, 3:7] = 2
-    boxes = mask_boxes(mask, 3)
-    np.testing.assert_array_equal(boxes[0, 2], (3, 2, 7, 4))
-    assert np.isnan(boxes[0, 1]).all()
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 an archive", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f4',", b"text"]
+)
+def test_files_that_hold_no_array_are_refused(program: ExternalProgram, content: bytes):
+    (program.folder / "depth.npy").write_bytes(content)
+    assert "'depth.npy', which cannot be read" in refusal(program.read, "depth.npy", (2, 3), np.float32)
+
+
+def test_shapes_are_compared_before_numbers_are_read(program: ExternalProgram):
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }"
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    (program.folder / "depth.npy").write_bytes(content)
+    assert "as float32 (1000000000000,), expected" in refusal(program.read, "depth.npy", (2, 3), np.float32)
+
+
+def test_programs_that_read_nothing_are_lost():
+    made = ExternalProgram([sys.executable, "-c", "import time; time.sleep(60)"], patience=0.5)
+    try:
+        with pytest.raises(ProgramLostError, match="read nothing for 0.5 s"):
+            made.ask({"type": "test", "what": "x" * (1 << 20)}, answer="ready")
+    finally:
+        made.close()
+
+
+def test_a_scene_is_sent_for_each_episode():
+    """Another episode may get the memory, and with it the identity, of the one before."""
+    renderer, asked = ExternalRenderer(ExternalSettings(command=("python",))), []
+    program = SimpleNamespace(ask=lambda message, answer: asked.append(message["type"]))
+    labels = Labels(
+        instance_names=("background",),
+        instance_bodies=("",),
+        instance_semantics=np.zeros(1, np.uint8),
+        semantic_names=("background",),
+        boxes_3d=np.full((1, 2, 3), np.nan),
+    )
+    visual = SimpleNamespace(surfaces={}, light={})
+    for _ in range(3):
+        inputs = RenderInputs(parts=(), labels=labels, visual=visual)  # type: ignore[arg-type]
+        for _ in range(2):
+            renderer._send_scene(program, inputs)  # type: ignore[arg-type]
+    assert asked == ["scene"] * 3
+
+
+def test_boxes_are_those_of_other_renderers(program: ExternalProgram):
+    """The background has none."""
+    camera = Camera(name="c", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1.0, width=8, height=6)
+    instance = np.zeros((1, 6, 8), dtype=np.uint8)
+    instance[0, 2:4, 3:7] = 1
+    pictures = {"rgb": np.zeros((1, 6, 8, 3), np.uint8), "depth": np.ones((1, 6, 8), np.float32), "instance": instance}
+    files = {name: program.write(name, values) for name, values in pictures.items()}
+    labels = Labels(
+        instance_names=("background", "cup"),
+        instance_bodies=("", ""),
+        instance_semantics=np.array([0, 1], np.uint8),
+        semantic_names=("background", "cup"),
+        boxes_3d=np.full((2, 2, 3), np.nan),
+    )
+    frames = _frames(program, files, camera, np.eye(4)[None], labels)
+    np.testing.assert_array_equal(frames.boxes_2d, [[[np.nan] * 4, (3, 2, 7, 4)]])
+
+
+def test_the_mujoco_renderer_masks_each_thing():
+    """The compiler of MuJoCo sorts meshes by body: a part that moves comes after all that stand still."""
+    program = ExternalProgram([sys.executable, str(RENDERER)], patience=60.0)
+    square = np.array([(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)])
+    arrays = {"faces": np.array([[0, 1, 2], [0, 2, 3]]), "normals": np.zeros((4, 3)), "uvs": np.zeros((4, 2))}
+    looks = {"ball": (0.2, (250, 0, 0)), "floor": (1.0, (0, 250, 0))}
+    try:
+        ask(program, {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {}}, "ready")
+        parts = []
+        for name, (size, color) in looks.items():
+            files = arrays | {"vertices": size * square, "image": np.full((1, 1, 3), color, np.uint8)}
+            written = {kind: program.write(f"{name}_{kind}", values) for kind, values in files.items()}
+            parts.append({"instance": name, "body": "ball" if name == "ball" else ""} | written)
+        ask(program, {"type": "scene", "instances": ["background", *looks], "parts": parts}, "ready")
+        pose = np.diag([1.0, -1.0, -1.0, 1.0])  # 3 m above the floor, looking down
+        pose[2, 3] = 3.0
+        view = {"name": "top", "width": 9, "height": 9, "intrinsics": [[9.0, 0, 4.5], [0, 9.0, 4.5], [0, 0, 1]]}
+        view["world_T_camera"] = program.write("pose", pose[None])
+        places = {"body_positions": np.array([[(0.0, 0.0, 1.0)]]), "body_wxyz": np.array([[(1.0, 0.0, 0.0, 0.0)]])}
+        request = {"type": "render", "start": 0, "count": 1, "bodies": ["ball"], "cameras": [view]}
+        request |= {name: program.write(name, values) for name, values in places.items()}
+        files = program.ask(request, answer="frames")["cameras"]["top"]
+        instance = program.read(files["instance"], (1, 9, 9), np.uint8)[0]
+        depth = program.read(files["depth"], (1, 9, 9), np.float32)[0]
+        rgb = program.read(files["rgb"], (1, 9, 9, 3), np.uint8)[0]
+    finally:
+        program.close()
+    assert (instance[4, 4], instance[4, 2], instance[0, 0]) == (1, 2, 0)
+    np.testing.assert_allclose((depth[4, 4], depth[4, 2], depth[0, 0]), (2.0, 3.0, 0.0), atol=1e-5)
+    assert rgb[4, 4, 0] > 0 == rgb[4, 4, 1] and rgb[4, 2, 1] > 0 == rgb[4, 2, 0]

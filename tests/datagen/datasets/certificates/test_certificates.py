@@ -23,7 +23,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
-from nimbus.runner.checks.certify import account, certify
+from nimbus.runner.checks.certify import _guarded, _rerender, account, certify
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from tests.support.runs import run
@@ -81,6 +81,11 @@ def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
     found = {one.name: one.holds for one in certify(copy, sample=1).certificates}
     # The file has another size than the ledger says.
     assert found == {"accounting": False, "labels": False, "rerender": False, "replay": True}
+
+
+def test_images_of_an_external_renderer_are_not_compared():
+    made = _guarded("rerender", [], lambda: _rerender([], [], {"render external": "2"}))
+    assert made.holds is None and made.note.startswith("another program drew the images")
 
 
 @pytest.mark.slow

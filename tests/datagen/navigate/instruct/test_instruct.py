@@ -109,6 +109,23 @@ def test_things_out_of_sight_are_not_claimed():
     assert "2 of chair are seen" in find_false_claims(two)[-1]
 
 
+def test_things_of_other_rooms_count_only_where_masks_show_them():
+    """Without stored masks, a second sofa elsewhere makes no claim false."""
+    found = record()
+    two = replace(found, classes=("sofa", "chair", "sofa"), shares=None)
+    assert find_false_claims(two) == ()
+
+
+def test_things_are_not_checked_without_labels():
+    """A dataset of states has poses and rooms alone."""
+    found = record()
+    bare = replace(found, classes=(), boxes=np.zeros((0, 2, 3)), shares=None)
+    assert find_false_claims(bare) == ()
+    assert [bare.can_check(step.claim) for step in bare.stored.steps] == [False, True, True, False]
+    back = replace(bare, yaws=-found.yaws)
+    assert "not left" in find_false_claims(back)[0]
+
+
 def test_any_claims_are_read_back_as_written():
     nouns = sorted({noun_of(name) for name in (*HOME_KINDS, *HOME_ROOMS)} - {""})
     assert len(nouns) > 120
@@ -147,6 +164,8 @@ def test_long_instructions_lose_what_is_least_needed():
         ("Pass the sofa and the chair on your left.", "names the chair too"),
         ("Pass the sofa on your left and turn left.", "says more"),
         ("Do not pass the sofa on your left.", "says not and left"),
+        ("Don\N{RIGHT SINGLE QUOTATION MARK}t pass the sofa on your left.", "says don't and left"),
+        ("Go on without passing the sofa on your left.", "says without and left"),
         ("Pass the sofa on your left for 3 m.", "has a number"),
         ("Pass the sofa on your left. Then sleep.", "is not one sentence"),
         ("", "is not one sentence"),

@@ -28,7 +28,7 @@ class InstructionCheck:
     """Result of one episode."""
 
     claims: int
-    """Claims that were checked; 0 where its instruction has no steps."""
+    """Claims that were checked; 0 where its instruction has no steps. Without labels, those about things are not."""
     problems: tuple[str, ...] = ()
 
 
@@ -52,8 +52,8 @@ def check_instruction(episode: EpisodeFile) -> InstructionCheck:
     record = read_record(episode)
     if record is None:
         return InstructionCheck(claims=0)
-    found = find_false_claims(record)
-    return InstructionCheck(claims=len(record.stored.steps), problems=found)
+    claims = sum(record.can_check(step.claim) for step in record.stored.steps)
+    return InstructionCheck(claims=claims, problems=find_false_claims(record))
 
 
 def read_record(episode: EpisodeFile) -> DriveRecord | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field
@@ -75,6 +75,9 @@ class PolicyPlanner(Planner["SceneAssets"]):
         device: ``cpu`` or ``cuda``, for the policy's images.
         view: Signals that it was trained on; by default those that it declares.
     """
+
+    version: ClassVar[int] = 2
+    """2: episodes count clipped actions."""
 
     @classmethod
     def create(cls, context: RunContext, settings: PolicySettings) -> Self:

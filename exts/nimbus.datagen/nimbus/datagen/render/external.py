@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from nimbus.datagen.arrays import FloatArray
@@ -15,11 +14,10 @@ from nimbus.datagen.episode.layout import Camera, Layout, Sensor
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_plain
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.geometry import cameras
 from nimbus.datagen.pipeline import RunContext, register_component
-from nimbus.datagen.render.camera_model.lens import Lens
+from nimbus.datagen.render.camera_model.lens import Lens, boxes_of
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.external_process import PROTOCOL, ExternalProgram, ProgramLostError
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
@@ -59,7 +57,7 @@ class ExternalRenderer(Renderer[Any]):
         render_failures: Render failed attempts too.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: ExternalSettings) -> Self:
@@ -72,8 +70,8 @@ class ExternalRenderer(Renderer[Any]):
         self._scenes: SceneRenderer | None = None
         self._inputs: RenderInputs | None = None
         self._loaded: Layout | None = None
-        self._sent: tuple[int, ...] = ()
-        """Identities of the parts that the program has"""
+        self._sent: RenderInputs | None = None
+        """Inputs that the program has; kept, so that no later episode can be taken for them"""
 
     def process(self, item: Planned[Any]) -> Iterator[Rendered[Any]]:
         """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
@@ -97,7 +95,7 @@ class ExternalRenderer(Renderer[Any]):
     def _drop(self) -> None:
         if self._program is not None:
             self._program.close()
-        self._program, self._sent = None, ()
+        self._program, self._sent = None, None
 
     def _load(self, item: Planned[Any], layout: Layout) -> RenderInputs:
         """Make the parts and labels of an episode."""
@@ -201,23 +199,21 @@ class ExternalRenderer(Renderer[Any]):
 
     def _send_scene(self, program: ExternalProgram, inputs: RenderInputs) -> None:
         """Send parts, labels and light, unless the program has them."""
-        identity = (*(id(part) for part in inputs.parts), id(inputs.visual))
-        if identity == self._sent:
+        if inputs is self._sent:
             return
         parts = [_part(program, number, part) for number, part in enumerate(inputs.parts)]
-        surfaces = {name: to_plain(look) for name, look in inputs.visual.surfaces.items()}
         message = {
             "type": "scene",
             "instances": list(inputs.labels.instance_names),
             "parts": parts,
-            "light": to_plain(inputs.visual.light),
-            "surfaces": surfaces,
+            "light": inputs.visual.light,
+            "surfaces": inputs.visual.surfaces,
         }
         program.ask(message, answer="ready")
         for entry in parts:
             for name in (value for key, value in entry.items() if key in _FILES):
                 (program.folder / str(name)).unlink(missing_ok=True)
-        self._sent = identity
+        self._sent = inputs
 
 
 _FILES = ("vertices", "faces", "normals", "uvs", "image")
@@ -252,21 +248,11 @@ def _frames(program: ExternalProgram, files: object, camera: Camera, poses: Floa
         instance=instance,
         semantic=labels.instance_semantics[instance],
         normals=np.zeros((0, *size[1:], 3), dtype=np.int8),
-        boxes_2d=mask_boxes(instance, len(labels.instance_names)),
+        boxes_2d=boxes_of(instance, len(labels.instance_names)),
         visibility=np.zeros((0, len(labels.instance_names)), dtype=np.float32),
         intrinsics=cameras.intrinsics(camera),
         world_T_camera=poses,
     )
-
-
-def mask_boxes(instance: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
-    """Tight boxes (K, N, 4) [px] of N instances in masks (K, H, W); NaN where not seen."""
-    found = np.full((len(instance), count, 4), np.nan, dtype=np.float32)
-    for step, mask in enumerate(instance):
-        for number in np.unique(mask):
-            rows, columns = np.nonzero(mask == number)
-            found[step, number] = (columns.min(), rows.min(), columns.max() + 1, rows.max() + 1)
-    return found
 
 
 def _check_cameras(layout: Layout) -> None:

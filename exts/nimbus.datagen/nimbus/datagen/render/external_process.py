@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.progress import allow, tick
 
 PROTOCOL = 1
@@ -25,7 +27,9 @@ PROTOCOL = 1
 _LONGEST_LINE = 1 << 20
 """[bytes] Of a line from the program."""
 _LAST_WORDS = 2000
-"""Letters of the program's log in a message."""
+"""Bytes at the end of the program's log that a message is taken from."""
+_UNREADABLE = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, MemoryError)
+"""Errors of NumPy's reader on a file that is no array; its header is a Python literal."""
 
 
 class ProgramLostError(Exception):
@@ -52,7 +56,12 @@ class ExternalProgram:
         words = [sys.executable if word == "python" and not at else word for at, word in enumerate(command)]
         try:
             self._process = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+                words,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                start_new_session=True,
             )
         except OSError as error:
             self._log.close()
@@ -61,19 +70,16 @@ class ExternalProgram:
             raise InputError(what, where="render: external: command", instead="name a program that is here") from None
 
     def ask(self, message: dict[str, Any], *, answer: str) -> dict[str, Any]:
-        """Send a message, and wait for an answer of a type; lines of type ``alive`` in between are progress.
+        """Send a message of plain values and dataclasses, and wait for an answer of a type.
+
+        Lines of type ``alive`` before it are progress.
 
         Raises:
             InputError: It reports an error, or answers something else.
             ProgramLostError: It ended, or was silent for too long.
         """
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError:
-            raise ProgramLostError(f"ended: {self._last_words()}") from None
         with allow(self._patience + 10.0):
+            self._send(to_json(message).encode() + b"\n")
             while (found := self._line()).get("type") == "alive":
                 tick("render")
         if found.get("type") == "error":
@@ -82,6 +88,25 @@ class ExternalProgram:
         if found.get("type") != answer:
             raise self.wrong(f"answers '{str(found.get('type'))[:40]}' to {message['type']}, expected '{answer}'")
         return found
+
+    def _send(self, line: bytes) -> None:
+        """Write a line; a program that does not read it fills its pipe, and must not hold this process."""
+        assert self._process.stdin is not None
+        pipe, left = self._process.stdin.fileno(), memoryview(line)
+        os.set_blocking(pipe, False)
+        end = time.monotonic() + self._patience
+        while left:
+            if (wait := end - time.monotonic()) <= 0:
+                raise ProgramLostError(f"read nothing for {self._patience:g} s: {self._last_words()}")
+            if not select.select([], [pipe], [], min(wait, 1.0))[1]:
+                continue
+            try:
+                left = left[os.write(pipe, left) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise ProgramLostError(f"ended: {self._last_words()}") from None
+            end = time.monotonic() + self._patience
 
     def _line(self) -> dict[str, Any]:
         """Read the next line as an object."""
@@ -124,18 +149,22 @@ class ExternalProgram:
         Raises:
             InputError: It is not there, or of another shape or type.
         """
-        text = str(name)
+        text = str(name)[:255]
         path = self.folder / text
-        if not isinstance(name, str) or path.parent != self.folder or path.is_symlink() or not path.is_file():
+        if text != name or path.parent != self.folder or path.is_symlink() or not path.is_file():
             raise self.wrong(f"names '{text[:60]}', which is no file in the folder")
         try:
-            found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise self.wrong(f"wrote '{text}', which cannot be read: {error}") from None
+            with path.open("rb") as file:
+                found_shape, found_type = _read_header(file)
+                if found_shape != shape or found_type != np.dtype(dtype):
+                    is_so = f"{found_type} {found_shape}"
+                    raise self.wrong(f"wrote '{text}' as {is_so}, expected {np.dtype(dtype)} {shape}")
+                file.seek(0)
+                found = np.lib.format.read_array(file, allow_pickle=False)
+        except _UNREADABLE as error:
+            why = str(error).partition("\n")[0] or type(error).__name__
+            raise self.wrong(f"wrote '{text}', which cannot be read: {why}") from None
         path.unlink()
-        if found.shape != shape or found.dtype != np.dtype(dtype):
-            is_so = f"{found.dtype} {found.shape}"
-            raise self.wrong(f"wrote '{text}' as {is_so}, expected {np.dtype(dtype)} {shape}")
         return found
 
     def close(self) -> None:
@@ -160,6 +189,20 @@ class ExternalProgram:
 
     def _last_words(self) -> str:
         self.kill()
-        self._log.seek(0)
-        text = self._log.read()[-_LAST_WORDS:].decode(errors="replace").strip()
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LAST_WORDS))
+        text = self._log.read().decode(errors="replace").strip()
         return text.splitlines()[-1] if text else f"no message, exit code {self._process.returncode}"
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read shape and type of an NPY file, before memory for its numbers is taken.
+
+    Raises:
+        ValueError: It is none of version 1 or 2, as an archive of arrays.
+    """
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"NPY version {version}")
+    shape, _, dtype = readers[version](file)
+    return shape, dtype

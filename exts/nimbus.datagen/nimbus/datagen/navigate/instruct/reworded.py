@@ -33,7 +33,11 @@ _ACTIONS: Mapping[str, str] = {
 """Words, one of which a sentence has, by the kind of its claim."""
 _TURN_WORDS = re.compile(r"\b(turn|turning|veer|rotate|swing|spin|pivot)\b")
 _STOP_WORDS = re.compile(r"\b(stop|stopping|halt|wait)\b")
-_SIDE_WORDS = re.compile(r"\b(left|right|around|back|behind|straight|not|don't|never|avoid)\b")
+_SIDE_WORDS = re.compile(
+    r"\b(left|right|around|back|behind|straight"
+    r"|not|\w+n't|never|avoid|without|instead|ignore|skip|no|cannot|except|unless)\b"
+)
+"""Words of a direction, and those that may deny a claim."""
 _MOST_SENTENCE = 25
 """Words of a sentence."""
 
@@ -81,7 +85,7 @@ def misfit(sentence: str, claim: Claim, nouns: Collection[str]) -> str:
         claim: The claim.
         nouns: Names of all things and rooms of the scene: those that are not the claim's may not stand in it.
     """
-    text = sentence.lower()
+    text = sentence.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     if not sentence or not sentence.isprintable() or not sentence.endswith(".") or sentence.count(".") > 1:
         return f"'{sentence[:80]}' is not one sentence"
     if count_words(sentence) > _MOST_SENTENCE or re.search(r"\d", text):
