@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
+from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import open_dataset
 from nimbus.datagen.store.remote.writer_lock import WriterLock
 from nimbus.datagen.store.verify import dataset_hashes, verify
@@ -210,3 +212,11 @@ def test_free_lock_is_taken_at_once(address: str):
 def test_missing_bucket_is_one_line(address: str, address_of_none: str):
     with pytest.raises(InputError, match="there is no bucket"):
         open_spool(parse_address(address_of_none))
+
+
+def test_threads_note_objects_at_once(tmp_path: Path):
+    uploads = Uploads(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: uploads.add([(f"episodes/{number}.hdf5", number)]), range(200)))
+    assert all(uploads.has(f"episodes/{number}.hdf5") for number in range(200))
+    uploads.close()
