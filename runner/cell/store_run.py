@@ -8,20 +8,21 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.errors import InputError, StorageError, single_line
 from nimbus.datagen.files.own_files import open_shared
 from nimbus.datagen.store.remote.address import StoreAddress, parse_address
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
 from nimbus.datagen.store.remote.writer_lock import WriterLock
 from nimbus.runner.system.output import write_error, write_out
-from nimbus.runner.system.processes import Interruption, die_with_parent
+from nimbus.runner.system.processes import Interruption, describe, die_with_parent
 
 REFUSED = 2
 """Exit code where the store refuses what a run made."""
@@ -29,6 +30,8 @@ _NICE = 5
 """Niceness of the sending process, so that planning and rendering come first."""
 _SPOOL = 20_000_000_000
 """Largest total of files waiting to be sent [bytes]: some hundreds of episodes."""
+_LOOK, _RESTART = 0.2, 2.0
+"""[s] Between two looks at the sending process, and before it is started again."""
 _TELL = 15.0
 """Interval of the lines about waiting files [s]."""
 
@@ -49,6 +52,9 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
         try:
             code = run(spool)
         except KeyboardInterrupt:
+            if (state := read_state(spool)).state == "refused":  # the sending process ended the run
+                write_error(single_line(state.line) + "\n")
+                return REFUSED
             _report_waiting(spool)
             raise
         except InputError:
@@ -86,23 +92,43 @@ def _alone(spool: Path) -> Iterator[None]:
 
 @contextmanager
 def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None]:
-    """Keep a process beside the run that sends what is there; it ends with this one."""
+    """Keep a process beside the run that sends what is there, started again when it dies; it ends with this one."""
     assert lock.note
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), str(store.address)]
-    process = subprocess.Popen(
-        [*words, (spool / "owner").read_text(), str(os.getpid())],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
+    words += [(spool / "owner").read_text(), str(os.getpid())]
+    is_over, started = threading.Event(), threading.Event()
+
+    def keep() -> None:
+        """Start it from this thread, whose end would end it."""
+        while True:
+            process = subprocess.Popen(
+                words,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            started.set()
+            while process.poll() is None and not is_over.wait(_LOOK):
+                pass
+            if is_over.is_set() or process.returncode == REFUSED:
+                break
+            write_error(f"the process that sends files ended ({describe(process.returncode)}) and is started again\n")
+            if is_over.wait(_RESTART):
+                return
         process.terminate()
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=60)
         process.kill()
         process.wait()
+
+    keeper = threading.Thread(target=keep, name="sending")
+    keeper.start()
+    try:
+        started.wait(10.0)
+        yield
+    finally:
+        is_over.set()
+        keeper.join()
 
 
 def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
@@ -114,7 +140,7 @@ def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
             while True:
                 waiting = uploader.go_on()
                 if not waiting:
-                    with suppress(StoreAwayError):
+                    with suppress(StorageError):
                         uploader.publish()
                         uploader.publish_pages("preview")
                         lock.free()

@@ -24,6 +24,8 @@ _LATE = 1.3
 """Times the expected seconds, after which an episode is copied to an idle node."""
 _COPIES = 2
 """Nodes that have an episode at once, at most."""
+_MOST_LEASED = 2000
+"""Episodes of a lease: more of very light ones do not fit into a message."""
 
 
 class Balance:
@@ -153,7 +155,7 @@ class Balance:
         budget = wanted * each * node.speed
         indices: list[int] = []
         refused = self._votes.by(cell, group)
-        while len(indices) < wanted or budget > 0:
+        while len(indices) < _MOST_LEASED and (len(indices) < wanted or budget > 0):
             if (index := work.take(without=refused)) is None:
                 break
             indices.append(index)
@@ -200,6 +202,12 @@ class Balance:
             if item in node.holdings:
                 node.recall = max(0, node.recall - 1)
                 self._release(node, item, is_lost=False)
+
+    def note_loaded(self, cell: str, group: str) -> None:
+        """Note the context that a node has, which a head that restarted does not know."""
+        node = self.nodes[cell]
+        if not node.loaded and group in self.work:
+            node.loaded = group
 
     def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
         """Take a node's evidence that an episode ends workers; True when the episode is given up.
@@ -358,13 +366,21 @@ class Balance:
             self.nodes[name].holdings.pop(item, None)
 
     def _try_giving_up(self, item: Item) -> bool:
-        able = [node.name for node in self.nodes.values() if node.can_take(item[0]) and not node.is_draining]
-        is_last = self._left <= len(self._votes.items) and not self._holders.get(item)
+        # Silent nodes may be gone for good, and tasks that no node can make never end: neither is waited for.
+        present = [node for node in self.nodes.values() if not node.is_draining and not node.is_silent]
+        able = [node.name for node in present if node.can_take(item[0])]
+        is_last = bool(able) and not self._holders.get(item) and self._has_only_votes(present)
         if not self._votes.condemn(item, able=able, is_last=is_last):
             return False
         self.given_up[item] = self._votes.evidence(item)
         self._close(item, ItemState.GIVEN_UP)
         return True
+
+    def _has_only_votes(self, present: Sequence[NodeRecord]) -> bool:
+        """Check whether all that is left for some nodes are episodes with evidence against them."""
+        left = {name for name, work in self.work.items() if work.open and any(node.can_take(name) for node in present)}
+        voted = sum(group in left for group, _ in self._votes.items)
+        return sum(self.work[name].open for name in left) <= voted
 
     def _is_open(self, item: Item) -> bool:
         group, index = item

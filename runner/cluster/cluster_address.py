@@ -24,7 +24,8 @@ class ClusterAddress:
     def __str__(self) -> str:
         if self.kind == "local":
             return f"local:{self.nodes}"
-        return "auto" if self.kind == "auto" else f"{self.kind}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return "auto" if self.kind == "auto" else f"{self.kind}://{host}:{self.port}"
 
     @property
     def is_local(self) -> bool:

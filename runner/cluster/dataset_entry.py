@@ -14,6 +14,7 @@ from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
+from nimbus.datagen.store.remote.working_copy import address_of
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.delivery import UploadedEpisode, info_of
@@ -37,6 +38,10 @@ class DatasetEntry:
     """
 
     def __init__(self, task: JobTask, *, slots: int) -> None:
+        if task.address and address_of(Path(task.spec.folder)) != task.address:
+            what = f"the run was started on another machine, and {task.address} is entered on this one"
+            instead = "run the same command on the head of the cluster, or give --cluster http://HOST:8265"
+            raise InputError(what, where="--cluster", instead=instead)
         self.task = task
         self.missing: set[tuple[str, int]] = set()
         """Episodes of the last commit whose files were not in their places."""
@@ -50,7 +55,7 @@ class DatasetEntry:
         self._started = time.monotonic()
         self._closing = ExitStack()
         self._entry = open_entry(self.dataset, self._closing)
-        self._hashes: dict[int, str] = {}
+        self._known_faults: set[tuple[str, float, str, str, int]] = set()
 
     @property
     def upload_place(self) -> str:
@@ -86,9 +91,11 @@ class DatasetEntry:
         """
         learned = self._learned(infos)
         fresh: dict[int, tuple[str, EpisodeReport]] = {}
+        doubles: list[UploadedEpisode] = []
         for node, report in reports:
             if balance.is_settled(self.task.name, report.index) or report.index in fresh:
                 self._note_double(node, report)
+                doubles += _uploaded(report, None)
                 balance.settled(node, report.lease, self.task.name, report.index, now)
             elif report.is_partial:
                 self._enter_rows(node, report, learned)
@@ -100,6 +107,7 @@ class DatasetEntry:
             if rows:
                 self.dataset.record(rows)
         taken = self._entry.enter(stored) if stored else set()
+        self._entry.discard(doubles)
         for index, (node, report) in fresh.items():
             wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
             if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
@@ -108,9 +116,15 @@ class DatasetEntry:
             self._count(report.attempts)
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
 
-    def record_faults(self, node: str, rows: Sequence[Fault]) -> None:
-        """Note faults of a node's cell."""
-        self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in rows))
+    def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
+        """Note faults of a node's cell; return those that are new: a new agent reports all of its cell's ledger."""
+        new: list[Fault] = []
+        for row in rows:
+            if (key := (node, row.time, row.worker, row.kind, row.idx)) not in self._known_faults:
+                self._known_faults.add(key)
+                new.append(row)
+        self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in new))
+        return new
 
     def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
         """Give an episode up."""
@@ -133,9 +147,12 @@ class DatasetEntry:
             self.dataset.close()
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
-        """Enter rows of an episode of which more follow."""
+        """Enter rows of an episode of which more follow, and count those that are new."""
+        before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
+        new = [row for row in report.attempts if (row.episode_id, row.attempt) not in before]
+        self._count([row for row in new if not row.path or row.episode_id in taken])
         if {attempt.episode_id for attempt in report.attempts if attempt.path} - taken:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
             if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:

@@ -99,6 +99,10 @@ class EpisodeEntry(Protocol):
         """
         ...
 
+    def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
+        """Remove uploaded files of results that came second, where they take room of their own."""
+        ...
+
 
 class FolderUploader:
     """Uploads into a folder that the nodes share with the head: a link where it is one disk, else a copy.
@@ -190,6 +194,15 @@ class FolderEntry:
             ]
         )
         return {attempt.episode_id for attempt in taken}
+
+    def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
+        """Remove the staged files; see :class:`EpisodeEntry`."""
+        for episode in episodes:
+            if episode.attempt.path and episode.staged:
+                path = self._dataset.stage / Path(episode.staged).name
+                for staged in staged_episode(self._dataset, episode, path).files.values():
+                    with suppress(OSError):
+                        remove_file(staged)
 
 
 def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> StagedEpisode:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.codec import to_json
@@ -14,6 +16,7 @@ from nimbus.runner.cluster.head_status import HeadStatus
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.messages import (
+    MOST_BYTES,
     Answer,
     Beat,
     Beaten,
@@ -41,6 +44,9 @@ _POLL = 1.0
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
+
+_TASKS_BYTES = MOST_BYTES - 4000
+"""[bytes] of descriptions of tasks in one message."""
 
 Reply = Callable[[Answer], None]
 
@@ -83,6 +89,8 @@ class Head:
         self._is_stopping = ""
         self._lacking: dict[str, str] = {}
         """Need of a task that a node did not have, by name of the task."""
+        self._unwritten: list[tuple[str, int]] = []
+        """Episodes that were given up while the disk was full."""
 
     def take(self, request: Request, reply: Reply, now: float) -> None:
         """Take a request; a report is answered by :meth:`commit`, any other at once.
@@ -129,6 +137,7 @@ class Head:
                     entry.enter(mine, infos, self.balance, now)
                 except StorageError as error:
                     self.status.tell(str(error), kind="disk")
+                    self._forget_missing()
                     for _, reply in reports:
                         reply(Reported(is_full=True))
                     return
@@ -136,8 +145,7 @@ class Head:
             names = {(each.group, each.index) for each in report.episodes}
             missing = tuple(item for item in names if item in self._entries[item[0]].missing)
             reply(Reported(missing=missing))
-        for entry in self._entries.values():
-            entry.missing.clear()
+        self._forget_missing()
 
     def look(self, now: float) -> None:
         """Run periodic checks: silent nodes, nodes that fail everything, episodes to be given up."""
@@ -151,6 +159,7 @@ class Head:
                 self.status.tell(f"node {name}: drained: {evidence}", kind="fault")
         for group, index in self.balance.try_giving_up():
             self._give_up(group, index)
+        self._write_given_up()
         self.status.update(self.balance, self._drained, now)
 
     def stop(self, why: str) -> None:
@@ -162,7 +171,7 @@ class Head:
     @property
     def is_done(self) -> bool:
         """Every episode is settled, and the rows are durable."""
-        return self.balance.done and not self._waiting.reports
+        return self.balance.done and not self._waiting.reports and not self._unwritten
 
     def _join(self, request: Join, now: float) -> Answer:
         if line := self._misfit(request):
@@ -179,24 +188,32 @@ class Head:
             return JoinRefused(line=f"lacks {lacks}")
         if self._drained.pop(request.node, None) and request.node in self.balance.nodes:
             self.balance.leave(request.node)
-        self.balance.join(request.node, request.slots, now, groups=fits)
-        self.failure = ""
-        self.status.join(request, now)
-        tasks = (self._tasks[name] for name in fits)
-        return Joined(
-            epoch=self.epoch,
-            tasks=tuple(
-                CellTask(
-                    group=task.name,
-                    spec=replace(task.spec, folder="", indices=(), part=(1, 1)).to_text(),
-                    task_hash=task.origin.task_hash,
-                    inputs=task.origin.inputs,
-                    upload=self._entries[task.name].upload_place,
-                    gpus=self.job.gpus,
-                )
-                for task in tasks
-            ),
-        )
+        if not request.first:
+            self.balance.join(request.node, request.slots, now, groups=fits)
+            self.failure = ""
+            self.status.join(request, now)
+        return self._described(set(fits), request.first)
+
+    def _described(self, fits: Set[str], first: int) -> Joined:
+        """Describe tasks to a node, from a number on, as many as a message has room for."""
+        tasks: list[CellTask] = []
+        room = _TASKS_BYTES
+        for number, task in list(enumerate(self._tasks.values()))[first:]:
+            if task.name not in fits:
+                continue
+            described = CellTask(
+                group=task.name,
+                spec=replace(task.spec, folder="", indices=(), part=(1, 1)).to_text(),
+                task_hash=task.origin.task_hash,
+                inputs=task.origin.inputs,
+                upload=self._entries[task.name].upload_place,
+                gpus=self.job.gpus,
+            )
+            room -= len(msgspec.json.encode(described)) + 1
+            if tasks and room < 0:
+                return Joined(epoch=self.epoch, tasks=tuple(tasks), next=number)
+            tasks.append(described)
+        return Joined(epoch=self.epoch, tasks=tuple(tasks))
 
     def _note_lacking(self) -> None:
         """Remember why tasks are left where the last node that could work on others leaves."""
@@ -232,6 +249,7 @@ class Head:
             case Beat(held=held, reading=reading, capabilities=free):
                 if free:
                     balance.block(node, (name for name, task in self._tasks.items() if task.needs.lacking(free)))
+                balance.note_loaded(node, reading.group)
                 balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
                 self.status.read(node, reading)
                 why = self._is_stopping or self._drained.get(node, "")
@@ -243,20 +261,35 @@ class Head:
                 if balance.vote(node, group, index, evidence):
                     self._give_up(group, index)
             case Faults(group=group, rows=rows):
-                balance.health.record_fault(node, len(rows))
-                self._entries[group].record_faults(node, rows)
-                self.status.count_faults(node, rows)
+                new = self._entries[group].record_faults(node, rows)
+                balance.health.record_fault(node, len(new))
+                self.status.count_faults(node, new)
             case Leave(why=why, has_failed=has_failed):
                 balance.leave(node)
-                if has_failed:
+                if has_failed or node in self._drained:
                     self.failure = f"node {node}: {why}"
                 self.status.leave(node, why, has_failed=has_failed)
         return Done()
 
     def _give_up(self, group: str, index: int) -> None:
         evidence = self.balance.given_up[group, index]
-        self._entries[group].quarantine(index, {"evidence": to_json(evidence)})
         self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)
+        self._unwritten.append((group, index))
+        self._write_given_up()
+
+    def _write_given_up(self) -> None:
+        """Enter episodes that were given up; where the disk is full, the next call does."""
+        try:
+            while self._unwritten:
+                group, index = self._unwritten[0]
+                self._entries[group].quarantine(index, {"evidence": to_json(self.balance.given_up[group, index])})
+                del self._unwritten[0]
+        except StorageError as error:
+            self.status.tell(str(error), kind="disk")
+
+    def _forget_missing(self) -> None:
+        for entry in self._entries.values():
+            entry.missing.clear()
 
 
 def _groups(request: Request) -> Iterator[str]:

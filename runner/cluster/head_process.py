@@ -29,6 +29,8 @@ _WAIT = 0.02
 """Time limit of a message while reports wait for their commit [s]."""
 _FAREWELL = 15.0
 """Time that nodes may take to leave once everything is settled [s]."""
+_ABANDONED = 60.0
+"""[s] after the last node left because it can do nothing, in which others may join; then the run ends."""
 _STOPPING = 60.0
 """Longest time for nodes to leave after a request to stop [s]: current episodes end and are delivered."""
 
@@ -46,7 +48,6 @@ class HeadServer:
     """
 
     def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
-        self._closing = ExitStack()
         started = time.time()
         self._entries: dict[str, DatasetEntry] = {}
         self._stop_asked = False
@@ -88,7 +89,7 @@ class HeadServer:
 
     def run(self) -> HeadEnd:
         """Serve until everything is settled, or the head is asked to stop."""
-        next_tick, leaving_since = 0.0, 0.0
+        next_tick, leaving_since, abandoned_since = 0.0, 0.0, 0.0
         state = "failed"
         try:
             while True:
@@ -102,6 +103,10 @@ class HeadServer:
                     self.head.look(now)
                     for entry in self._entries.values():
                         entry.flush()
+                is_abandoned = bool(self.head.failure) and not self.head.balance.nodes
+                abandoned_since = (abandoned_since or now) if is_abandoned else 0.0
+                if abandoned_since and now - abandoned_since > _ABANDONED:
+                    self._stop_asked = True
                 if self._stop_asked:
                     self.head.stop("stopping")
                 if self.head.is_done or self._stop_asked:
@@ -117,7 +122,7 @@ class HeadServer:
         if not self.head.is_done:
             return "failed" if self.head.failure and not self.head.balance.nodes else "interrupted"
         status = self.progress.status
-        return "done" if status.already_stored + status.stored == status.target else "short"
+        return "done" if status.already_stored + status.stored >= status.target else "short"
 
     def _take(self, connection: LineConnection, line: bytes) -> None:
         try:
@@ -142,13 +147,14 @@ class HeadServer:
         return (own,)
 
     def _close(self, state: str) -> None:
-        self.head.look(time.monotonic())
-        for entry in self._entries.values():
-            for progress in entry.progress[1:]:
-                progress.finish(state)
-            entry.close(state, self.progress.status.startup_seconds)
-        self.progress.finish(state)
-        self._server.close()
+        with ExitStack() as closing:  # all of it, whatever one of them raises
+            closing.callback(self._server.close)
+            closing.callback(self.progress.finish, state)
+            for entry in self._entries.values():
+                closing.callback(entry.close, state, self.progress.status.startup_seconds)
+                for progress in entry.progress[1:]:
+                    closing.callback(progress.finish, state)
+            self.head.look(time.monotonic())
 
 
 def main(words: list[str]) -> int:

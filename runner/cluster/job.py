@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from nimbus.datagen.files.codec import from_json, to_json
@@ -64,6 +65,8 @@ class JobTask:
     origin: Origin
     priority: int = 0
     needs: NodeNeeds = field(default_factory=NodeNeeds)
+    address: str = ""
+    """Address in a store that its folder stands for; empty for a folder."""
     count_draws: tuple[CountDraw, ...] = ()
 
     @property
@@ -94,6 +97,13 @@ class ClusterJob:
     def to_text(self) -> str:
         """Encode as JSON."""
         return to_json(self)
+
+    @property
+    def digest(self) -> str:
+        """Hash that is equal for the same command: the room for a spool follows the free disk of the moment."""
+        specs = (replace(task.spec, resources=replace(task.spec.resources, spool_bytes=0)) for task in self.tasks)
+        tasks = tuple(replace(task, spec=spec) for task, spec in zip(self.tasks, specs, strict=True))
+        return hashlib.sha256(to_json(replace(self, tasks=tasks)).encode()).hexdigest()
 
     @classmethod
     def from_text(cls, text: str) -> ClusterJob:

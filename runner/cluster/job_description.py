@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from nimbus.datagen.errors import BUG, Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.store.remote.working_copy import address_of, is_remote
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 from nimbus.runner.cluster.job import CountDraw, JobTask, NodeNeeds
 from nimbus.runner.system.child_module import module_command, module_environment
@@ -44,6 +46,13 @@ def describe_task(name: str, spec: CellSpec, *, needs: NodeNeeds, priority: int 
     found = from_json(TaskDescription, done.stdout.splitlines()[-1])
     if found.error or found.origin is None:
         raise InputError.from_diagnostic(found.error or Diagnostic(what="no description of the task"))
+    folder = Path(spec.folder)
     return JobTask(
-        name=name, spec=spec, origin=found.origin, priority=priority, needs=needs, count_draws=found.count_draws
+        name=name,
+        spec=spec,
+        origin=found.origin,
+        priority=priority,
+        needs=needs,
+        address=address_of(folder) if is_remote(folder) else "",
+        count_draws=found.count_draws,
     )

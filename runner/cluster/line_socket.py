@@ -113,7 +113,7 @@ class LineServer:
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
-        with suppress(BlockingIOError):
+        with suppress(OSError):  # no more wait, or there are too many open files: the agent tries again
             while True:
                 accepted, _ = self._socket.accept()
                 accepted.setblocking(False)

@@ -120,7 +120,9 @@ class LocalCluster:
         ]
         self._socket = socket
         self._settled = -1
-        self._failure = ""
+        self._failure = self._last_words = ""
+        self._has_begun = False
+        """The head has the datasets: the folder of the nodes is that of this run."""
 
     def run(self) -> HeadEnd:
         """Run the job to its end."""
@@ -148,14 +150,18 @@ class LocalCluster:
                     agent.ends = 0
             if self._head.has_ended():
                 if end := self._head_end():
+                    if end.state == "interrupted" and not interruption.requested:
+                        return self._without_head(interruption)
                     return HeadEnd(state="failed", line=self._failure) if self._failure and end.state != "done" else end
-                if interruption.requested:
-                    return HeadEnd(state="interrupted")
+                if interruption.requested or stop_at:
+                    return self._without_head(interruption)
                 code = self._head.process.returncode if self._head.process else 0
                 self._head.delay(now)
                 if self._head.ends >= _MOST_ENDS:
                     log = self._head.log.read_text()[-2000:]
                     return HeadEnd(state="failed", line=f"the head ended {_MOST_ENDS} times, {describe(code)}\n{log}")
+            if self._head.process is None and stop_at:
+                return self._without_head(interruption)
             if self._head.process is None and now >= self._head.start_at:
                 self._head.start(text)
             if interruption.requested or self._all_are_over():
@@ -163,22 +169,30 @@ class LocalCluster:
                     stop_at = now + _GRACE
                     self._stop()
                 elif now > stop_at:
-                    return HeadEnd(state="interrupted")
+                    return self._without_head(interruption)
             elif self._socket.exists():
+                self._has_begun = True
                 self._attend_agents(now)
             time.sleep(_POLL)
+
+    def _without_head(self, interruption: Interruption) -> HeadEnd:
+        """Return the end of a run whose head gave none."""
+        if interruption.requested:
+            return HeadEnd(state="interrupted")
+        return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")
 
     def _attend_agents(self, now: float) -> None:
         for agent in self._agents:
             if agent.has_ended() and agent.process:
                 if agent.process.returncode in (0, FAILED):
+                    if not agent.is_over and agent.process.returncode == FAILED:
+                        self._last_words = _last_line(agent.log)
                     agent.is_over = True
                     continue
                 agent.delay(now)
                 if agent.ends >= _MOST_ENDS:
                     agent.is_over = True
-                    last = agent.log.read_text().strip().splitlines()[-1:]
-                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {''.join(last)}"
+                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {_last_line(agent.log)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.start()
 
@@ -207,9 +221,19 @@ class LocalCluster:
                     child.process.wait(max(0.0, deadline - time.monotonic()))
                 child.process.kill()
                 child.process.wait()
-        for number in range(1, len(self._agents) + 1):
-            for task in self._job.tasks:
-                sweep(cell_tag(self._spool / f"n{number}" / task.name))
-        for folder in (self._spool, self._private):
+        if self._has_begun:  # else another run may have the dataset, and its nodes are there
+            for number in range(1, len(self._agents) + 1):
+                for task in self._job.tasks:
+                    sweep(cell_tag(self._spool / f"n{number}" / task.name))
             with suppress(OSError):
-                remove_tree(folder)
+                remove_tree(self._spool)
+        with suppress(OSError):
+            remove_tree(self._private)
+
+
+def _last_line(log: Path) -> str:
+    """Return the last line of a log; empty where there is none."""
+    try:
+        return "".join(log.read_text(errors="replace").strip().splitlines()[-1:])
+    except OSError:
+        return ""

@@ -19,7 +19,9 @@ FAILED = 3
 
 NodeName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")]
 """Name of a node: a part of names of files, too."""
-ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+MOST_LETTERS = 1000
+"""[characters] Longest :data:`ShortText`."""
+ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
 Slots: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 SlotCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
@@ -69,6 +71,9 @@ class Join(Struct, frozen=True, kw_only=True, tag="join"):
     """[s since 1970]"""
     price_class: ShortText = ""
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
+    """Resources that were free before the node loaded anything."""
+    first: Count = 0
+    """Number of the first task to be described; see :attr:`Joined.next`."""
 
 
 class LeaseRequest(Struct, frozen=True, kw_only=True, tag="pull"):
@@ -167,6 +172,8 @@ class Joined(Struct, frozen=True, kw_only=True, tag="joined"):
 
     epoch: int
     tasks: tuple[CellTask, ...]
+    next: int = 0
+    """Number of the first task that has no room in this message; 0 when there is none."""
 
 
 class JoinRefused(Struct, frozen=True, kw_only=True, tag="refused"):

@@ -20,6 +20,7 @@ from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
     Beaten,
+    Capabilities,
     CellTask,
     Finished,
     GiveBack,
@@ -51,6 +52,10 @@ _IDLE = 60.0
 """[s] without a lease, after which the cell ends; it loads again with the next."""
 _GRACE = 30.0
 """[s] Time for current episodes after a request to stop."""
+_DELIVERY = 10.0
+"""[s] Further time for the delivery of results."""
+_MOST_HELD = 4000
+"""Episodes that an agent holds at most before it pulls more: a beat lists them in one message."""
 _OUTBOX_BYTES = 8 << 30
 """[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
 
@@ -96,6 +101,10 @@ class NodeAgent:
             options.node, options.slots, self._ask, self._cells, lambda group: self._tasks[group].upload
         )
         self._has_joined = False
+        self._first_task = 0
+        """Number of the first task that the head describes next."""
+        self._offer: Capabilities | None = None
+        """Resources that were free before this agent loaded anything."""
         self._leaving, self._has_failed = "", False
         self._stop_at = 0.0
         self._next: dict[str, float] = {}
@@ -108,26 +117,34 @@ class NodeAgent:
     def run(self) -> int:
         """Work until the head has nothing more; the exit code."""
         try:
-            while True:
-                now = time.monotonic()
-                if not self._has_joined and self._is_due("join", now, _RETRY):
-                    if not self._join():
-                        return FAILED
-                self._look_at_cells(now)
-                if self._has_joined:
-                    self._delivery.go_on(now)
-                    if self._delivery.failure:
-                        self._fail(self._delivery.failure)
-                    if self._is_due("beat", now, _BEAT):
-                        self._beat()
-                    self._pull(now)
-                if self._leaving and self._drain(now):
-                    return FAILED if self._has_failed else 0
-                time.sleep(_TICK)
+            return self._run()
+        except InputError as error:
+            self._fail(str(error))
+            self._leave()
+            raise
         finally:
             self._delivery.close()
             for cell in self._cells.values():
                 cell.kill()
+
+    def _run(self) -> int:
+        """Work until the head has nothing more, or this node leaves."""
+        while True:
+            now = time.monotonic()
+            if not self._has_joined and self._is_due("join", now, _RETRY):
+                if not self._join():
+                    return FAILED
+            self._look_at_cells(now)
+            if self._has_joined:
+                self._delivery.go_on(now)
+                if self._delivery.failure:
+                    self._fail(self._delivery.failure)
+                if self._is_due("beat", now, _BEAT):
+                    self._beat()
+                self._pull(now)
+            if self._leaving and self._drain(now):
+                return FAILED if self._has_failed else 0
+            time.sleep(_TICK)
 
     # Messages
 
@@ -138,13 +155,14 @@ class NodeAgent:
         except HeadUnreachableError:
             return None
         if isinstance(answer, Unknown):
-            self._has_joined = False
+            self._has_joined, self._first_task = False, 0
             return None
         return answer
 
     def _join(self) -> bool:
         """Join the cluster; False where the head refuses this node."""
         options = self._options
+        self._offer = self._offer or read_capabilities()  # later, its own cells fill the memory
         answer = self._ask(
             Join(
                 node=options.node,
@@ -155,20 +173,23 @@ class NodeAgent:
                 pid=os.getpid(),
                 clock=time.time(),
                 price_class=options.price_class,
-                capabilities=read_capabilities(),
+                capabilities=self._offer,
+                first=self._first_task,
             )
         )
         if isinstance(answer, JoinRefused):
             write_error(f"node {options.node}: {answer.line}\n")
             return False
         if isinstance(answer, Joined):
-            self._has_joined = True
-            self._tasks = {task.group: task for task in answer.tasks}
-            for name, task in self._tasks.items():
-                if name not in self._held:
-                    self._held[name] = _HeldWork()
+            self._first_task, self._has_joined = answer.next, not answer.next
+            for task in answer.tasks:
+                self._tasks[task.group] = task
+                if task.group not in self._held:
+                    self._held[task.group] = _HeldWork()
                     self._adopt(task)
             self._next["beat"] = 0.0
+            if answer.next:
+                self._next["join"] = 0.0
         return True
 
     def _adopt(self, task: CellTask) -> None:
@@ -232,13 +253,16 @@ class NodeAgent:
         fed = sum(len(work.fed) for work in self._held.values())
         spare = sum(len(work.queued) for work in self._held.values()) + max(0, fed - slots)
         idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
-        if not ahead:
+        if not ahead or sum(map(len, self._holdings().values())) > _MOST_HELD:
             return
         answer = self._ask(LeaseRequest(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
         match answer:
             case Leased():
                 self._last_lease = now
-                self._held[answer.group].queued.extend((index, answer.number) for index in answer.indices)
+                work = self._held[answer.group]
+                # After a restart of the head, a lease may name what is made already and not acknowledged.
+                known = {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(answer.group)
+                work.queued.extend((index, answer.number) for index in answer.indices if index not in known)
             case Finished():
                 self._leaving = answer.why or "done"
             case NoLease():
@@ -306,16 +330,20 @@ class NodeAgent:
         for group, cell in self._cells.items():
             self._collect(cell, self._held[group], now)
         waits = not self._delivery.is_empty and not self._delivery.failure
-        if waits and self._has_joined and now < self._stop_at:
+        if waits and now < self._stop_at + _DELIVERY:
             return False
         for group, work in self._held.items():
             if work.fed and self._has_joined:
                 self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(work.fed)))
+        self._leave()
+        return True
+
+    def _leave(self) -> None:
+        """Send the last message."""
         leave = Leave(node=self._options.node, why=self._leaving[:1000], has_failed=self._has_failed)
         for _ in range(3):
             if self._ask(leave) or not self._has_joined:
                 break
-        return True
 
     def _is_due(self, what: str, now: float, period: float) -> bool:
         if now < self._next.get(what, 0.0):

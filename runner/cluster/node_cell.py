@@ -16,6 +16,7 @@ from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.info import INFO_NAME, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.remote.uploads import has_files
@@ -32,6 +33,8 @@ from nimbus.runner.system.processes import cell_tag, describe, sweep
 
 _TYPICAL = (1.0, 4.0)
 """[s] Planning and rendering of an episode, before anything is measured."""
+_ORIGIN = ("credits", "meanings", "inputs", "tasks")
+"""Fields of ``dataset.json`` that the head has from the task, and whose size grows with its assets."""
 _MOST_ENDS = 5
 """A cell that ends so often without a result in between is not started again."""
 
@@ -70,6 +73,8 @@ class NodeCell:
             self.failure = str(error)
         self._process: subprocess.Popen[str] | None = None
         self._ledger: Ledger | None = None
+        self._is_live = False
+        """The ledger was opened while its writer was at work: any other connection does not see what comes."""
         self._fed: tuple[int, ...] = ()
         self._is_closed = self._is_checked = False
         self._fault_count = self._ends = 0
@@ -203,7 +208,8 @@ class NodeCell:
         try:
             if (stamp := path.stat().st_mtime_ns) == self._info_stamp:
                 return ""
-            text = json.dumps(json.loads(path.read_text()), separators=(",", ":"))
+            content = parse_json(path.read_text())
+            text = json.dumps({name: content[name] for name in content if name not in _ORIGIN}, separators=(",", ":"))
         except (OSError, ValueError):
             return ""
         self._info_stamp = stamp
@@ -235,9 +241,13 @@ class NodeCell:
             return None
 
     def _open_ledger(self) -> Ledger | None:
-        if self._ledger is None and (self.folder / STATUS_NAME).exists():
+        is_live = (self.folder / f"{LEDGER}-wal").exists()
+        if self._ledger and self.is_running and not self._is_live:
+            self._ledger.close()
+            self._ledger = None
+        if self._ledger is None and (self.folder / STATUS_NAME).exists() and (is_live or not self.is_running):
             with suppress(InputError):
-                self._ledger = Ledger(self.folder, read_only=True)
+                self._ledger, self._is_live = Ledger(self.folder, read_only=True), is_live
         return self._ledger
 
     def _note_end(self, now: float) -> None:

@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles
-from nimbus.runner.cluster.messages import Answer, Faults, Report, Reported, Request, Vote
+from nimbus.runner.cluster.messages import MOST_LETTERS, Answer, Faults, Report, Reported, Request, Vote
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attempt_key
 from nimbus.runner.cluster.store_delivery import open_uploader
@@ -22,6 +22,8 @@ _RETRY = 1.0
 """[s] Before a report is sent again that got no answer."""
 _AWAY = 5.0
 """[s] Before an upload into a place that does not answer is tried again."""
+_MOST_MISSING = 5
+"""Times that the head does not find the files of an episode, before this node leaves."""
 _FAULTS = 8
 """Rows of faults in a message."""
 
@@ -61,7 +63,7 @@ class NodeDelivery:
         self._pool = ThreadPoolExecutor(_THREADS)
         self._uploaders: dict[str, EpisodeUploader] = {}
         self._faults: list[_WaitingFaults] = []
-        self._upload_at = self._report_at = 0.0
+        self._upload_at = self._report_at = self._fault_at = 0.0
         self._last_result = 0.0
         self._pressure = 1.0
         """Wall-clock seconds of a slot for a CPU second of an episode."""
@@ -91,7 +93,7 @@ class NodeDelivery:
 
     def go_on(self, now: float) -> None:
         """Begin and end uploads, and report what is uploaded."""
-        self._send_faults()
+        self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
             if entry.result.evidence:
                 self._vote(entry)
@@ -105,7 +107,7 @@ class NodeDelivery:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _vote(self, entry: OutboxEntry) -> None:
-        index, evidence = entry.result.index, entry.result.evidence[:2000]
+        index, evidence = entry.result.index, entry.result.evidence[:MOST_LETTERS]
         if self._ask(Vote(node=self._node, group=entry.group, index=index, evidence=evidence)):
             self._outbox.drop(entry)
 
@@ -148,18 +150,28 @@ class NodeDelivery:
             for entry in entries:
                 if (entry.group, entry.result.index) in missing:
                     entry.is_uploaded = False
+                    entry.missing_count += 1
+                    if entry.missing_count >= _MOST_MISSING:
+                        place = self._places(entry.group)
+                        self.failure = f"what this node puts into {place} is not there for the head: another folder?"
                 elif entry.is_complete:
                     self._outbox.drop(entry)
                     cell.remove_files(entry.result.attempts)
 
-    def _send_faults(self) -> None:
+    def _send_faults(self, now: float) -> None:
+        if now < self._fault_at:
+            return
         for waiting in [waiting for waiting in self._faults if waiting.places.done()]:
-            self._faults.remove(waiting)
             rows = [
-                replace(row, incident=place) for row, place in zip(waiting.rows, waiting.places.result(), strict=True)
+                replace(row, incident=place, detail=row.detail[:MOST_LETTERS])
+                for row, place in zip(waiting.rows, waiting.places.result(), strict=True)
             ]
             for begin in range(0, len(rows), _FAULTS):
-                self._ask(Faults(node=self._node, group=waiting.group, rows=tuple(rows[begin : begin + _FAULTS])))
+                message = Faults(node=self._node, group=waiting.group, rows=tuple(rows[begin : begin + _FAULTS]))
+                if self._ask(message) is None:
+                    self._fault_at = now + _RETRY  # all again: the head knows those that it has
+                    return
+            self._faults.remove(waiting)
 
     def _upload_incidents(self, cell: NodeCell, rows: Sequence[Fault]) -> list[str]:
         return [self._upload_incident(cell, row.incident) if row.incident else "" for row in rows]

@@ -12,7 +12,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.cluster.delivery import UploadedFiles
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
-_ROOM = MOST_BYTES - 16_000
+_ROOM = MOST_BYTES - 32_000
 """[bytes] of rows in a report, beside the node's ``dataset.json``."""
 _MOST_EPISODES = 8
 
@@ -41,6 +41,8 @@ class OutboxEntry:
     result: CellResult
     seconds: float
     is_uploaded: bool = False
+    missing_count: int = 0
+    """Times that the head did not find its files."""
     is_complete: bool = False
     """All of its rows are in the report that was sent last."""
     upload: Future[dict[str, UploadedFiles]] | None = None
@@ -113,6 +115,8 @@ class Outbox:
         for row, size in zip(entry.result.attempts, sizes, strict=True):
             if rows and size > room:
                 yield [entry], (_report(entry, tuple(rows), is_partial=True),)
+                if not entry.is_uploaded:  # files of this part are missing: all again after their upload
+                    return
                 rows, room = [], _ROOM
             rows.append(row)
             room -= size

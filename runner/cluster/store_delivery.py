@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.remote.address import is_address, parse_address
@@ -68,6 +69,9 @@ class StoreEntry:
         ]
         return {attempt.episode_id for attempt in self._dataset.enter(placed)}
 
+    def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
+        """Do nothing: the objects are those of the first result."""
+
     def close(self) -> None:
         """Close its files."""
         self._uploads.close()
@@ -86,10 +90,13 @@ def open_uploader(place: str, node: str) -> EpisodeUploader:
         node: Name of the node.
 
     Raises:
-        InputError: The store needs an extra or credentials that this node lacks.
+        InputError: The store needs an extra or credentials that this node lacks, or the folder is not there.
     """
     if is_address(place):
         return StoreUploader(ObjectStore(parse_address(place)))
+    if not Path(place).is_dir():
+        what = "this node does not reach the folder of the dataset"
+        raise InputError(what, where=place, instead="give --out in a folder that all nodes share, or in a store")
     return FolderUploader(Path(place), node)
 
 

@@ -63,7 +63,8 @@ def make_cluster(folder: Path) -> None:
     row: dict[str, Any] = {"episode_id": "e", "task": "t", "seed": 0, "idx": 1, "variant": 0, "attempt": 0}
     row |= {"final": True, "success": False, "reason": "time_limit", "times": {"plan": 1.0}, "steps": ["pick a"]}
     video = {"path": "episodes/e.front.mp4", "byte_count": 5, "sha256": "0"}
-    stored = row | {"success": True, "reason": "none", "path": "episodes/e.hdf5", "byte_count": 9, "sha256": "0", "videos": [video]}
+    stored = row | {"success": True, "reason": "none", "path": "episodes/e.hdf5"}
+    stored |= {"byte_count": 9, "sha256": "0", "videos": [video]}
     episode = {"group": "drive", "index": 1, "lease": 1, "attempts": [row], "seconds": 3.0}
     fault = {"time": 1.0, "run": 1, "worker": "w", "kind": "killed", "idx": 1}
     messages: list[dict[str, Any]] = [

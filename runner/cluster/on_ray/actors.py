@@ -6,7 +6,6 @@ actors only carry lines and keep a program running; head and agents are those of
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import signal
@@ -34,7 +33,7 @@ from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError, 
 from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.node_agent import FAILED
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
-from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, first_line, own_root, refusal
 from nimbus.runner.cluster.on_ray.request import NAMESPACE, RayLine, RayOrder
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.system.child_module import module_command
@@ -69,8 +68,9 @@ class HeadActor:
     """
 
     def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
-        self._name, self._slots, self._digest = name, slots, _digest(job)
+        self._name, self._slots = name, slots
         self._job = ClusterJob.from_text(job)
+        self._digest = self._job.digest
         self._private = Path(tempfile.mkdtemp(prefix="nimbus-head-"))
         self._socket = self._private / "head"
         self._own = threading.local()
@@ -132,7 +132,8 @@ class HeadActor:
             with suppress(RayError):
                 self._place()
         end = _end_of(self._head.output)
-        end = end or HeadEnd(state="failed", line=f"the head {self._head.failure or 'was stopped'}")
+        failure = self._head.failure  # none: it was stopped while it loaded
+        end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
         for relay in self._placed.values():
             with suppress(RayError):
                 ray.get(relay.leave.remote(end.state == "done"), timeout=_PATIENCE)
@@ -176,12 +177,13 @@ class RelayActor:
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
-        root = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir()) / f"nimbus-nodes-{os.getuid()}"
+        place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
+        root = own_root(place / f"nimbus-nodes-{os.getuid()}")
         self._folder, self._tasks = root / name / node, tasks
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._sweep()
         self._head: Any = ray.get_actor(f"head-{name}", namespace=NAMESPACE)
-        private = Path(tempfile.mkdtemp(prefix="nimbus-relay-"))
+        private = self._private = Path(tempfile.mkdtemp(prefix="nimbus-relay-"))
         self._server = LineServer(private / "head")
         words = module_command(
             "nimbus.runner.cluster.node_agent",
@@ -204,6 +206,7 @@ class RelayActor:
         self._agent.kill()
         self._agent.over.wait(_PATIENCE)
         self._sweep()
+        shutil.rmtree(self._private, ignore_errors=True)
         if is_done:
             shutil.rmtree(self._folder, ignore_errors=True)
             with suppress(OSError):
@@ -251,10 +254,6 @@ def _end_of(output: str) -> HeadEnd | None:
         return None
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 # The program
 
 
@@ -286,6 +285,9 @@ class RayFollower:
         has_asked, heard = False, time.monotonic()
         while True:
             try:
+                if self._is_stopping and not has_asked:
+                    ray.get(head.stop.remote(), timeout=_PATIENCE)
+                    has_asked = True
                 status, end = ray.get([head.status.remote(), head.end.remote()], timeout=_PATIENCE)
                 heard = time.monotonic()
             except RayError as error:
@@ -301,9 +303,6 @@ class RayFollower:
                 _write(RayLine(end=from_json(HeadEnd, end.decode())))
                 ray.kill(head)
                 return
-            if self._is_stopping and not has_asked:
-                has_asked = True
-                ray.get(head.stop.remote(), timeout=_PATIENCE)
             time.sleep(_LOOK)
 
     @property
@@ -328,7 +327,8 @@ class RayFollower:
         )
         head = options.remote(order.name, order.job, order.slots, order.version, order.platform)
         try:
-            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, _digest(order.job)), timeout=_AWAY)
+            digest = ClusterJob.from_text(order.job).digest
+            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_AWAY)
         except RayError as error:
             instead = "install the same Nimbus on every node of the cluster, with the extra 'cluster'"
             raise InputError(

@@ -85,6 +85,8 @@ class KeptProcess:
                     env=kept_environment(os.environ),
                     start_new_session=True,
                 )
+            if self._is_stopping:  # asked between the check and the start
+                self._process.terminate()
             self.output, _ = self._process.communicate(self._text)
             code = self._process.returncode
             if self._is_over(code, self.output):

@@ -1,11 +1,14 @@
-"""Checks of a Ray cluster before anything is made: there is a head, and a token where other machines reach it."""
+"""Checks before a Ray cluster is used: there is a head, a token where others reach it, and a folder of this user."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import socket
+import tempfile
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.cluster_address import ClusterAddress
@@ -67,6 +70,16 @@ def is_loopback(host: str) -> bool:
         return bool(found) and all(ipaddress.ip_address(text).is_loopback for text in found)
     except (OSError, ValueError):
         return False
+
+
+def own_root(root: Path) -> Path:
+    """Make a folder of this user in a place that all write to; another one, where its name is a link or of others."""
+    with suppress(FileExistsError):
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = root.lstat()
+    if S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+        return root
+    return Path(tempfile.mkdtemp(prefix=f"{root.name}-", dir=root.parent))
 
 
 def refusal(error: Exception, *, where: str) -> InputError:

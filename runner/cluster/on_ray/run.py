@@ -26,6 +26,8 @@ from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import Interruption
 
+_FAREWELL = 10.0
+"""[s] for the program to end after its last line."""
 EXTRA = "pip install 'nimbus-datagen[cluster]'"
 
 
@@ -93,6 +95,8 @@ def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
                         raise InputError.from_diagnostic(line.error)
                     if line.end:
                         look()
+                        with suppress(subprocess.TimeoutExpired):  # it removes the head, which keeps this end
+                            process.wait(_FAREWELL)
                         return line.end
                     if line.note:
                         write_error(f"{line.note}\n")

@@ -22,8 +22,11 @@ _TIMEOUT = 20.0
 """[s] for an answer of the dashboard."""
 _LOOK = 1.0
 """[s] Between two looks at the job."""
+_SHARE = 10.0
+"""Times as long as a look took, too: it brings the whole log."""
 _AWAY = 60.0
 """[s] without an answer, after which the job is left alone; it goes on."""
+_BUSY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -73,7 +76,8 @@ class JobClient:
                 what = "the cluster refuses this token" if read_token() else "the cluster asks for a token"
                 raise InputError(what, where=where, instead="copy its token to ~/.ray/auth_token") from None
             what, instead = f"Ray's dashboard answers {error.code} {error.reason}", "look at the cluster's head"
-            raise InputError(what, where=where, instead=instead) from None
+            kind = DashboardAwayError if error.code in _BUSY else InputError
+            raise kind(what, where=where, instead=instead) from None
         except (OSError, ValueError) as error:
             what, instead = f"Ray's dashboard does not answer: {error}", "check host and port; a job goes on"
             raise DashboardAwayError(what, where=where, instead=instead) from None
@@ -96,15 +100,16 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
     """
     check_reachable(address)
     client = JobClient(address)
-    job = client.submit(["nimbus", *(word.replace(str(address), "auto") for word in words)])
+    job = client.submit(["nimbus", *_on_the_head(words)])
     write_error(f"job {job} on {address.host}\n")
     shown, heard, has_asked = 0, time.monotonic(), False
     with Interruption() as interruption:
         while True:
             try:
+                begin = time.monotonic()
                 if interruption.requested and not has_asked:
-                    has_asked = True
                     client.stop(job)
+                    has_asked = True
                 state, code, message = client.status(job)
                 log = client.log(job)
                 heard = time.monotonic()
@@ -117,9 +122,18 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
             shown = len(log)
             if state in _OVER:
                 break
-            time.sleep(_LOOK)
+            time.sleep(max(_LOOK, _SHARE * (heard - begin)))
     if has_asked:
         raise KeyboardInterrupt
     if state == "FAILED" and code is None:
         write_error(f"the job failed: {message.strip().splitlines()[0] if message.strip() else state}\n")
     return 0 if state == "SUCCEEDED" else code or SHORT
+
+
+def _on_the_head(words: Sequence[str]) -> list[str]:
+    """Return the words of a run with ``--cluster auto``, however its address was written."""
+    found: list[str] = []
+    for before, word in zip(("", *words), words, strict=False):
+        is_value = before == "--cluster"
+        found.append("auto" if is_value else "--cluster=auto" if word.startswith("--cluster=") else word)
+    return found

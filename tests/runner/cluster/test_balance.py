@@ -133,6 +133,37 @@ def test_single_node_gives_up_once_nothing_else_is_left():
     assert balance.try_giving_up() == [("task", 0)] and balance.done
 
 
+def test_silent_node_is_not_waited_for():
+    """A node that is gone for good judges nothing, and the run ends."""
+    balance = make(1, "a", "b")
+    held = lease(balance, "a").indices
+    assert not balance.vote("a", "task", held[0], "3 deaths")
+    balance.beat("a", 31.0, [])
+    assert balance.look(31.0) == ["b"] and balance.try_giving_up() == [("task", 0)] and balance.done
+
+
+def test_no_node_gives_nothing_up():
+    balance = make(1, "a", "b")
+    balance.vote("a", "task", lease(balance, "a").indices[0], "3 deaths")
+    for node in ("a", "b"):
+        balance.drain(node)
+    assert balance.try_giving_up() == []
+
+
+def test_task_that_no_node_can_make_is_not_waited_for():
+    balance = Balance([WorkGroup(name="cpu", count=1), WorkGroup(name="gpu", count=1)])
+    balance.join("a", 1, 0.0, groups=["cpu"])
+    lease(balance, "a")
+    assert balance.vote("a", "cpu", 0, "3 deaths")
+
+
+def test_lease_of_light_episodes_fits_into_a_message():
+    balance = make(100_000)
+    balance.join("a", 500, 0.0)
+    balance.work["task"].costs.record(0, 0.01)
+    assert len(lease(balance, "a", idle=500).indices) == 2000
+
+
 def test_withdrawn_evidence_gives_nothing_up():
     balance = make(1, "a", "b")
     balance.vote("a", "task", 0, "failed")

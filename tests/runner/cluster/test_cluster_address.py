@@ -13,7 +13,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
-from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_root, refusal
 from nimbus.runner.cluster.on_ray.submit import submit_to_ray
 
 
@@ -30,7 +30,7 @@ def no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "text", ["local:4", "auto", "ray://head.example:10001", "http://10.0.0.1:8265", "ray://[::1]:1"]
 )
 def test_addresses_are_read(text: str):
-    assert str(parse_cluster(text)).replace("::1", "[::1]") == text
+    assert str(parse_cluster(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,14 @@ def test_cluster_off_loopback_needs_a_token(no_token: Path):
 def test_loopback_is_known_by_address_and_name():
     assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("192.0.2.7") and not is_loopback("0.0.0.0")
+
+
+def test_folder_of_nodes_is_no_link_of_others(tmp_path: Path):
+    """All users write to the place in which it lies."""
+    assert own_root(tmp_path / "own") == own_root(tmp_path / "own") == tmp_path / "own"
+    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "link").symlink_to(tmp_path / "own")
+    assert own_root(tmp_path / "link").name.startswith("link-")
 
 
 def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -122,6 +130,17 @@ def test_job_has_its_output_and_exit_code(
     assert submit_to_ray(dashboard, ["run", "--cluster", str(dashboard)]) == 1
     assert capsys.readouterr().out == "4 episodes stored\n"
     assert b"nimbus run --cluster auto" in Dashboard.sent  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("words", [["--cluster", "http://[::1]:08265"], ["--cluster=http://h:8265"]], ids=str)
+def test_job_on_the_head_submits_nothing_itself(
+    dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch, words: list[str]
+):
+    """However the address is written: it would submit itself again and again."""
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
+    submit_to_ray(dashboard, ["run", *words, "--out", "x"])
+    sent = Dashboard.sent.decode()  # pyright: ignore[reportAttributeAccessIssue]
+    assert "http" not in sent and "auto --out x" in sent
 
 
 def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
+from nimbus.runner.cluster.machine import OFFER
 from tests.support.cells import finish, make_spec
-from tests.support.clusters import ClusterRun
+from tests.support.clusters import ClusterRun, job_of
 
 EPISODES = 10
 
@@ -26,6 +28,24 @@ def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path
     assert run.hashes() == alone
     assert {node.state for node in run.status().cluster.nodes} == {"gone"}  # type: ignore[union-attr]
     assert ClusterRun(spec).run().state == "done" and ClusterRun(spec).hashes() == alone
+
+
+def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
+    """Its end removed their folders, with what was not delivered."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    job = job_of(spec)
+    with job.tasks[0].origin.open(spec.folder):
+        kept = nodes_folder(tmp_path / "data") / "n1" / "kept"
+        kept.parent.mkdir(parents=True)
+        kept.touch()
+        end = LocalCluster(job, nodes=1, slots=1, watch=lambda: 0).run()
+    assert end.state == "failed" and kept.exists()
+
+
+def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
+    run = ClusterRun(make_spec(tmp_path / "data"), nodes=1, environment=lambda _: {OFFER: '{"memory": 5}'})
+    end = run.run()
+    assert end.state == "failed" and "no offer of a node" in end.line
 
 
 @pytest.mark.slow

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Rendered
+from nimbus.datagen.store.remote import uploader as uploader_module
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
+from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import open_dataset
 from nimbus.datagen.store.remote.writer_lock import WriterLock
 from nimbus.datagen.store.verify import dataset_hashes, verify
@@ -126,6 +130,53 @@ def test_lost_object_is_made_again(address: str):
         assert [path.name for path in dataset.outdated] == [Path(name).name]
 
 
+def test_emptied_bucket_holds_nothing(address: str):
+    """What a spool remembers of it is made again."""
+    spool, uploader = make(address)
+    uploader.go_on()
+    uploader.close()
+    import obstore
+
+    store = ObjectStore(parse_address(address))
+    obstore.delete(store._store, [name for name, _ in store.names()])
+    shutil.rmtree(working_copy.copy_folder(store.address))
+    open_spool(store.address)
+    with open_writer(spool) as dataset:
+        assert len(dataset.outdated) == 3
+
+
+def test_lock_is_renewed_during_a_long_upload(address: str, monkeypatch: pytest.MonkeyPatch):
+    """Other runs take a lock over that was not renewed for 25 s."""
+    spool, uploader = make(address, 1)
+    assert uploader._lock
+    beats: list[float] = []
+    monkeypatch.setattr(uploader_module, "BEAT", 0.05)
+    monkeypatch.setattr(uploader._lock, "renew", lambda: beats.append(time.monotonic()))
+    create = ObjectStore.create
+
+    def slow(store: ObjectStore, name: str, content: Path | bytes) -> bool:
+        time.sleep(0.5)
+        return create(store, name, content)
+
+    monkeypatch.setattr(ObjectStore, "create", slow)
+    assert uploader.go_on() == 0 and len(beats) > 3
+
+
+def test_snapshot_that_failed_is_made_later(address: str, monkeypatch: pytest.MonkeyPatch):
+    spool, uploader = make(address, 1)
+    replace = ObjectStore.replace
+
+    def away(*_: object) -> None:
+        raise StoreAwayError("the store does not answer")
+
+    monkeypatch.setattr(ObjectStore, "replace", away)
+    uploader._lock = None
+    uploader.go_on()
+    monkeypatch.setattr(ObjectStore, "replace", replace)
+    uploader.go_on()
+    assert verify(open_dataset(address)).episode_count == 1
+
+
 def test_prefix_with_other_objects_is_refused(address: str):
     ObjectStore(parse_address(address)).create("holiday.jpg", b"")
     with pytest.raises(InputError, match=r"holds 'holiday.jpg' and no dataset.json"):
@@ -161,3 +212,11 @@ def test_free_lock_is_taken_at_once(address: str):
 def test_missing_bucket_is_one_line(address: str, address_of_none: str):
     with pytest.raises(InputError, match="there is no bucket"):
         open_spool(parse_address(address_of_none))
+
+
+def test_threads_note_objects_at_once(tmp_path: Path):
+    uploads = Uploads(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: uploads.add([(f"episodes/{number}.hdf5", number)]), range(200)))
+    assert all(uploads.has(f"episodes/{number}.hdf5") for number in range(200))
+    uploads.close()

@@ -23,6 +23,8 @@ _TRIED = 2
 """Nodes that are asked for a block before the store is: the second takes over the blocks of a lost one."""
 _TIMEOUT = 5.0
 """[s] without a byte, after which a node counts as lost. It may be fetching the block."""
+_MOST_BYTES = 2 << 20
+"""[bytes] Longest answer that is read; a block is shorter."""
 _LOST_FOR = 30.0
 """[s] for which a lost node is not asked."""
 
@@ -76,13 +78,13 @@ class CachePeers:
         path = f"/{quote(address, safe='')}/{quote(name, safe='')}/{number}?needed={needed}"
         connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
         answer = connection.getresponse()
-        block = answer.read()
+        block = answer.read(_MOST_BYTES)
         if answer.status == http.client.UNAUTHORIZED:
             raise InputError("the cache of a node refuses this token", where=url, instead=f"give all the same {TOKEN}")
         if answer.status != http.client.OK or len(block) < needed:
             raise ConnectionError(f"{answer.status}, {len(block)} bytes")
         if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):
-            raise ConnectionError("damaged on its way")
+            raise ConnectionError("damaged on its way, or too long")
         return block
 
     def _connection(self, url: str) -> http.client.HTTPConnection:

@@ -69,7 +69,7 @@ class _BlockHandler(BaseHTTPRequestHandler):
             return
         try:
             address, name, number, needed = _parse(self.path)
-        except ValueError:
+        except (ValueError, KeyError):
             self._answer(HTTPStatus.BAD_REQUEST)
             return
         if address not in self.server.addresses:

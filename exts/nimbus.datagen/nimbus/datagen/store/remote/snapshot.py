@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
@@ -65,6 +66,14 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
 
 
 def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
+    try:
+        return _cut_tables(spool, target)
+    except sqlite3.Error as error:  # locked for too long, or the disk is full: the next snapshot has it
+        instead = "free space on this disk"
+        raise StorageError(f"no copy of the ledger: {error}", where=str(target), instead=instead) from error
+
+
+def _cut_tables(spool: Path, target: Path) -> tuple[int, int, int]:
     remove_file(target)
     source = sqlite3.connect(f"{(spool / LEDGER).absolute().as_uri()}?mode=ro", uri=True)
     copy = sqlite3.connect(target, isolation_level=None)

@@ -73,7 +73,8 @@ def _take_over(spool: Path, store: ObjectStore) -> None:
         if stranger := next(strangers, None):
             what = f"holds '{stranger}' and no {INFO_NAME}: not a dataset"
             raise InputError(what, where=str(store.address), instead="choose another --out, with nothing below it")
-        return  # the run before this one, if there was one, ended before anything was published
+        _forget_lost(spool, store, most=None)  # a run ended before it published anything, or all was removed
+        return
     for name in ("stage", "episodes", "failures", "orphans"):
         remove_tree(spool / name)
     for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", UPLOADS, f"{UPLOADS}-wal", f"{UPLOADS}-shm", INFO_NAME):
@@ -107,13 +108,19 @@ def _objects(ledger: Ledger) -> Iterator[tuple[str, int]]:
             yield row.failure.path, row.failure.byte_count
 
 
-def _forget_lost(spool: Path, store: ObjectStore) -> None:
-    """Forget objects that are gone from the store: their episodes are made again."""
+def _forget_lost(spool: Path, store: ObjectStore, *, most: int | None = _MOST_LOOKED_UP) -> None:
+    """Forget objects that are gone from the store: their episodes are made again.
+
+    Args:
+        spool: Folder of the run.
+        store: Store of the dataset.
+        most: Rows above which nothing is looked up; None for any number.
+    """
     if not (spool / LEDGER).exists() or not (spool / UPLOADS).exists():
         return
     uploads, ledger = Uploads(spool), Ledger(spool, read_only=True)
     try:
-        if ledger.row_count() > _MOST_LOOKED_UP:
+        if most is not None and ledger.row_count() > most:
             return
         sent = [entry for entry in _objects(ledger) if uploads.has(entry[0])]
 

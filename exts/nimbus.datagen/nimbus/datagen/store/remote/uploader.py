@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.cache_root import COPIES, SPOOLS
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import send_attempt
 from nimbus.datagen.store.remote.snapshot import publish_snapshot
 from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import TRAFFIC, keep_entry
 from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 
+T = TypeVar("T")
 STATE = "upload.json"
 PAGES = ("report.html", "certificates.json", "status.json")
 """Files of the spool's folder that are published beside ledger and description."""
@@ -81,17 +85,18 @@ class Uploader:
         """
         try:
             self._beat()
-            attempts = self._ready()
-            with ThreadPoolExecutor(_THREADS) as pool:
-                for done in [pool.submit(self._send, attempt) for attempt in attempts]:
-                    done.result()
+            sends = self._make_all([partial(self._send, attempt) for attempt in self._ready()])
+            self._count(chain.from_iterable(send.result() for send in sends if not send.exception()))
+            for send in sends:
+                send.result()  # raises the first error
             if self._uploads.has_changed():  # nodes of a cluster send by themselves
                 self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
-                self.publish()
+                self._make_all([self.publish])[0].result()
             self._waits = 0
-        except StoreAwayError as error:
+        except StorageError as error:  # the store is away, or this disk is full: neither is the run's fault
             self._waits += 1
+            self._unpublished = True
             return self._tell("away", str(error))
         except InputError as error:
             self._tell("refused", str(error))
@@ -102,7 +107,7 @@ class Uploader:
         """Write ledger, description and pages into the store.
 
         Raises:
-            StoreAwayError: The store does not answer.
+            StorageError: The store does not answer, or this disk is full.
         """
         begin = time.monotonic()
         self._unpublished = False
@@ -147,15 +152,30 @@ class Uploader:
         here = {f"{kind}/{name}" for kind, found in names.items() for name in found}
         return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
 
-    def _send(self, attempt: Attempt) -> None:
+    def _make_all(self, calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
+        """Make calls in threads, and go on renewing the lock, which other runs take over after some silence."""
+        pool = ThreadPoolExecutor(_THREADS)
+        try:
+            made = [pool.submit(call) for call in calls]
+            while wait(made, timeout=BEAT / 5).not_done:
+                self._beat()
+            return made
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _send(self, attempt: Attempt) -> list[tuple[str, int]]:
         sent = list(send_attempt(self._store, self._spool, attempt))
         self._uploads.add(sent)
         self._unpublished = True
         for name, size in sent:
-            self._sent, self._sent_bytes = self._sent + 1, self._sent_bytes + size
             TRAFFIC.note(self._copy, objects_sent=1, bytes_sent=size)
             with suppress(FileNotFoundError):
                 keep_entry(self._copy, name, self._spool / name)
+        return sent
+
+    def _count(self, sent: Iterable[tuple[str, int]]) -> None:
+        for _, size in sent:
+            self._sent, self._sent_bytes = self._sent + 1, self._sent_bytes + size
 
     def _beat(self) -> None:
         if self._lock and time.monotonic() >= self._next_beat:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,7 +17,7 @@ FILE_NAME = "uploads.sqlite"
 
 
 class Uploads:
-    """Objects of one dataset that the store has acknowledged.
+    """Objects of one dataset that the store has acknowledged; any thread may call its methods.
 
     Args:
         folder: The spool.
@@ -26,6 +27,7 @@ class Uploads:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
         self._version = 0
+        self._lock = threading.Lock()  # one connection: a second BEGIN inside a transaction is an error of SQLite
         if read_only:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -44,26 +46,20 @@ class Uploads:
         Raises:
             StorageError: The disk is full.
         """
-        with _using(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
-            self._connection.execute("COMMIT")
+        self._change("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
 
     def remove(self, names: Iterable[str]) -> None:
         """Forget objects that are gone."""
-        with _using(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
-            self._connection.execute("COMMIT")
+        self._change("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
 
     def has(self, name: str) -> bool:
         """Check whether an object is there."""
-        with _using(self.path):
+        with _using(self.path), self._lock:
             return self._connection.execute("SELECT 1 FROM objects WHERE name = ?", (name,)).fetchone() is not None
 
     def has_changed(self) -> bool:
         """Check whether another connection has changed the names since the last call."""
-        with _using(self.path):
+        with _using(self.path), self._lock:
             version = int(self._connection.execute("PRAGMA data_version").fetchone()[0])
         before, self._version = self._version, version
         return before not in (0, version)
@@ -71,6 +67,17 @@ class Uploads:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _change(self, statement: str, rows: Iterable[tuple[str | int, ...]]) -> None:
+        with _using(self.path), self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(statement, rows)
+                self._connection.execute("COMMIT")
+            except sqlite3.Error:
+                if self._connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                    self._connection.execute("ROLLBACK")
+                raise
 
 
 @contextmanager

@@ -1,0 +1,79 @@
+"""The process that sends files beside a run: it is started again when it dies, and its refusal is the run's end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.uploader import spool_sizes
+from nimbus.runner.cell.store_run import REFUSED, run_into_store
+from tests.support.cells import until
+from tests.support.s3 import bucket
+from tests.support.synthetic import make_rendered, write_dataset
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty place in a bucket, and a cache of its own."""
+    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
+        yield f"{found}/x"
+
+
+def senders(spool: Path) -> list[int]:
+    """Processes that send the files of a spool."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"nimbus.runner.cell.store_run" in words and os.fsencode(spool) in words:
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.slow
+def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixture[str]):
+    """A run whose spool was full waited for it without end."""
+
+    def run(spool: Path) -> int:
+        (first,) = senders(spool)
+        os.kill(first, signal.SIGKILL)
+        write_dataset(spool, [make_rendered(0)])
+        until(lambda: not spool_sizes(spool), patience=30.0)
+        assert not spool_sizes(spool) and first not in senders(spool)
+        return 0
+
+    assert run_into_store(parse_address(address), run) == 0
+    assert "started again" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_refusal_of_the_store_ends_the_run_with_its_line(address: str, capsys: pytest.CaptureFixture[str]):
+    """It looked like Ctrl-C."""
+
+    def run(spool: Path) -> int:
+        write_dataset(spool, [make_rendered(0)])
+        until(lambda: False, patience=30.0)
+        return 0
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        name = f"episodes/{make_rendered(0).layout.key.id}.hdf5"
+        ObjectStore(parse_address(address)).create(name, b"other")
+        assert run_into_store(parse_address(address), run) == REFUSED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "an object of other content has this name" in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""The head beyond its balance: tasks in parts, full disks, repeated messages, and nodes that can do nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.ledger.records import Fault
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster import head as head_module
+from nimbus.runner.cluster import head_process
+from nimbus.runner.cluster.head_process import HeadServer
+from nimbus.runner.cluster.job import ClusterJob
+from nimbus.runner.cluster.line_socket import HeadClient
+from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.messages import (
+    Answer,
+    Beat,
+    EpisodeReport,
+    Faults,
+    Join,
+    Joined,
+    JoinRefused,
+    NodeReading,
+    Report,
+    Reported,
+    Request,
+    Vote,
+)
+from tests.support.cells import make_spec
+from tests.support.clusters import job_of
+from tests.support.synthetic import failed_attempts
+
+
+def join(**values: Any) -> Join:
+    known = {"version": nimbus_version(), "platform": platform_name(), "host": "h", "pid": 1, "clock": time.time()}
+    return Join(**({"node": "n1", "slots": 1} | known | values))
+
+
+def answers(server: HeadServer, *requests: Request) -> list[Answer]:
+    found: list[Answer] = []
+    for request in requests:
+        server.head.take(request, found.append, 1.0)
+    server.head.commit(1.0)
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[HeadServer]:
+    """A head that nothing runs, of one task."""
+    made = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    yield made
+    made._close("interrupted")
+
+
+def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tasks = [
+        replace(job_of(make_spec(tmp_path / "job" / name)).tasks[0], name=name) for name in ("first", "second", "third")
+    ]
+    server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(tasks)), tmp_path / "s", slots=1)
+    monkeypatch.setattr(head_module, "_TASKS_BYTES", 100)
+    names, first = [], 0
+    while True:
+        (answer,) = answers(server, join(first=first))
+        assert isinstance(answer, Joined)
+        names += [task.group for task in answer.tasks]
+        if not (first := answer.next):
+            break
+    server._close("interrupted")
+    assert names == ["first", "second", "third"]
+
+
+def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
+    """It ended the head."""
+    answers(server, join())
+    record = Dataset.quarantine
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageError("cannot write: no space left")
+
+    monkeypatch.setattr(Dataset, "quarantine", full)
+    for node in ("n1", "n2"):
+        answers(server, join(node=node), Vote(node=node, group="drive", index=3, evidence="3 deaths"))
+    server.head.look(2.0)
+    assert server.head._unwritten == [("drive", 3)] and not server.head.is_done
+    monkeypatch.setattr(Dataset, "quarantine", record)
+    server.head.look(3.0)
+    known = server._entries["drive"].dataset.ledger.episode(3)
+    assert known and known.state == "QUARANTINED" and not server.head._unwritten
+
+
+def test_repeated_faults_count_once(server: HeadServer):
+    rows = (Fault(time=5.0, run=1, worker="0", kind="sigkill", idx=1),)
+    answers(server, join(), *2 * [Faults(node="n1", group="drive", rows=rows)])
+    server.head.look(1.0)
+    assert server.head.balance.health.faults["n1"] == 1 and server.progress.status.faults == {"sigkill": 1}
+
+
+def test_parts_of_an_episode_are_counted(server: HeadServer):
+    """The head ended short where rows of an episode needed two messages."""
+    first, last = (replace(failed_attempts(variants=1)[0], idx=2, attempt=number) for number in range(2))
+    parts = [
+        EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(first, final=False),), is_partial=True),
+        EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(last, final=True),)),
+    ]
+    for part in (parts[0], *parts):  # the answer of the first is lost
+        assert answers(server, join(), Report(node="n1", episodes=(part,)))[1:] == [Reported()]
+    assert server.progress.status.attempts == 2 and server.head.balance.is_settled("drive", 2)
+
+
+def test_restarted_head_learns_the_loaded_task(server: HeadServer):
+    answers(server, join(), Beat(node="n1", held={}, reading=NodeReading(group="drive")))
+    assert server.head.balance.nodes["n1"].loaded == "drive"
+
+
+def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """On a Ray cluster, nobody else ends it."""
+    monkeypatch.setattr(head_process, "_ABANDONED", 0.2)
+    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    ends = []
+    thread = threading.Thread(target=lambda: ends.append(server.run()))
+    thread.start()
+    assert isinstance(HeadClient(tmp_path / "s").ask(join(version="0.0.1")), JoinRefused)
+    thread.join(10)
+    assert [end.state for end in ends] == ["failed"] and "Nimbus 0.0.1, the head has" in ends[0].line
+
+
+def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
+    job = job_of(make_spec(tmp_path / "data"))
+    job = replace(job, tasks=(replace(job.tasks[0], address="s3://bucket/x"),))
+    with pytest.raises(InputError, match="started on another machine, and s3://bucket/x"):
+        HeadServer(job, tmp_path / "s", slots=1)
+
+
+def test_same_command_has_one_digest(tmp_path: Path):
+    """The room for the spool follows the free disk."""
+    job = job_of(make_spec(tmp_path / "data", spool_bytes=5))
+    spec = job.tasks[0].spec
+    other = replace(spec, resources=replace(spec.resources, spool_bytes=7))
+    assert replace(job, tasks=(replace(job.tasks[0], spec=other),)).digest == job.digest
+    assert replace(job, tasks=(replace(job.tasks[0], spec=replace(spec, seed=9)),)).digest != job.digest

@@ -1,0 +1,98 @@
+"""An agent with a head in this process: what it holds, offers and reads."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.runner.cluster import node_agent
+from nimbus.runner.cluster.head_process import HeadServer
+from nimbus.runner.cluster.job import NodeNeeds
+from nimbus.runner.cluster.line_socket import HeadClient
+from nimbus.runner.cluster.messages import Capabilities
+from nimbus.runner.cluster.node_agent import AgentOptions, NodeAgent
+from nimbus.runner.cluster.outbox import CellResult
+from nimbus.runner.cluster.store_delivery import open_uploader
+from tests.support.cells import make_spec
+from tests.support.clusters import job_of
+from tests.support.synthetic import failed_attempts
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[HeadServer]:
+    """A head that is served by a thread; its task needs memory."""
+    job = job_of(make_spec(tmp_path / "data"))
+    job = replace(job, tasks=(replace(job.tasks[0], needs=NodeNeeds(memory_bytes=1000)),))
+    made = HeadServer(job, tmp_path / "s", slots=1)
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    yield made
+    made.head.balance.nodes.clear()
+    made.ask_to_stop()
+    thread.join(20)
+
+
+@pytest.fixture
+def agent(server: HeadServer, tmp_path: Path) -> NodeAgent:
+    """An agent that has joined."""
+    folder = tmp_path / "n1"
+    folder.mkdir()
+    made = NodeAgent(AgentOptions(node="n1", slots=1, folder=folder), HeadClient(tmp_path / "s"))
+    assert made._join() and made._has_joined
+    return made
+
+
+def test_own_cells_cost_no_place_in_the_cluster(server: HeadServer, agent: NodeAgent, monkeypatch: pytest.MonkeyPatch):
+    """A head that restarts asks for the needs again, while a cell fills the memory."""
+    monkeypatch.setattr(node_agent, "read_capabilities", lambda: Capabilities(memory_bytes=1))
+    server.head.balance.leave("n1")
+    agent._beat()
+    assert not agent._has_joined
+    assert agent._join() and agent._has_joined
+
+
+def test_lease_of_what_is_made_is_not_made_twice(agent: NodeAgent):
+    agent._delivery._outbox.add("drive", 1, CellResult(index=0, attempts=()), seconds=1.0)
+    agent._pull(time.monotonic())
+    queued = [index for index, _ in agent._held["drive"].queued]
+    assert queued and 0 not in queued
+
+
+def test_full_outbox_pulls_nothing(agent: NodeAgent):
+    """A beat with more episodes fits into no message."""
+    for index in range(4001):
+        agent._delivery._outbox.add("drive", 1, CellResult(index=9_000_000 + index, attempts=()), seconds=1.0)
+    agent._pull(time.monotonic())
+    assert not agent._held["drive"].queued
+    agent._beat()
+    assert agent._has_joined
+
+
+def test_cell_that_starts_again_is_read_again(agent: NodeAgent):
+    """A ledger without a writer is opened as one that never changes."""
+    cell = node_agent.NodeCell(agent._tasks["drive"], agent._options.folder, slots=1)
+    cell.folder.mkdir()
+    (cell.folder / "status.json").write_text("{}")
+    Ledger(cell.folder).close()
+    assert cell.unreported() == []
+    cell._process = subprocess.Popen(["sleep", "30"], text=True)
+    writer = Ledger(cell.folder)
+    try:
+        writer.record(replace(failed_attempts(variants=1)[0], idx=0, final=True))
+        assert [result.index for result in cell.results([0])] == [0]
+    finally:
+        writer.close()
+        cell.kill()
+
+
+def test_folder_that_a_node_does_not_reach_is_named(tmp_path: Path):
+    with pytest.raises(InputError, match="does not reach the folder"):
+        open_uploader(f"{tmp_path}/nowhere", "n1")
