@@ -58,3 +58,19 @@ def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.C
     assert main(["report", f"{place}/a"]) == 0
     assert "read from the store" in capsys.readouterr().out
     assert main(["warm", str(folder)]) == 2
+
+
+def test_failed_mirror_frees_its_lock(stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch):
+    folder, place = stored
+    from nimbus.datagen.datasets.mirror import Mirror
+    from nimbus.datagen.store.remote.object_store import StoreAwayError
+
+    mirror = Mirror(str(folder), f"{place}/c")
+    monkeypatch.setattr(Mirror, "_copy", lambda *_: (_ for _ in ()).throw(StoreAwayError("no answer")))
+    with pytest.raises(StoreAwayError):
+        mirror.copy(mirror.plan(), lambda left: None)
+    monkeypatch.undo()
+    monkeypatch.setenv("NIMBUS_CACHE", str(folder.parent / "cache"))
+    left: list[int] = []
+    Mirror(str(folder), f"{place}/c").copy(mirror.plan(), left.append)
+    assert left == [1, 0]

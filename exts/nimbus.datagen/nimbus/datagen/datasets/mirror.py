@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -15,6 +18,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
 from nimbus.datagen.store.remote.block_peers import peers
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
+from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.multipart import LARGE, create_large
 from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
 from nimbus.datagen.store.remote.site import resolve_address
@@ -27,7 +31,7 @@ from nimbus.datagen.store.remote.working_copy import (
     open_dataset,
     open_store,
 )
-from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
+from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock, new_owner
 
 _THREADS = 8
 """Objects that are looked up or copied at the same time."""
@@ -81,6 +85,8 @@ class Mirror:
         if str(self.target) == address_of(self.folder):
             raise InputError("source and target are the same", where=target, instead="give another target")
         check_creates_once(self._store)
+        # By target, in the user's cache: an upload that is continued must be one to the same store.
+        self._notes = remote_root() / "multipart" / hashlib.sha256(str(self.target).encode()).hexdigest()[:16]
 
     def plan(self) -> MirrorPlan:
         """Look up what is there already."""
@@ -114,13 +120,29 @@ class Mirror:
         """
         lock = WriterLock(self._store, new_owner())
         lock.take()
+        try:
+            self._copy_all(plan.names, lock, report)
+            for name in (*(name for name in DESCRIPTIONS if name not in _LAST), *_LAST):
+                if (self.folder / name).is_file():
+                    self._store.replace(name, self.folder / name)
+        finally:
+            lock.free()
+
+    def _copy_all(self, entries: tuple[tuple[str, int], ...], lock: WriterLock, report: Callable[[int], None]) -> None:
+        waiting, left, beat = iter(entries), len(entries), time.monotonic()
         with ThreadPoolExecutor(_THREADS) as pool:
-            for number, _ in enumerate(pool.map(self._copy, plan.names)):
-                report(len(plan.names) - number - 1)
-        for name in (*(name for name in DESCRIPTIONS if name not in _LAST), *_LAST):
-            if (self.folder / name).is_file():
-                self._store.replace(name, self.folder / name)
-        lock.free()
+            # A few ahead of the threads, not all: after an error, the pool finishes what was submitted.
+            copies = {pool.submit(self._copy, entry) for entry in islice(waiting, 2 * _THREADS)}
+            while copies:
+                done, copies = wait(copies, timeout=BEAT, return_when=FIRST_COMPLETED)
+                for copied in done:
+                    copied.result()
+                    left -= 1
+                    report(left)
+                copies |= {pool.submit(self._copy, entry) for entry in islice(waiting, len(done))}
+                if time.monotonic() - beat > BEAT:  # a lock that is not renewed is free to others after 25 s
+                    lock.renew()
+                    beat = time.monotonic()
 
     def _copy(self, entry: tuple[str, int]) -> None:
         name, size = entry
@@ -137,7 +159,8 @@ class Mirror:
                 )
                 raise InputError(what, where=name, instead=instead)
             if size > LARGE:
-                create_large(self._store, name, path, notes=Path(tempfile.gettempdir()) / "nimbus-multipart")
+                self._notes.parent.mkdir(exist_ok=True)
+                create_large(self._store, name, path, notes=self._notes)
             else:
                 self._store.create(name, path)
 
