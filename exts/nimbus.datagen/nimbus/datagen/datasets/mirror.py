@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
@@ -159,7 +160,7 @@ class Mirror:
                 )
                 raise InputError(what, where=name, instead=instead)
             if size > LARGE:
-                self._notes.parent.mkdir(exist_ok=True)
+                make_subfolder(self._notes.parent)
                 create_large(self._store, name, path, notes=self._notes)
             else:
                 self._store.create(name, path)
