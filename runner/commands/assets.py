@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, single_line
-from nimbus.runner.commands.options import one_of, open_model, whole
+from nimbus.runner.commands.options import Budget, ModelName, Replay, one_of, open_model, whole
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -45,19 +45,9 @@ def command(
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="annotate: address of an OpenAI-compatible server")
     ] = "",
-    model_name: Annotated[
-        str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
-    ] = "",
-    budget: Annotated[
-        int,
-        typer.Option(
-            "--budget", metavar="N", parser=whole(1, 10**9), help="budget of tokens for all questions and replies"
-        ),
-    ] = 1_000_000,
-    replay: Annotated[
-        Path | None,
-        typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
-    ] = None,
+    model_name: ModelName = "",
+    budget: Budget = 1_000_000,
+    replay: Replay = None,
 ) -> int:
     """Import, or write captions and synonyms; print a line for each asset."""
     if action == "annotate":

@@ -120,6 +120,19 @@ DatasetFolder = Annotated[
     Path, typer.Argument(metavar="DIR", parser=dataset_place, help="folder of the dataset, or its address (s3://…)")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
+ModelName = Annotated[
+    str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
+]
+Budget = Annotated[
+    int,
+    typer.Option(
+        "--budget", metavar="N", parser=whole(1, 10**9), help="budget of tokens for all questions and replies"
+    ),
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
+]
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
 ]

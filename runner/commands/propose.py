@@ -11,7 +11,7 @@ import typer
 
 from nimbus.datagen.episode.meaning import length_bin
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.runner.commands.options import NewFolder, Seed, Skills, open_model, whole
+from nimbus.runner.commands.options import Budget, ModelName, NewFolder, Replay, Seed, Skills, open_model, whole
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -47,19 +47,9 @@ def command(
             "--model", metavar="URL", parser=str, help="address of an OpenAI-compatible server that writes the goals"
         ),
     ] = "",
-    model_name: Annotated[
-        str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
-    ] = "",
-    budget: Annotated[
-        int,
-        typer.Option(
-            "--budget", metavar="N", parser=whole(1, 10**9), help="budget of tokens for all questions and replies"
-        ),
-    ] = 1_000_000,
-    replay: Annotated[
-        Path | None,
-        typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
-    ] = None,
+    model_name: ModelName = "",
+    budget: Budget = 1_000_000,
+    replay: Replay = None,
     languages: Annotated[
         list[str] | None,
         typer.Option(

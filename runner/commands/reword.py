@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, DatasetFolder, NewFolder, open_model, whole
+from nimbus.runner.commands.options import (
+    AsJson,
+    Budget,
+    DatasetFolder,
+    ModelName,
+    NewFolder,
+    Replay,
+    open_model,
+)
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -25,16 +33,9 @@ def command(
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="an OpenAI-compatible server writes the sentences")
     ] = "",
-    model_name: Annotated[
-        str, typer.Option("--model-name", metavar="NAME", parser=str, help="of the model (the only one of the server)")
-    ] = "",
-    budget: Annotated[
-        int, typer.Option("--budget", metavar="N", parser=whole(1, 10**9), help="tokens of all questions and replies")
-    ] = 1_000_000,
-    replay: Annotated[
-        Path | None,
-        typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
-    ] = None,
+    model_name: ModelName = "",
+    budget: Budget = 1_000_000,
+    replay: Replay = None,
     as_json: AsJson = False,
 ) -> int:
     """Write episodes with other words into a new dataset; words that cannot be proved stay those of the template."""
