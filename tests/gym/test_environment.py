@@ -128,7 +128,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_vectorized_environments_are_single_ones():
-    """Of two environments in processes of their own, each is the layout of its seed, step by step to the bit."""
+    """Two environments in processes of their own equal single ones of their seeds, step by step to the bit."""
     both: dict[str, Any] = {}
     single = environment()
     with limited(300):

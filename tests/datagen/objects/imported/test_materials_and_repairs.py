@@ -64,17 +64,17 @@ def test_a_texture_one_folder_up_is_found(tmp_path: Path) -> None:
     (tmp_path / "a" / "textures" / "soda.png").write_bytes(b"x")
     (tmp_path / "secret.png").write_bytes(b"x")
     folder = tmp_path / "a" / "meshes"
-    for name in ("../textures/soda.png", "/home/me/soda.png", "C:\\me\\textures\\soda.png", "soda.png"):
+    for name in ("../textures/soda.png", "/mnt/assets/soda.png", "C:\\assets\\textures\\soda.png", "soda.png"):
         assert below(tmp_path / "a", folder, name) == "textures/soda.png", name
     for name in ("../../secret.png", "missing.png", "", "/"):
         assert not below(tmp_path / "a", folder, name), name
 
 
 def test_a_missing_texture_costs_the_texture(tmp_path: Path) -> None:
-    (tmp_path / "box.mtl").write_text("newmtl a\nmap_Kd /home/me/skin.png\n")
+    (tmp_path / "box.mtl").write_text("newmtl a\nmap_Kd /mnt/assets/skin.png\n")
     (tmp_path / "box.obj").write_text("mtllib box.mtl\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1\n")
     assert read_surface(tmp_path / "box.obj", root=tmp_path).notes == (
-        "no '/home/me/skin.png' below its root: it does without",
+        "no '/mnt/assets/skin.png' below its root: it does without",
     )
     assert "outside its folder" in refusal(read_surface, tmp_path / "box.obj")
 

@@ -131,7 +131,7 @@ def test_lost_object_is_made_again(address: str):
 
 
 def test_emptied_bucket_holds_nothing(address: str):
-    """What a spool remembers of it is made again."""
+    """Objects that a spool remembers, and the bucket has lost, are made again."""
     spool, uploader = make(address)
     uploader.go_on()
     uploader.close()

@@ -54,6 +54,7 @@ def unpack(path: Path, folder: Path) -> None:
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(content, target, size, path)
+    # zipfile raises NotImplementedError for an unknown compression, and RuntimeError for an encrypted member.
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
 
