@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
+import uuid
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +25,17 @@ settings.load_profile(os.environ.get("NIMBUS_HYPOTHESIS", "same"))
 _COLLECT = 50_000
 """Objects made beyond those freed, before the collector looks for cycles."""
 _seconds: defaultdict[str, float] = defaultdict(float)
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty place in a bucket, and a cache of its own."""
+    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
+    from tests.support.s3 import bucket  # its libraries are loaded by tests of stores alone
+
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
+        yield f"{found}/x"
 
 
 def pytest_sessionstart() -> None:

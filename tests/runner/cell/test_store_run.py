@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +13,7 @@ from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploader import spool_sizes
 from nimbus.runner.cell.store_run import REFUSED, run_into_store
 from tests.support.cells import until
-from tests.support.s3 import bucket
 from tests.support.synthetic import make_rendered, write_dataset
-
-
-@pytest.fixture
-def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty place in a bucket, and a cache of its own."""
-    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
-    with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
-        yield f"{found}/x"
 
 
 def senders(spool: Path) -> list[int]:
@@ -46,7 +34,7 @@ def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixt
     """A run whose spool was full waited for it without end."""
 
     def run(spool: Path) -> int:
-        (first,) = senders(spool)
+        (first,) = until(lambda: senders(spool)) or []  # it is forked, and named a moment later
         os.kill(first, signal.SIGKILL)
         write_dataset(spool, [make_rendered(0)])
         until(lambda: not spool_sizes(spool), patience=30.0)

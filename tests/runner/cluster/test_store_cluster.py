@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,18 +15,8 @@ from nimbus.runner.cell.store_run import run_into_store
 from nimbus.runner.cluster.local_cluster import nodes_folder
 from tests.support.cells import finish, make_spec
 from tests.support.clusters import ClusterRun
-from tests.support.s3 import bucket
 
 EPISODES = 6
-
-
-@pytest.fixture
-def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty place in a bucket, and a cache of its own."""
-    pytest.importorskip("moto", reason="the extra 'dev' brings moto")
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
-    with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
-        yield f"{found}/x"
 
 
 def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
