@@ -79,7 +79,7 @@ class Dispatcher:
         self.has_planner = has_planner
         self._feed = Feed(dataset.ledger, spec) if spec.feed else None
         requests = self._feed or missing_work(dataset.ledger, spec)
-        self.work = WorkQueue(requests, total=missing, has_planner=has_planner)
+        self.work = WorkQueue(requests, total=missing, is_ordered=self._feed is None, has_planner=has_planner)
         self._expect_fed()
         self.throughput = Throughput()
         self._run, self._merger = run, SpanMerger(started=time.time())

@@ -65,13 +65,15 @@ class WorkQueue:
     """Work queue. It holds only indices in progress, because millions may be to come.
 
     Args:
-        requests: Missing work, read lazily, each index once: with growing indices, or, where more may follow later,
-            in any order, with None for "nothing now".
+        requests: Missing work, read lazily, each index once, with None for "nothing now" where more may follow later.
         total: Number of requests, for the counts; exact once all are read.
+        is_ordered: True when indices grow; checked while they are read.
         has_planner: True when planning is a separate role. Otherwise :meth:`next_render` hands out pending indices.
     """
 
-    def __init__(self, requests: Iterable[Missing | None], *, total: int = 0, has_planner: bool = True) -> None:
+    def __init__(
+        self, requests: Iterable[Missing | None], *, total: int = 0, is_ordered: bool = True, has_planner: bool = True
+    ) -> None:
         self._requests: Iterator[Missing | None] = iter(requests)
         self._total, self._has_planner = total, has_planner
         self._held: dict[int, _QueuedEpisode] = {}
@@ -82,8 +84,7 @@ class WorkQueue:
         self._results: Counter[Settled] = Counter()
         self._settled = self._quarantined = self._drawn = self._plans = 0
         self._last = -1
-        self._is_ordered = True
-        """No request was missing yet when one was asked for: indices grow."""
+        self._is_ordered = is_ordered
         self._next: Missing | None = None
         self._exhausted = False
 
@@ -284,7 +285,6 @@ class WorkQueue:
                 self._exhausted = True
                 break
             if request is None:
-                self._is_ordered = False
                 break
             if self._is_ordered and request.index <= self._last:
                 raise ValueError(f"index {request.index} after {self._last}: indices must grow")

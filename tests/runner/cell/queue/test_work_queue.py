@@ -72,7 +72,7 @@ def test_requests_that_follow_later_keep_the_queue_open():
         while waiting != [closed]:
             yield Missing(index=waiting.pop(), variants=(0,)) if waiting else None
 
-    work = WorkQueue(requests(), total=1)
+    work = WorkQueue(requests(), total=1, is_ordered=False)
     first = work.next_plan(1)
     assert first and first.index == 4 and work.next_plan(1) is None
     assert not work.finished and work.counts.pending == 0
@@ -86,6 +86,11 @@ def test_requests_that_follow_later_keep_the_queue_open():
     assert not work.finished
     waiting.append(closed)
     assert work.finished
+
+
+def test_unordered_requests_may_all_wait_from_the_start():
+    work = WorkQueue([Missing(index=index, variants=(0,)) for index in (5, 0, 3)], is_ordered=False)
+    assert [lease and lease.index for lease in map(work.next_plan, (1, 2, 3))] == [5, 0, 3]
 
 
 def test_an_index_is_complete_when_its_last_missing_variant_is_settled():
