@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +13,17 @@ import pytest
 from nimbus.datagen.datasets.training.native import StoredFrames
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.info import DatasetInfo, read_info
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.episode_manifest import FILE_NAME, read_manifest
+from nimbus.datagen.store.remote.episode_manifest import FILE_NAME, read_manifest, write_manifest
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader
 from nimbus.datagen.store.remote.working_copy import copy_folder, open_dataset
 from nimbus.datagen.store.verify import verify
-from tests.support.synthetic import make_rendered, write_dataset
+from tests.support.synthetic import failed_attempts, make_rendered, write_dataset
 
 LEDGER = "ledger.sqlite"
 
@@ -85,3 +88,20 @@ def test_ledger_is_fetched_once_it_is_asked_for(sent: tuple[str, Path], monkeypa
     for _ in range(2):
         working_copy.open_dataset(address)
     assert names.count(LEDGER) == 1
+
+
+def test_recoveries_follow_the_other_episodes(tmp_path: Path):
+    """As in an export."""
+    info = DatasetInfo(task="t", task_hash="0", seed=0, episode_count=3, step_count=30)
+    with closing(Ledger(tmp_path)) as ledger:
+        for index, steps in enumerate([("pick a",), ("disturbed a",), ("pick b",)]):
+            row = replace(failed_attempts(variants=1)[0], idx=index, episode_id=f"t-s0-{index:06d}-v0-00000000")
+            row = replace(row, success=True, path=f"episodes/{row.episode_id}.hdf5", steps=steps, step_count=10)
+            ledger.record(row)
+            ledger._connection.execute(
+                "INSERT OR REPLACE INTO episodes VALUES ('', ?, 0, 'DONE', '', 0, '', '', '', 0, '')", (index,)
+            )
+    write_manifest(tmp_path / LEDGER, tmp_path / FILE_NAME, info)
+    table = read_manifest(tmp_path / FILE_NAME, info)
+    assert table and table.column("index").to_pylist() == [0, 2, 1]
+    assert read_manifest(tmp_path / FILE_NAME, replace(info, episode_count=4)) is None

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.info import DatasetInfo
@@ -71,7 +73,7 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         InputError: It is damaged.
     """
     import pyarrow
-    from pyarrow import compute, parquet
+    from pyarrow import parquet
 
     if not path.is_file():
         return None
@@ -88,10 +90,8 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         return None
     if table.schema.names != _schema().names or table.schema.types != _schema().types:
         raise InputError("has other columns than a manifest", where=str(path), instead=instead)
-    is_recovery = compute.equal(table.column("split"), RECOVERY)
-    if not compute.any(is_recovery).as_py():
-        return table
-    return pyarrow.concat_tables([table.filter(compute.invert(is_recovery)), table.filter(is_recovery)])
+    is_recovery = np.asarray(table.column("split").to_pylist()) == RECOVERY
+    return table.take(np.argsort(is_recovery, kind="stable")) if is_recovery.any() else table
 
 
 def _schema() -> pyarrow.Schema:
