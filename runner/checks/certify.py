@@ -149,7 +149,7 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
     from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
-    if "render external" in inputs:
+    if {"render external", "render blender"} & inputs.keys():
         what = "another program drew the images, which Nimbus cannot draw again"
         raise InputError(what, where="render: external", instead="certify a run with the renderer of Nimbus")
     renders: dict[str, FreshRenders] = {}

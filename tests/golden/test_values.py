@@ -14,7 +14,14 @@ from tests.golden.versions import built_in
 discover()
 discover_components()
 
-ELSEWHERE = {"planner curobo", "simulator isaacsim", "render isaacsim", "render external", "load handed over"}
+ELSEWHERE = {
+    "planner curobo",
+    "simulator isaacsim",
+    "render isaacsim",
+    "render external",
+    "render blender",
+    "load handed over",
+}
 ELSEWHERE |= {"randomize elsewhere", "plan elsewhere"}
 """Need a graphics card or another program."""
 KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator", "load", "plan", "render", "store")

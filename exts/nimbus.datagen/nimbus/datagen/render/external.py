@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Camera, Layout, Sensor
+from nimbus.datagen.episode.layout import Camera, Layout, Sensor, SurfaceLook
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
@@ -20,7 +20,9 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.render.camera_model.lens import Lens, boxes_of
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.external_process import PROTOCOL, ExternalProgram, ProgramLostError
+from nimbus.datagen.render.raytracer.geometry import look_of
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
+from nimbus.datagen.render.scene_light import PlacedLamp, glow_of_parts, place_lamps
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.render.scene_views import scene_inputs
 from nimbus.datagen.stages import Planned, Rendered, Renderer
@@ -57,7 +59,7 @@ class ExternalRenderer(Renderer[Any]):
         render_failures: Render failed attempts too.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: ExternalSettings) -> Self:
@@ -72,6 +74,8 @@ class ExternalRenderer(Renderer[Any]):
         self._loaded: Layout | None = None
         self._sent: RenderInputs | None = None
         """Inputs that the program has; kept, so that no later episode can be taken for them"""
+        self._lamps: tuple[PlacedLamp, ...] = ()
+        self._glow: tuple[float, ...] = ()
 
     def process(self, item: Planned[Any]) -> Iterator[Rendered[Any]]:
         """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
@@ -104,6 +108,8 @@ class ExternalRenderer(Renderer[Any]):
             assets = item.scene.assets
             if isinstance(assets, NavigationAssets):
                 self._inputs = scene_inputs(assets.scene, layout, item.trajectory, baked=False)
+                self._lamps = place_lamps(assets.scene, layout.visual.light)
+                self._glow = glow_of_parts(assets.scene, layout.visual.light)
             else:
                 if self._scenes is None:
                     libraries = tuple(assets.libraries)
@@ -193,6 +199,7 @@ class ExternalRenderer(Renderer[Any]):
             self._program = made
             hello = {"type": "hello", "protocol": PROTOCOL, "folder": str(made.folder)}
             answer = made.ask(hello | {"options": dict(self._settings.options)}, answer="ready")
+            _log.info("external renderer: %.80s on %.40s", answer.get("engine", "ready"), answer.get("device", "-"))
             if answer.get("protocol") != PROTOCOL:
                 raise made.wrong(f"speaks protocol {str(answer.get('protocol'))[:20]}, expected {PROTOCOL}")
         return self._program
@@ -201,13 +208,19 @@ class ExternalRenderer(Renderer[Any]):
         """Send parts, labels and light, unless the program has them."""
         if inputs is self._sent:
             return
-        parts = [_part(program, number, part) for number, part in enumerate(inputs.parts)]
+        surfaces = inputs.visual.surfaces
+        glow = self._glow or (0.0,) * len(inputs.parts)
+        parts = [
+            _part(program, number, part, surfaces.get(part.instance.partition(".")[0], SurfaceLook())) | {"glow": shine}
+            for number, (part, shine) in enumerate(zip(inputs.parts, glow, strict=True))
+        ]
         message = {
             "type": "scene",
             "instances": list(inputs.labels.instance_names),
             "parts": parts,
             "light": inputs.visual.light,
-            "surfaces": inputs.visual.surfaces,
+            "lamps": [{"position": position, "color": color} for position, color in self._lamps],
+            "surfaces": surfaces,
         }
         program.ask(message, answer="ready")
         for entry in parts:
@@ -219,16 +232,18 @@ class ExternalRenderer(Renderer[Any]):
 _FILES = ("vertices", "faces", "normals", "uvs", "image")
 
 
-def _part(program: ExternalProgram, number: int, part: RenderPart) -> dict[str, Any]:
+def _part(program: ExternalProgram, number: int, part: RenderPart, surface: SurfaceLook) -> dict[str, Any]:
+    """Write the arrays of a part with the texture that it wears in the episode."""
+    triangles, image = look_of(part, surface)
     arrays = {
-        "vertices": part.triangles.vertices,
-        "faces": part.triangles.faces,
-        "normals": part.triangles.normals,
-        "uvs": part.triangles.uvs,
-        "image": part.image,
+        "vertices": triangles.vertices,
+        "faces": triangles.faces,
+        "normals": triangles.normals,
+        "uvs": triangles.uvs,
+        "image": image,
     }
     files = {name: program.write(f"part_{number}_{name}", values) for name, values in arrays.items()}
-    return {"instance": part.instance, "body": part.body} | files
+    return {"instance": part.instance, "body": part.body, "tint": surface.color} | files
 
 
 def _frames(program: ExternalProgram, files: object, camera: Camera, poses: FloatArray, labels: Labels) -> CameraFrames:

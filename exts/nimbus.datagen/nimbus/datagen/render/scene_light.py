@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import VisualLayout
+from nimbus.datagen.episode.layout import Light, Vector, VisualLayout
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.render.baked_light.basis import StillScene, light_basis
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, LightBasis
-from nimbus.datagen.render.baked_light.weighing import WeighedLight, weigh_scene
+from nimbus.datagen.render.baked_light.weighing import DAYLIGHT, WeighedLight, weigh_scene
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.render.still_light import group_colors
 
+PlacedLamp: TypeAlias = tuple[Vector, Vector]
+"""Position [m] and linear color of a lamp."""
 _GROUP = {"floor": 0, "wall": 1, "ceiling": 3}
 """Group of surfaces by class; group 4 holds everything else, and group 2, work surfaces, is empty."""
 
@@ -52,6 +55,24 @@ def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[t
 def light_scene(basis: LightBasis, parts: tuple[RenderPart, ...], visual: VisualLayout) -> WeighedLight:
     """Combine the light basis of a scene for the light and the surfaces of an episode."""
     return weigh_scene(basis, visual.light, group_colors(parts, visual.surfaces))
+
+
+def place_lamps(scene: NavigationScene, light: Light) -> tuple[PlacedLamp, ...]:
+    """Return the lamps of a scene with the colors of an episode's light; none where the scene carries its light."""
+    if scene.is_lit:
+        return ()
+    positions, sources = _lamps(scene)
+    colors = [lamp.color for lamp in light.lamps] if len(light.lamps) == PLACES else [light.color] * PLACES
+    return tuple(
+        ((float(x), float(y), float(z)), colors[int(source)])
+        for (x, y, z), source in zip(positions, sources, strict=True)
+    )
+
+
+def glow_of_parts(scene: NavigationScene, light: Light) -> tuple[float, ...]:
+    """Return the light that each part of a scene gives: the day behind windows, and pictures that carry their light."""
+    day = DAYLIGHT * sum(light.sky) / 3
+    return tuple(1.0 if scene.is_lit else day if part.is_open else 0.0 for part in scene.parts)
 
 
 def _lamps(scene: NavigationScene) -> tuple[FloatArray, np.ndarray]:

@@ -46,6 +46,7 @@ COMPONENTS = (
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",
+    "nimbus.datagen.render.blender",
     "nimbus.datagen.render.external",
     "nimbus.datagen.render.scene_views",
     "nimbus.datagen.render.splat_views",

@@ -10,6 +10,8 @@ from nimbus.datagen.arrays import Float32Array, FloatArray
 from nimbus.datagen.episode.layout import Light, Vector
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, ZENITH, LightBasis
 
+DAYLIGHT = 4.0
+"""Brightness of a home's windows relative to the light's sky."""
 _DIMMED = 0.3
 """Fraction of the sky's light that each lamp gives without a light of its own; rooms have several lamps."""
 _WINDOWS = 8.0
@@ -18,8 +20,6 @@ _GLOW = 1.6
 """Light of emissive samples, slightly above white."""
 _LEAST, _MOST = 0.4, 3.0
 """Range of the exposure that gives the workplace the light it would have without walls."""
-_DAYLIGHT = 4.0
-"""Brightness of a home's windows relative to the light's sky."""
 _MIDDLE = 0.5
 """Median light of a home's samples after exposure."""
 _BRIGHTEST = 6.0
@@ -93,7 +93,7 @@ def weigh_scene(basis: LightBasis, light: Light, colors: FloatArray) -> WeighedL
         colors: (GROUPS, 3) linear albedo of each group of surfaces.
     """
     lamps = [lamp.color for lamp in light.lamps] if len(light.lamps) == PLACES else [light.color] * PLACES
-    weights = np.concatenate([np.array(lamps), np.array([light.sky] * SKY_BINS) * _DAYLIGHT])
+    weights = np.concatenate([np.array(lamps), np.array([light.sky] * SKY_BINS) * DAYLIGHT])
     direct = basis.direct.astype(np.float32)
     total = direct @ weights.astype(np.float32) + _reflected(basis, weights, colors)
     middle = float(np.median((total @ _LUMINANCE)[basis.weight > 0]))

@@ -70,7 +70,7 @@ def build_geometry(
     groups = _group(parts)
     ordered = [part for group in groups for part in group.parts]
     worn = [surfaces.get(part.instance.partition(".")[0], SurfaceLook()) for part in ordered]
-    looks = [_look(part, surface) for part, surface in zip(ordered, worn, strict=True)]
+    looks = [look_of(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
     # By identity: parts that show the same image object share its texels on the device.
@@ -280,7 +280,8 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
     return paired and tuple(paired.face_range(face, face + 2) for face in range(0, len(paired.faces), 2))
 
 
-def _look(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
+def look_of(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
+    """Return a part's triangles and the image that it wears; a procedural texture is projected onto it."""
     image = surface_image(surface)
     if image is None:
         return part.triangles, part.image
