@@ -66,6 +66,15 @@ def command(
             help="take cameras, visual ranges and wording from this task (the dataset's)",
         ),
     ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option(
+            "--pipeline",
+            metavar="NAME",
+            parser=str,
+            help="render with the component of this pipeline, such as manipulation_blender (the default renderer)",
+        ),
+    ] = None,
     variant: Annotated[
         int | None,
         typer.Option(
@@ -119,6 +128,8 @@ def command(
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot_name}'"
         raise InputError(what, where=f"--task {task_name}", instead=f"write robot: {source.robot}")
     discover_components()
+    if pipeline:
+        assets = _with_renderer(assets, pipeline, task)
     hashes = assets.hashes
     settings = {"device": device, "plans": plans_hash(source)} | image_settings(images)
     inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=assets.components)
@@ -178,6 +189,35 @@ def _shown_scene(task: BaseTask) -> ShownScene:
         instruct=lambda layout, trajectory: layout,
         renderer=lambda stack, device: NewtonRenderer(stack=stack, device=device),
     )
+
+
+def _with_renderer(shown: ShownScene, name: str, task: BaseTask) -> ShownScene:
+    """Replace the renderer by the one of a pipeline; cameras store those of their modalities that it gives.
+
+    Raises:
+        InputError: There is no such pipeline, or none of its components renders alone.
+    """
+    from nimbus.datagen import registry
+    from nimbus.datagen.episode.layout import MODALITIES
+    from nimbus.datagen.pipeline import Pipeline, RunContext, build, load_pipeline
+    from nimbus.datagen.stages import Renderer
+
+    pipeline = load_pipeline(name, where="--pipeline")
+    chosen = tuple(component for component in pipeline.components if component.kind == "render")
+    if not chosen:
+        what = f"in pipeline '{name}', rendering is fused with another stage"
+        raise InputError(what, where=f"--pipeline {name}", instead="name a pipeline with render: COMPONENT")
+
+    def make(stack: int | None, device: str) -> Renderer[Any]:
+        chain = build(Pipeline(name, chosen, pipeline.document), RunContext(task=task, stack=stack, device=device))
+        (renderer,) = chain.stages
+        assert isinstance(renderer, Renderer)
+        return renderer
+
+    components = tuple(
+        ("render", chosen[0].name) if kind == "render" else (kind, own) for kind, own in shown.components
+    )
+    return replace(shown, components=components, draw=draw, renderer=make)
 
 
 def plans_hash(source: DatasetInfo) -> str:

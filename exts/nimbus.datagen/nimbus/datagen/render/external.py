@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Camera, Layout, Sensor, SurfaceLook
+from nimbus.datagen.episode.layout import Camera, Layout, Modality, Sensor, SurfaceLook
 from nimbus.datagen.episode.observation import CameraFrames, Labels, Observation
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
@@ -28,7 +28,7 @@ from nimbus.datagen.render.scene_views import scene_inputs
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
-_MADE = ("rgb", "depth", "instance", "semantic", "boxes")
+_MADE: tuple[Modality, ...] = ("rgb", "depth", "instance", "semantic", "boxes")
 """Modalities that come from another program, or from its masks."""
 _log = logging.getLogger(__name__)
 
@@ -60,6 +60,8 @@ class ExternalRenderer(Renderer[Any]):
     """
 
     version: ClassVar[int] = 3
+    modalities: ClassVar[tuple[Modality, ...]] = _MADE
+    """Modalities that it gives"""
 
     @classmethod
     def create(cls, context: RunContext, settings: ExternalSettings) -> Self:
