@@ -214,9 +214,18 @@ def _with_renderer(shown: ShownScene, name: str, task: BaseTask) -> ShownScene:
         assert isinstance(renderer, Renderer)
         return renderer
 
-    components = tuple(
-        ("render", chosen[0].name) if kind == "render" else (kind, own) for kind, own in shown.components
-    )
+    given = getattr(registry.lookup("render", chosen[0].name), "modalities", MODALITIES)
+
+    def draw(physical: PhysicalLayout, key: EpisodeKey) -> VisualLayout:
+        visual = shown.draw(physical, key)
+        cameras = (
+            replace(camera, modalities=tuple(one for one in camera.modalities if one in given))
+            for camera in visual.cameras
+        )
+        return replace(visual, cameras=tuple(cameras))
+
+    others = tuple(one for one in shown.components if one[0] != "render")
+    components = (*others, ("render", chosen[0].name))
     return replace(shown, components=components, draw=draw, renderer=make)
 
 

@@ -122,3 +122,18 @@ def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
     assert rerender(copy, min(copy.glob("episodes/*")).stem, copy) == 2
     assert capsys.readouterr().err == f"--out {copy}: this is the dataset itself; choose another folder\n"
     assert sound(copy) == before
+
+
+def test_an_external_program_draws_stored_motions(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the program does not give is left out; the motion stays."""
+    before = min(tiny.glob("episodes/*"))
+    renderer = Path(__file__).parents[3] / "integrations" / "external_renderer" / "mujoco_renderer.py"
+    stages = "load: usd\nrandomize: tabletop\nplan: skills\nstore: hdf5\n"
+    (tmp_path / "drawn.yaml").write_text(f"{stages}render: {{external: {{command: [python, {renderer}]}}}}\n")
+    assert rerender(tiny, before.stem, tmp_path / "new", "--pipeline", str(tmp_path / "drawn.yaml")) == 0
+    (after,) = (tmp_path / "new" / "episodes").glob("*")
+    with EpisodeFile(before) as old, EpisodeFile(after) as new:
+        np.testing.assert_array_equal(old.array("observations/qpos"), new.array("observations/qpos"))
+        assert {path for path in old.paths() if "normals" in path} and not any(
+            "normals" in path for path in new.paths()
+        )

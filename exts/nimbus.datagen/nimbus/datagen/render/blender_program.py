@@ -104,7 +104,7 @@ class Engine:
         scene.render.use_persistent_data = True
         scene.render.film_transparent = False
         light = message["light"]
-        images, index = Images(), {name: place for place, name in enumerate(message["instances"])}
+        images, index = BlenderImages(), {name: place for place, name in enumerate(message["instances"])}
         for part in message["parts"]:
             self._add_part(part, folder, images, index.get(part["instance"], 0), has_lamps=bool(message.get("lamps")))
         for lamp in message.get("lamps", []):
@@ -123,7 +123,9 @@ class Engine:
             output.media_type = "MULTI_LAYER_IMAGE"
         output.file_format, output.color_depth, output.exr_codec = "OPEN_EXR_MULTILAYER", "32", "NONE"
 
-    def _add_part(self, part: Mapping[str, Any], folder: Path, images: Images, number: int, *, has_lamps: bool) -> None:
+    def _add_part(
+        self, part: Mapping[str, Any], folder: Path, images: BlenderImages, number: int, *, has_lamps: bool
+    ) -> None:
         vertices, faces, normals, uvs, image = (
             np.load(folder / part[name], allow_pickle=False)
             for name in ("vertices", "faces", "normals", "uvs", "image")
@@ -203,8 +205,8 @@ class Engine:
         cycles.transmission_bounces = _BOUNCES["transmission"] if is_color else 0
 
 
-class Images:
-    """Images of a scene: equal ones are one image of Blender."""
+class BlenderImages:
+    """BlenderImages of a scene: equal ones are one image of Blender."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
