@@ -121,7 +121,12 @@ class Run:
             self.kill()
             out, err = self.process.communicate()
             raise AssertionError(f"no end after {patience} s: {out}\n{err}\n{self._last_words()}") from None
-        assert not until(lambda: not self.processes(), patience=1.0) or not self.processes(), self.processes()
+        assert (
+            not until(
+                lambda: not self.processes(),
+            )
+            or not self.processes()
+        ), self.processes()
         done = Done(self.process.returncode, out, err)
         if code is not None:
             assert done.code == code, f"exit code {done.code}\n{out}\n{err}"
@@ -185,7 +190,7 @@ def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
 
 def leaves_nothing(spec: CellSpec) -> None:
     """No process and no file in ``stage/`` is left of a run."""
-    assert until(lambda: not tagged(spec), patience=1.0), tagged(spec)
+    assert until(lambda: not tagged(spec)), tagged(spec)
     assert list(Path(spec.folder, "stage").glob("*")) == []
 
 
