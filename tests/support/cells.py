@@ -152,6 +152,10 @@ class Run:
         assert len(found) >= count, self.end()
         return found[count - 1][1]
 
+    def let_go(self) -> None:
+        """End all waits of the mishap ``hold``."""
+        Path(self.spec.settings["events"]).with_suffix(".go").touch()
+
     def processes(self) -> list[int]:
         """All processes of this cell but the launcher."""
         return tagged(self.spec)
