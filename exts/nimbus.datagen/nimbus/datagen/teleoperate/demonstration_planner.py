@@ -91,12 +91,13 @@ def perform_recording(environment: Environment, recording: OperatorRecording) ->
         recording: The commands.
     """
     rows = recording.rows
-    for number in range(len(rows) + _PATIENCE):
-        result = environment.step(rows[min(number, len(rows) - 1)])
+    result = environment.step(rows[0])
+    for number in range(1, len(rows) + _PATIENCE):
         if not result.is_stable and result.failure:
             return environment.finish(result.failure)
-        if number >= len(rows) - 1 and result.is_success:
+        if number >= len(rows) and result.is_success:
             break
+        result = environment.step(rows[min(number, len(rows) - 1)])
     outcome = result.failure if not result.is_success else None
     outcome = outcome or find_unbelievable(environment.scene.contact_extremes()) or Outcome(success=True)
     if not outcome.success and not outcome.phase.startswith("success"):
