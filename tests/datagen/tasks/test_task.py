@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.layout import MODALITIES
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_any_task, load_task, parse_task, task_names
 from tests.support.refusals import refusal
@@ -61,9 +61,12 @@ def test_camera_preset_takes_changes():
 
 
 def test_modalities_default_to_all():
-    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == MODALITIES
+    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == DEFAULT_MODALITIES
     asked = parse_task(with_cameras("modalities: [depth, rgb]")).cameras["front"]
     assert asked.camera("front").modalities == ("rgb", "depth")
+    assert not {"flow", "keypoints"} & set(DEFAULT_MODALITIES)
+    asked = parse_task(with_cameras("modalities: [rgb, keypoints, flow]")).cameras["front"]
+    assert asked.camera("front").modalities == ("rgb", "flow", "keypoints")
 
 
 def test_modalities_left_out_keep_the_hash():

@@ -265,12 +265,12 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
     moved = trajectory()
     now, later = ((moved.body_positions[s], moved.body_wxyz[s]) for s in (slice(0, 2), slice(1, 3)))
     assert regions.render(*now)["front"].flow is None
-    seen = regions.render(*now, following=later)
+    seen = regions.render(*now, following=later, flow=True)
     front, wrist = seen["front"], seen["wrist"]
     assert front.flow.shape == (2, HEIGHT, WIDTH, 2)
     assert np.isfinite(front.flow[front.depth > 0]).all() and np.isnan(front.flow[front.depth == 0]).all()
     assert np.abs(wrist.flow[0, 2:4, 3:6]).max() > 0.01, "the wrist camera is moved"
-    assert np.isnan(regions.render(*now, following=(later[0][:1], later[1][:1]))["front"].flow[1]).all()
+    assert np.isnan(regions.render(*now, following=(later[0][:1], later[1][:1]), flow=True)["front"].flow[1]).all()
 
 
 def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):

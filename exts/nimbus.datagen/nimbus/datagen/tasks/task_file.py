@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import Quaternion
-from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Sensor, Tone, Vector
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES, MODALITIES, Camera, Modality, Sensor, Tone, Vector
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
@@ -249,8 +249,8 @@ class CameraSettings(StrictModel):
     modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] | None = Field(
         None,
         exclude_if=_is_none,
-        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility; "
-        "left out: all.",
+        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility, flow, "
+        "keypoints; left out: all but the last two.",
     )
 
     antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
@@ -287,7 +287,7 @@ class CameraSettings(StrictModel):
     def camera(self, name: str) -> Camera:
         """Return the camera before randomization."""
         width, height = self.size
-        wanted = MODALITIES if self.modalities is None else self.modalities
+        wanted = DEFAULT_MODALITIES if self.modalities is None else self.modalities
         wxyz = self.wxyz or look_at(self.position, self.look_at or self.position, up=self.up)
         return Camera(
             name=name,

@@ -13,8 +13,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import MODALITIES, Layout, Modality
-from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES, Layout, Modality
+from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
@@ -24,7 +24,14 @@ from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
-from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.schema import (
+    ANNOTATION_GROUPS,
+    CAMERA_FIELDS,
+    CAMERA_GROUPS,
+    field_of,
+    is_dtype,
+    unify,
+)
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 from nimbus.datagen.store.remote.working_copy import local
 
@@ -217,6 +224,15 @@ class EpisodeFile:
             instance_semantics=self.array("labels/instance_semantics"),
             semantic_names=self.texts("labels/semantic_names"),
             boxes_3d=self.array("labels/boxes_3d"),
+            keypoints=self._keypoints() if "labels/keypoint_names" in self.file else None,
+        )
+
+    def _keypoints(self) -> Keypoints:
+        return Keypoints(
+            names=self.texts("labels/keypoint_names"),
+            bodies=self.texts("labels/keypoint_bodies"),
+            instances=self.array("labels/keypoint_instances"),
+            positions=self.array("labels/keypoint_positions"),
         )
 
     def layout(self) -> Layout:
@@ -272,19 +288,23 @@ class EpisodeFile:
             visibility=rows_of("visibility", instances),
             intrinsics=self.array(f"observations/intrinsics/{camera}"),
             world_T_camera=rows("world_T_camera"),
-            flow=rows("flow") if camera in self.members("observations/flow") else None,
+            **{
+                group: rows(group)
+                for groups in ANNOTATION_GROUPS.values()
+                for group in groups
+                if camera in self.members(f"observations/{group}")
+            },
         )
 
     def modalities(self, camera: str) -> tuple[Modality, ...]:
         """Return the modalities stored for a camera."""
         groups = set(self.members("observations"))
-        return tuple(
-            modality
-            for modality in MODALITIES
-            if modality == "rgb"
-            or (group := CAMERA_GROUPS[modality]) in groups
-            and camera in self.members(f"observations/{group}")
-        )
+
+        def has(group: str) -> bool:
+            return group in groups and camera in self.members(f"observations/{group}")
+
+        stored = [name for name in DEFAULT_MODALITIES if name == "rgb" or has(CAMERA_GROUPS[name])]
+        return (*stored, *(name for name, asked in ANNOTATION_GROUPS.items() if all(map(has, asked))))
 
     def __getitem__(self, path: str) -> h5py.Dataset:
         dataset, field = self.stored(path), field_of(path)
