@@ -74,6 +74,16 @@ def test_modalities_left_out_keep_the_hash():
     assert "modalities" not in parse_task(with_cameras("")).cameras["front"].model_dump()
 
 
+def test_modalities_of_a_task_are_added_to_all_cameras():
+    plain, asked = parse_task(TEXT), parse_task(TEXT + "modalities: [keypoints, end_effector]\n")
+    assert asked.modalities == ("keypoints", "end_effector")
+    for name, camera in asked.cameras.items():
+        assert camera.camera(name).modalities == (*plain.cameras[name].camera(name).modalities, "keypoints")
+    assert asked.content_hash != plain.content_hash
+    assert parse_task(TEXT + "modalities: []\n").content_hash == plain.content_hash
+    assert "modalities" in complaint(TEXT + "modalities: [rgb]\n")
+
+
 @pytest.mark.parametrize(
     ("modalities", "line"),
     [

@@ -194,6 +194,10 @@ class EpisodeEncoder:
         self._array("observations/qvel", trajectory.joint_velocities)
         self._array("observations/body_positions", trajectory.body_positions)
         self._array("observations/body_wxyz", trajectory.body_wxyz)
+        if (tools := trajectory.end_effectors) is not None:
+            self._array("observations/end_effector_positions", tools.positions)
+            self._array("observations/end_effector_wxyz", tools.wxyz)
+            self._texts("names/end_effectors", tools.names)
         self._texts("names/joints", trajectory.joint_names)
         self._texts("names/actions", trajectory.action_names)
         self._texts("names/bodies", trajectory.body_names)

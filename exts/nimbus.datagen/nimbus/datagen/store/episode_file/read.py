@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.episode.layout import DEFAULT_MODALITIES, Layout, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import Outcome, RelationSpan, SkillSegment, StartState, Trajectory
+from nimbus.datagen.episode.trajectory import EndEffectors, Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
@@ -255,6 +255,7 @@ class EpisodeFile:
             body_wxyz=self.array("observations/body_wxyz"),
             segments=self.segments,
             scene_graph=self.scene_graph,
+            end_effectors=self.end_effectors,
             outcome=self.outcome,
             start=StartState(
                 joint_positions=self.array("start/joint_positions"),
@@ -263,6 +264,17 @@ class EpisodeFile:
             signals={name: self.array(f"signals/{name}") for name in self.members("signals")},
             contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
             plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
+        )
+
+    @property
+    def end_effectors(self) -> EndEffectors | None:
+        """Poses of the tools; None where the task did not ask for them."""
+        if "names/end_effectors" not in self.file:
+            return None
+        return EndEffectors(
+            names=self.texts("names/end_effectors"),
+            positions=self.array("observations/end_effector_positions"),
+            wxyz=self.array("observations/end_effector_wxyz"),
         )
 
     def frames(self, camera: str, start: int, stop: int) -> CameraFrames:

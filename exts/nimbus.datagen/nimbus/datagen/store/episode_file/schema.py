@@ -30,8 +30,8 @@ class Field:
 
     Args:
         path: Path in the file; ``*`` stands for a camera or a measure.
-        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, N instances, Q keypoints, S segments,
-            R relations, H, W pixels.
+        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, E arms, N instances, Q keypoints,
+            S segments, R relations, H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One-line description.
@@ -85,6 +85,24 @@ FIELDS = (
     _field("observations/qvel", "T J", "float64", "rad/s, m/s", "measured joint velocities"),
     _field("observations/body_positions", "T B 3", "float64", "m", "origin of each body in the world frame"),
     _field("observations/body_wxyz", "T B 4", "float64", "", "orientation of each body, unit quaternion wxyz"),
+    _field(
+        "observations/end_effector_positions",
+        "T E 3",
+        "float64",
+        "m",
+        "origin of each arm's tool frame in the world frame; only where a task asks for it",
+        optional=True,
+        since=5,
+    ),
+    _field(
+        "observations/end_effector_wxyz",
+        "T E 4",
+        "float64",
+        "",
+        "orientation of each tool frame, z out of the hand, y along the closing direction",
+        optional=True,
+        since=5,
+    ),
     _image("images", "T H W 3", "uint8", "", "sRGB image"),
     _image("video", "", TEXT, "", "JSON: the MP4 file beside this one that holds the camera's sRGB images"),
     _image(
@@ -149,6 +167,7 @@ FIELDS = (
     _field("names/joints", "J", TEXT, "", "joint of each column of qpos and qvel"),
     _field("names/actions", "A", TEXT, "", "meaning of each column of action"),
     _field("names/bodies", "B", TEXT, "", "body of each row of body_positions and body_wxyz"),
+    _field("names/end_effectors", "E", TEXT, "", "arm of each tool frame", optional=True, since=5),
     _field("labels/instance_names", "N", TEXT, "", "instances that the masks tell apart; 0 is background"),
     _field(
         "labels/instance_bodies",
