@@ -193,7 +193,10 @@ def test_a_lens_bends_keypoints_like_the_image():
     """Visible surface points stay on their objects in the bent mask."""
     bent, renderer = show(annotated(distortion=(-0.15, 0.02)))
     points, checked = renderer.labels.keypoints, []
+    assert points is not None
     for frames in bent.values():
+        assert frames.keypoints_2d is not None and frames.keypoints_3d is not None
+        assert frames.keypoint_visibility is not None
         step, number = np.nonzero(frames.keypoint_visibility == VISIBLE)
         column, row = frames.keypoints_2d[step, number].astype(int).T
         close = np.abs(frames.depth[step, row, column] - frames.keypoints_3d[step, number, 2]) < 0.005

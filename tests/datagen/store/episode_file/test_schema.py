@@ -16,7 +16,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.schema import FIELDS, TEXT, field_of, is_dtype, unify
 from nimbus.datagen.store.verify import verify
 from tests.support import ROOT
-from tests.support.synthetic import make_rendered, write_dataset
+from tests.support.synthetic import make_labels, make_rendered, write_dataset
 
 DOCUMENT = ROOT / "docs" / "dataset.md"
 
@@ -94,7 +94,7 @@ def with_annotations() -> Rendered:
     return replace(
         item,
         layout=replace(item.layout, visual=replace(item.layout.visual, cameras=cameras)),
-        labels=replace(item.labels, keypoints=keypoints),
+        labels=replace(make_labels(), keypoints=keypoints),
         trajectory=replace(item.trajectory, end_effectors=tools),
         observations=iter(seen),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from string import Formatter
@@ -298,7 +298,7 @@ class CameraSettings(StrictModel):
                 raise PydanticCustomError("camera", what, {"instead": "move look_at, or give another up"})
         return self
 
-    def annotated(self, asked: Iterable[TaskModality]) -> CameraSettings:
+    def annotated(self, asked: Collection[str]) -> CameraSettings:
         """Return the camera with further annotations, those that are for cameras."""
         stored = DEFAULT_MODALITIES if self.modalities is None else self.modalities
         missing = tuple(name for name in ANNOTATIONS if name in asked and name not in stored)
