@@ -315,7 +315,7 @@ class EpisodeFile:
         def has(group: str) -> bool:
             return group in groups and camera in self.members(f"observations/{group}")
 
-        stored = [name for name in DEFAULT_MODALITIES if name == "rgb" or has(CAMERA_GROUPS[name])]
+        stored: list[Modality] = [name for name in DEFAULT_MODALITIES if name == "rgb" or has(CAMERA_GROUPS[name])]
         return (*stored, *(name for name, asked in ANNOTATION_GROUPS.items() if all(map(has, asked))))
 
     def __getitem__(self, path: str) -> h5py.Dataset:
