@@ -68,7 +68,7 @@ def test_programs_that_end_or_hang_are_lost(program: ExternalProgram, what: str,
     ("what", "message"),
     [
         ("words", "writes 'hello there' to its output"),
-        ("list", "sends JSON that is no object"),
+        ("list", "sends JSON that is not an object"),
         ("error", "reports: no GPU"),
     ],
 )

@@ -183,5 +183,5 @@ def test_damaged_description_in_store_is_one_line(address: str, content: bytes):
 def test_huge_description_in_store_is_not_fetched(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(working_copy, "TEXT_BYTES", 10)
     ObjectStore(parse_address(address)).create("dataset.json", b" " * 11)
-    with pytest.raises(InputError, match="at most 10 are read"):
+    with pytest.raises(InputError, match="the limit is 10"):
         open_dataset(address)
