@@ -223,7 +223,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
         ({"rest_names": np.array(0)}, "cannot be read"),
-        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked, at most"),
+        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked; the limit is"),
     ],
     ids=["faces", "places", "shape", "rests", "names", "bomb"],
 )

@@ -120,7 +120,7 @@ def test_broken_spz_is_refused(tmp_path: Path, version: int):
 def test_too_many_splats_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nimbus.datagen.splats.cloud.MOST_SPLATS", 20)
     write_training_ply(random_cloud(21), tmp_path / "room.ply")
-    with pytest.raises(InputError, match="21 splats, at most 20"):
+    with pytest.raises(InputError, match="21 splats; the limit is 20"):
         read_splats(tmp_path / "room.ply")
 
 

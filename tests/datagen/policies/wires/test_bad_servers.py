@@ -133,8 +133,8 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         (b"\xc1\xc1", Reason.POLICY_ERROR, "the server sent no msgpack"),
         ([1, 2], Reason.POLICY_ERROR, "the server sent a tuple, no map"),
         ({}, Reason.BAD_ACTION, "the answer has no array 'actions'; it has nothing"),
-        ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no numbers 'actions'; it has action"),
-        ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no numbers 'actions'"),
+        ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no array 'actions'; it has action"),
+        ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no array 'actions'"),
         ({"actions": np.zeros((4, 7))}, Reason.BAD_ACTION, r"shape \(4, 7\), expected \(K, 3\): a, b, gripper"),
         ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
@@ -176,7 +176,7 @@ def test_groot_frame_of_more_than_64_mb_is_a_fault(tmp_path: Path):
     [
         ({"error": "Unknown endpoint"}, "the server failed: Unknown endpoint"),
         (b"ERROR", "the server sent no msgpack|an int, no map"),
-        ([{"arm": np.zeros((1, 4, 2))}, {}], "no numbers 'hand'; it has arm"),
+        ([{"arm": np.zeros((1, 4, 2))}, {}], "no array 'hand'; it has arm"),
         (
             [{"arm": np.zeros((1, 4, 2)), "hand": np.zeros((1, 3, 1))}, {}],
             r"'hand' has shape \(3, 1\), expected \(4, 1\)",

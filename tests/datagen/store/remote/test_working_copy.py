@@ -164,7 +164,7 @@ def test_object_named_as_the_copys_origin_is_refused(address: str):
     store = ObjectStore(parse_address(address))
     store.create("meta/info.json", b"{}")
     store.create("origin.json", b'{"address": "file:///etc"}')
-    with pytest.raises(InputError, match="origin.json.*no part of a dataset"):
+    with pytest.raises(InputError, match="origin.json.*not part of a dataset"):
         open_dataset(address)
     copy = working_copy.copy_folder(parse_address(address))
     assert working_copy.address_of(copy) == address
