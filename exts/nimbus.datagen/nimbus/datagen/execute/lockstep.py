@@ -91,6 +91,7 @@ class Lane:
         """End the episode where it waits."""
         if self._turn is not None:
             self._turn.stop()
+            self._turn = None
 
 
 class Lockstep(Generic[Assets]):
