@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Generic, Protocol
 
-from nimbus.datagen.execute.turn import Turn
+from nimbus.datagen.execute.coroutine import Coroutine
 from nimbus.datagen.plan.batch import BatchPlanner
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery
 from nimbus.datagen.stages import Assets, LaneWatch, Planned, Randomized, named_errors
@@ -39,7 +39,7 @@ class Lane:
         self.spent = 0.0
         """Wall-clock time of this episode's own turns [s]."""
         self._cpu = self._cpu_since = 0.0
-        self._turn: Turn | None = None
+        self._turn: Coroutine | None = None
         self._asked: tuple[BatchPlanner, MotionQuery] | None = None
         self._plan: MotionPlan | None = None
 
@@ -68,7 +68,7 @@ class Lane:
 
     def begin(self, work: Callable[[], None]) -> None:
         """Take an episode; :meth:`advance` starts it."""
-        self._turn, self._cpu, self.spent = Turn(work), 0.0, 0.0
+        self._turn, self._cpu, self.spent = Coroutine(work), 0.0, 0.0
 
     def advance(self) -> None:
         """Run until the episode needs a motion or ends; raises its error."""

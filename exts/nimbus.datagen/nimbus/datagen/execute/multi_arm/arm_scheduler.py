@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.execute.turn import Turn
+from nimbus.datagen.execute.coroutine import Coroutine
 from nimbus.datagen.geometry.transforms import quat_from_matrix
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ class ArmScheduler:
 
     def __init__(self, works: Mapping[str, Callable[[], None]], advance: Callable[[], None]) -> None:
         self._works, self._advance = works, advance
-        self._turns: dict[str, Turn] = {}
+        self._turns: dict[str, Coroutine] = {}
 
     def run(self) -> None:
         """Run until all have ended; the first error ends the others and is raised."""
-        self._turns = {name: Turn(work) for name, work in self._works.items()}
+        self._turns = {name: Coroutine(work) for name, work in self._works.items()}
         try:
             while True:
                 for turn in self._turns.values():

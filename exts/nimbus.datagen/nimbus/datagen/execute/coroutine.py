@@ -9,11 +9,11 @@ from collections.abc import Callable
 class _TurnStopped(BaseException):
     """Raised inside a function to end it where it pauses."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Coroutine) -> None:
         self.turn = turn
 
 
-class Turn:
+class Coroutine:
     """Function that runs in turns: from :meth:`resume` until it pauses or ends.
 
     Threads serve as coroutines here: skills are plain functions that block deep inside, and only one runs at a time.
