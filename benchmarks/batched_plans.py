@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
@@ -28,6 +28,7 @@ from nimbus.datagen.plan.curobo import process  # noqa: E402
 from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
 from nimbus.datagen.stages import Planned, Randomized, Request  # noqa: E402
 from nimbus.datagen.tasks.plugins import discover_components, import_folders  # noqa: E402
+from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
 from nimbus.datagen.tasks.task import load_task  # noqa: E402
 from tests.support import ROOT as CHECKOUT  # noqa: E402
 from tests.support.same_plans import content_of  # noqa: E402
@@ -41,9 +42,11 @@ def measure(episodes: int, planner: str, lanes: int, compare: int) -> dict[str, 
     assets = load_assets(task)
     loader, randomizer = UsdSceneLoader(task, assets), TabletopRandomizer(task, 0)
 
-    def layouts(count: int) -> Iterator[Randomized]:
+    def layouts(count: int) -> Iterator[Randomized[SceneAssets]]:
         """Draw the layouts of the first episodes."""
-        return iter(randomizer(loader(Request(index=index) for index in range(count))))
+        return cast(
+            Iterator[Randomized[SceneAssets]], randomizer(loader(Request(index=index) for index in range(count)))
+        )
 
     single, alone = SkillPlanner(task, planner), Content()
     begin = time.process_time()

@@ -256,6 +256,7 @@ def test_lockstep_planner_is_topped_up_with_fresh_episodes(tmp_path: Path) -> No
         cell.finish(second)
         assert cell.orders_for(second) == 4
         assert held.isdisjoint(lease.index for lease in cell.dispatcher.work.held_by(second.number))
+        given = 0
         while not held & {lease.index for lease in cell.dispatcher.work.held_by(second.number)}:
             cell.finish(second)
             given = cell.orders_for(second)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Generic, Protocol
 
@@ -111,7 +111,7 @@ class Lockstep(Generic[Assets]):
         self.batches: Counter[int] = Counter()
         """Number of batches by number of queries."""
 
-    def run(self, items: Iterator[Randomized[Assets] | None]) -> Iterator[Planned[Assets]]:
+    def run(self, items: Iterator[Randomized[Assets] | None]) -> Generator[Planned[Assets], None, None]:
         """Yield the attempts at all items, each as soon as it is made.
 
         Args:
