@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from nimbus.datagen.errors import StorageError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.balance import Balance
@@ -35,9 +35,12 @@ from nimbus.runner.cluster.messages import (
     Report,
     Reported,
     Request,
+    SignatureRequest,
+    Signed,
     Unknown,
     Vote,
 )
+from nimbus.runner.cluster.signing import is_allowed
 
 _POLL = 1.0
 """Time that a node without work waits before it pulls again [s]."""
@@ -263,12 +266,27 @@ class Head:
                 new = self._entries[group].record_faults(node, rows)
                 balance.health.record_fault(node, len(new))
                 self.status.count_faults(node, new)
+            case SignatureRequest(group=group, name=name, method=method):
+                return Signed(url=self._sign(node, group, name, method))
             case Leave(why=why, has_failed=has_failed):
                 balance.leave(node)
                 if has_failed or node in self._drained:
                     self.failure = f"node {node}: {why}"
                 self.status.leave(node, why, has_failed=has_failed)
         return Done()
+
+    def _sign(self, node: str, group: str, name: str, method: str) -> str:
+        def may_write(index: int) -> bool:
+            item = (group, index)
+            return item in self.balance.nodes[node].holdings or self.balance.is_settled(*item)
+
+        if not is_allowed(name, node, may_write):
+            return ""
+        try:
+            return self._entries[group].sign(name, method)
+        except InputError as error:
+            self.status.tell(f"node {node}: no signature: {error}"[:300], kind="fault")
+            return ""
 
     def _give_up(self, group: str, index: int) -> None:
         evidence = self.balance.given_up[group, index]
@@ -298,7 +316,7 @@ def _groups(request: Request) -> Iterator[str]:
             yield from (episode.group for episode in episodes)
         case Beat(held=held):
             yield from held
-        case GiveBack(group=group) | Vote(group=group) | Faults(group=group):
+        case GiveBack(group=group) | Vote(group=group) | Faults(group=group) | SignatureRequest(group=group):
             yield group
         case _:
             return
