@@ -109,7 +109,7 @@ class HeadStatus:
         """Note an event in one line."""
         self.progress.tell(text, kind=kind)
 
-    def update(self, balance: Balance, drained: Mapping[str, str], now: float) -> None:
+    def update(self, balance: Balance, drained: Mapping[str, str], now: float, *, wanted_nodes: int = 0) -> None:
         """Bring the status up to date."""
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
@@ -122,6 +122,7 @@ class HeadStatus:
             leases=self._leases,
             waiting=balance.waiting,
             held=balance.held,
+            wanted_nodes=wanted_nodes,
             node_hours=round(sum(hours.values()), 4),
             cost=round(cost, 4),
             nodes=shown,
