@@ -48,7 +48,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         Raises:
             FileNotFoundError: There is none.
         """
-        name = self._strip_protocol(path)
+        name = self._name(path)
         if name and (stat := self._store.stat(name)):
             return {"name": name, "size": stat.byte_count, "type": "file", "ETag": stat.etag}
         if not name or self._names(name):
@@ -57,7 +57,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         """List a folder; raises as :meth:`info` does."""
-        name = self._strip_protocol(path)
+        name = self._name(path)
         inside = f"{name}/" if name else ""
         found: dict[str, dict[str, Any]] = {}
         for entry, size in self._names(name).items():
@@ -68,6 +68,12 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             found = {name: self.info(name)}
         return list(found.values()) if detail else list(found)
 
+    def _name(self, path: str) -> str:
+        """Return the name of an object; a path that leads out of the dataset is refused."""
+        name = str(self._strip_protocol(path))
+        resolve_inside(self._folder, name)
+        return name
+
     def _names(self, folder: str) -> dict[str, int]:
         return dict(self._store.names(folder))
 
@@ -75,7 +81,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Open a file; blocks of 1 MB of it are fetched when they are read."""
         if mode != "rb":
             raise InputError("this file system is for reading", where=path, instead="write with nimbus run or mirror")
-        name = self._strip_protocol(path)
+        name = self._name(path)
         size = self.info(name)["size"]
-        span = span_of(resolve_inside(self._folder, name), byte_count=size, name=name)
+        span = span_of(self._folder / name, byte_count=size, name=name)
         return io.BufferedReader(span.open())
