@@ -168,7 +168,11 @@ MISTAKES = [
         place(9, "item") + "steps[0].'for item in items'[0].pick.object: unknown object 'itm'",
     ),
     ("- pick: item", "- pick: start", "this names a region; name an object"),
-    ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
+    (
+        "- pick: item",
+        "- pick: items",
+        "'items' is a group of objects; one object is needed; loop with 'for item in items:'",
+    ),
     ("- pick: item", "- pick: items[2]", "'items' may have only 2 objects; write items[0]"),
     (
         "- pick: item",
@@ -198,7 +202,7 @@ MISTAKES = [
         place(10, '"bins') + "steps[0].'for item in items'[1].place.into: unknown name",
     ),
     ("bins[item.class]", "bins[item.clas]", "unknown attribute 'clas'; did you mean 'class'? known: class, kind, name"),
-    ("bins[item.class]", "bins[item]", "a class is needed inside the brackets; write for example [item.class]"),
+    ("bins[item.class]", "bins[item]", "a class goes inside the brackets; write for example [item.class]"),
     ("bins[item.class]", "bins(item)", "'bins(item)' is not a reference; write one like item or bins[item.class]"),
     ("bins[item.class]", "item.class", "this names a text; name "),
     ("- nothing_on_floor", "- nothing_on_flor", "success[1]: unknown predicate 'nothing_on_flor'; did you mean"),

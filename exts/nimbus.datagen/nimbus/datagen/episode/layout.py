@@ -34,9 +34,9 @@ class EpisodeKey:
     def __post_init__(self) -> None:
         """Refuse values that would lead file names outside their folder, also from a dataset's files."""
         if not _TASK.fullmatch(self.task):
-            raise ValueError(f"task {self.task!a} is no name")
+            raise ValueError(f"task {self.task!a} is not a name")
         if not _TASK.fullmatch(self.split):
-            raise ValueError(f"split {self.split!a} is no name")
+            raise ValueError(f"split {self.split!a} is not a name")
 
     @property
     def id(self) -> str:

@@ -241,7 +241,7 @@ def _frames(program: ExternalProgram, files: object, camera: Camera, poses: Floa
         raise program.wrong(f"draws instance {int(instance.max())}, there are {len(labels.instance_names)}")
     depth = program.read(files.get("depth"), size, np.float32)
     if not np.isfinite(depth).all() or depth.min(initial=0.0) < 0:
-        raise program.wrong(f"sends depth of camera '{camera.name}' that is no distance; write 0 for nothing")
+        raise program.wrong(f"sends depth of camera '{camera.name}' that is not a distance; write 0 for nothing")
     return CameraFrames(
         rgb=program.read(files.get("rgb"), (*size, 3), np.uint8),
         depth=depth,

@@ -329,7 +329,7 @@ class EpisodeFile:
         with self._reading(path):
             dataset = self[path]
             if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
-                raise ValueError(f"{size} bytes; at most {_LARGEST_ARRAY} are read at once")
+                raise ValueError(f"{size} bytes; the limit is {_LARGEST_ARRAY}")
             return dataset[()]
 
     def text(self, path: str) -> str:
