@@ -56,7 +56,10 @@ class HeadStatus:
             stored=known.status.stored if known else 0,
         )
         self._nodes[request.node] = _ListedNode(status, known.joined if known and not known.left else now, now)
-        self.tell(f"node {request.node} on {request.host}: {request.slots} slots", kind="workers")
+        self.tell(
+            f"node {request.node} on {request.host}: {request.slots} slot{'s' if request.slots != 1 else ''}",
+            kind="workers",
+        )
         if abs(request.clock - time.time()) > _CLOCK:
             what = f"its clock differs by {request.clock - time.time():.0f} s; times in the ledger are its own"
             self.tell(f"node {request.node}: {what}", kind="fault")
