@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.layout import MODALITIES
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_any_task, load_task, parse_task, task_names
 from tests.support.refusals import refusal
@@ -61,14 +61,27 @@ def test_camera_preset_takes_changes():
 
 
 def test_modalities_default_to_all():
-    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == MODALITIES
+    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == DEFAULT_MODALITIES
     asked = parse_task(with_cameras("modalities: [depth, rgb]")).cameras["front"]
     assert asked.camera("front").modalities == ("rgb", "depth")
+    assert not {"flow", "keypoints"} & set(DEFAULT_MODALITIES)
+    asked = parse_task(with_cameras("modalities: [rgb, keypoints, flow]")).cameras["front"]
+    assert asked.camera("front").modalities == ("rgb", "flow", "keypoints")
 
 
 def test_modalities_left_out_keep_the_hash():
     """A task of before there were modalities makes the same episodes."""
     assert "modalities" not in parse_task(with_cameras("")).cameras["front"].model_dump()
+
+
+def test_modalities_of_a_task_are_added_to_all_cameras():
+    plain, asked = parse_task(TEXT), parse_task(TEXT + "modalities: [keypoints, end_effector]\n")
+    assert asked.modalities == ("keypoints", "end_effector")
+    for name, camera in asked.cameras.items():
+        assert camera.camera(name).modalities == (*plain.cameras[name].camera(name).modalities, "keypoints")
+    assert asked.content_hash != plain.content_hash
+    assert parse_task(TEXT + "modalities: []\n").content_hash == plain.content_hash
+    assert "modalities" in complaint(TEXT + "modalities: [rgb]\n")
 
 
 @pytest.mark.parametrize(
