@@ -90,11 +90,13 @@ def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
 
 @pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "other"
-    single = tmp_path / "apple.stl"
-    shutil.copy(things[0] / "apple.stl", single)
-    import_assets([things[0], single], out, jobs=3)
-    import_assets([single, things[0]], tmp_path / "again", jobs=1)
+    out, folder, single = tmp_path / "other", tmp_path / "things", tmp_path / "apple.stl"
+    folder.mkdir()
+    shutil.copy(things[0] / "wood_block.glb", folder)
+    for place in (folder, single):
+        shutil.copy(things[0] / "apple.stl", place)
+    import_assets([folder, single], out, jobs=2)
+    import_assets([single, folder], tmp_path / "again", jobs=1)
     assert contents(out) == contents(tmp_path / "again")
     assert "apple_2" in open_library(f"{out}/").kinds
 
@@ -121,7 +123,7 @@ def test_an_edit_frees_a_refused_asset(tmp_path: Path) -> None:
     folder.mkdir()
     trimesh.creation.box((5, 4, 6)).export(folder / "thing.glb")
     entry = import_assets([folder], out).entries[0]
-    assert "6 m long, 3 mm to 1.5 m are possible" in entry.refused and not entry.shape
+    assert "6 m long; expected 3 mm to 1.5 m" in entry.refused and not entry.shape
     card = out / "thing" / "asset.yaml"
     card.write_text(card.read_text().replace("value: 1.0", "value: 0.01").replace("scale", "skale"))
     assert "no decision 'skale'; did you mean 'scale'?" in refusal(import_assets, [folder], out)
@@ -156,7 +158,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a library of something else": (lambda folder: None, "no such file or folder"),
     "entities": (
         lambda folder: (folder.mkdir(), (folder / "a.urdf").write_text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>')),
-        "declares entities of XML",
+        "declares XML entities",
     ),
 }
 
@@ -223,7 +225,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
         ({"rest_names": np.array(0)}, "cannot be read"),
-        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked, at most"),
+        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked; the limit is"),
     ],
     ids=["faces", "places", "shape", "rests", "names", "bomb"],
 )
