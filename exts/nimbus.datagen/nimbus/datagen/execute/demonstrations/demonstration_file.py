@@ -23,7 +23,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 
 SUFFIX = ".demo.json"
 ON, HAND = "on", "hand:"
-"""Things that fingers close on: that of the frame (``on``, ``on.drawer_0``), or that in another hand (``hand:left``)."""
+"""Things that fingers close on: that of the frame (``on``, ``on.drawer_0``), or that in a hand (``hand:left``)."""
 _DECIMALS = 6
 """Decimals of stored numbers: a micrometer, and far below any controller."""
 _LARGEST = 64 << 20
