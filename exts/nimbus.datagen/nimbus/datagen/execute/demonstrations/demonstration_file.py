@@ -38,17 +38,17 @@ class GripperEvent(StrictModel):
 
     row: int = Field(ge=0, description="pose before whose motion it happens; the number of poses for the end")
     action: Literal["close", "open", "set"] = Field(description="close on a thing, open, or set without a thing")
-    on: str = Field("", description="what it closes on: on, on.PART, or hand:ARM")
-    opening: float = Field(1.0, ge=0, le=1, description="fraction of the full opening after it")
+    on: str = Field(default="", description="what it closes on: on, on.PART, or hand:ARM")
+    opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening after it")
 
 
 class Track(StrictModel):
     """Motion of one arm."""
 
     poses: tuple[PoseRow, ...] = Field(min_length=2, description="frame_T_tool of each row")
-    opening: float = Field(1.0, ge=0, le=1, description="fraction of the full opening at the start")
-    held: str = Field("", description="kind of the thing in the hand at the start; empty for none")
-    tool_T_held: PoseRow | None = Field(None, description="its pose in the hand at the start")
+    opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening at the start")
+    held: str = Field(default="", description="kind of the thing in the hand at the start; empty for none")
+    tool_T_held: PoseRow | None = Field(default=None, description="its pose in the hand at the start")
     events: tuple[GripperEvent, ...] = ()
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ class Take(StrictModel):
     """One demonstration of the subtask."""
 
     source: str = Field(description="episode that it was cut from, with its rows")
-    kind: str = Field("", description="kind of the thing in whose frame it is")
+    kind: str = Field(default="", description="kind of the thing in whose frame it is")
     base_T_frame: PoseRow = Field(description="pose of that thing from the base of the first arm, in world axes")
     rate: float = Field(gt=0, le=1000, description="rows per second [Hz]")
     tracks: dict[str, Track] = Field(min_length=1, description="motions by arm; those of several arms run in step")
