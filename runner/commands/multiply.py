@@ -18,7 +18,10 @@ BESIDE = ".demonstrations"
 
 def command(
     demos: Annotated[
-        Path, typer.Argument(metavar="DEMOS", parser=Path, help="dataset of demonstrations: a folder of Nimbus")
+        Path,
+        typer.Argument(
+            metavar="DEMOS", parser=Path, help="demonstrations: dataset of Nimbus or LeRobot v3.0, file of robomimic"
+        ),
     ],
     *,
     task: Annotated[str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, or its file's path")],
@@ -32,6 +35,12 @@ def command(
     use: Annotated[
         int | None,
         typer.Option("--use", metavar="N", parser=whole(1, 10**4), help="use the first N demonstrations (all)"),
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            "--mapping", metavar="FILE", parser=Path, help="meaning of the columns of a LeRobot or robomimic set"
+        ),
     ] = None,
     cut_only: Annotated[
         bool, typer.Option("--cut-only", help="write the cut demonstrations and their task, and stop")
@@ -49,6 +58,7 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
+    from nimbus.datagen.datasets.multiply.foreign_sets import is_foreign_set, read_foreign_set
     from nimbus.datagen.datasets.multiply.multiplied_task import cut_all, describe, write_task
     from nimbus.datagen.datasets.multiply.source import read_nimbus_set
     from nimbus.datagen.robots.robot import load_robot
@@ -56,11 +66,20 @@ def command(
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.cell.run import run_spec
 
-    if not demos.is_dir():
+    if not demos.exists():
         raise InputError("no such dataset", where=f"DEMOS {demos}", instead="give the folder of a dataset")
+    is_foreign = is_foreign_set(demos)
+    if is_foreign and mapping is None:
+        what = "a LeRobot or robomimic set, whose columns have no fixed meaning"
+        raise InputError(what, where=f"DEMOS {demos}", instead="give --mapping FILE, see docs/multiply.md")
+    if mapping is not None and not is_foreign:
+        raise InputError("a dataset of Nimbus needs no mapping", where="--mapping", instead="leave it out")
     loaded = load_task(task, skill_folders=skills or ())
     robot, stage = load_robot(loaded.robot), read_stage(loaded.scene)
-    found = read_nimbus_set(demos, task=loaded, robot=robot, limit=use)
+    if mapping is not None:
+        found = read_foreign_set(demos, mapping, task=loaded, robot=robot, limit=use)
+    else:
+        found = read_nimbus_set(demos, task=loaded, robot=robot, limit=use)
     cut = cut_all(found, task=loaded, stage=stage, robot=robot)
     folder = (Path("out") / f"multiplied_{loaded.name}" if out is None else out).absolute()
     path = write_task(cut, task=loaded, robot=robot, stage=stage, folder=folder.with_name(f"{folder.name}{BESIDE}"))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.tasks.task import load_task
 
 HAND_SKILLS = Path(__file__).parent / "hand_skills"
 SHOWS = {
@@ -27,7 +28,8 @@ def hand_task(name: str, folder: Path) -> Path:
         folder: Folder for the file, named as the task is.
     """
     text = scene_file("tasks", name, kind="task").read_text()
-    steps = f"steps:\n  - by_hand: {{show: {SHOWS[name]}}}\nexecution_noise: 0\nsuccess:"
+    things = ", ".join(load_task(name).objects)
+    steps = f"steps:\n  - by_hand: {{show: {SHOWS[name]}, about: [{things}]}}\nexecution_noise: 0\nsuccess:"
     shown, count = re.subn(r"^steps:\n.*?^success:", steps, text, flags=re.DOTALL | re.MULTILINE)
     assert count == 1
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from nimbus.datagen.execute.toolkit import JointedPart, find_frame, make_handover_grasps
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.plugin import Field, FloatArray, Reason, Skill, SkillFailure, Workcell, register
+from nimbus.datagen.plugin import Field, FloatArray, ObjectsReference, Reason, Skill, SkillFailure, Workcell, register
 
 _SPEED = (0.10, 0.20)
 """Range of the speed of a stroke [m/s]."""
@@ -158,6 +158,8 @@ class HandOperator:
 class ByHand(Skill):
     """Show a task by hand; fails with ``no_grasp`` where a person would find no way."""
 
+    main = "about"
+    about: ObjectsReference = Field(description="The things that are shown.")
     show: Literal["insert", "open", "handover", "together", "beside", "stack", "put_on"] = Field(
         description="What to show."
     )
