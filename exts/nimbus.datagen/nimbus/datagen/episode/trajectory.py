@@ -88,6 +88,8 @@ class Reason(StrEnum):
 
 DISTURBED = "disturbed"
 """Skill of the rows from a push until the demonstrator plans again: no demonstration."""
+TELEOPERATION = "teleoperation"
+"""Skill of the rows that an operator commands."""
 TRAIN, RECOVERY = "train", "recovery"
 """Splits of stored episodes: demonstrations as planned, and those in which something was pushed on the way."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
@@ -146,6 +148,18 @@ class StartState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EndEffectors:
+    """Poses of the tool frames of E arms in T steps, world frame."""
+
+    names: tuple[str, ...]
+    """Arms, in the order of the robot file"""
+    positions: FloatArray
+    """(T, E, 3) [m]"""
+    wxyz: FloatArray
+    """(T, E, 4) unit quaternions"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trajectory:
     """States and actions at the record rate; row ``t`` of ``actions`` is commanded from row ``t`` of the states.
 
@@ -176,6 +190,8 @@ class Trajectory:
     start: StartState
     scene_graph: tuple[RelationSpan, ...] | None = None
     """Relations at the boundaries of skill steps, sorted; None in episodes of before."""
+    end_effectors: EndEffectors | None = None
+    """Poses of the tools; None unless the task asks for them."""
     contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     signals: dict[str, FloatArray] = field(default_factory=dict)

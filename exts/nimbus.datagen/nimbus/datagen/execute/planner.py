@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Self
@@ -23,6 +23,7 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.plan.motion import MotionPlanner
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.robots.tool_poses import find_end_effectors
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.statements import SkillFailure
@@ -154,7 +155,11 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
             outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
-    return cell.finish(outcome)
+    trajectory = cell.finish(outcome)
+    if "end_effector" not in task.modalities:
+        return trajectory
+    motion = trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
+    return replace(trajectory, end_effectors=find_end_effectors(cell.simulation.robot, *motion))
 
 
 def _do_and_judge(task: Task, doing: TaskPerformer) -> Outcome:
@@ -226,10 +231,11 @@ def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIE
     wait_for_rest(doing.cell, patience=patience)
     if failure := doing.failure(task.success, doing.scope):
         return replace(failure, phase=f"success {failure.phase}")
-    return _unbelievable(doing.cell.contact_extremes()) or Outcome(success=True)
+    return find_unbelievable(doing.cell.contact_extremes()) or Outcome(success=True)
 
 
-def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
+def find_unbelievable(extremes: Mapping[str, float]) -> Outcome | None:
+    """Return a failure for a contact that an expert would not believe, by its largest measures; None without one."""
     for name, limit in _BELIEVABLE.items():
         if extremes[name] > limit:
             unit = "mm/s" if name == "held_creep" else "mm"

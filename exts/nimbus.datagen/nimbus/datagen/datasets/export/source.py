@@ -158,7 +158,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     finally:
         ledger.close()
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
     inside = DatasetPaths(folder)
     left_out = 0
     if not with_restricted and (restricted := {name for name, one in info.credits.items() if one.is_restricted}):

@@ -225,7 +225,7 @@ def _place_in_copy(copy: Path, name: str) -> Path:
         InputError: Its name is this machine's own there, or leads out.
     """
     if name.split("/")[0] in _OWN:
-        raise InputError(f"an object named {name!a}, which is no part of a dataset", where=str(copy), instead=_RENAME)
+        raise InputError(f"an object named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME)
     return make_place(copy, name)
 
 
@@ -255,7 +255,7 @@ def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None
         stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
     for name, stat in stats.items():
         if stat and name.endswith(".json") and stat.byte_count > TEXT_BYTES:
-            what = f"{stat.byte_count} bytes, at most {TEXT_BYTES} are read"
+            what = f"{stat.byte_count} bytes; the limit is {TEXT_BYTES}"
             raise InputError(what, where=store.place(name), instead="restore it from a copy")
     found = {name: stat.etag for name, stat in stats.items() if stat}
     if not {"dataset.json", "manifest.parquet"} & set(found):

@@ -93,7 +93,7 @@ class WriterLock:
         except MissingObjectError:
             return None
         except ValueError:
-            what, instead = "this is no lock of Nimbus", "choose another --out"
+            what, instead = "this is not a lock of Nimbus", "choose another --out"
             raise InputError(what, where=self._store.place(NAME), instead=instead) from None
 
     def _own_note(self, epoch: int) -> LockNote:
