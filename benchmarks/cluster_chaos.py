@@ -36,7 +36,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Resources  # noqa: E402
 from nimbus.runner.cluster.job import ClusterJob  # noqa: E402
 from nimbus.runner.cluster.job_description import describe_task  # noqa: E402
 from nimbus.runner.cluster.job_file import needs_of  # noqa: E402
-from tests.support.cells import finish, make_spec  # noqa: E402
+from tests.support.cells import Run, make_spec  # noqa: E402
 from tests.support.clusters import ClusterRun, job_of  # noqa: E402
 
 SLOW_DISK = """
@@ -82,9 +82,13 @@ class Chaos:
         kills: Number of kills.
         episodes: Episodes of the run.
         store: Server that is killed as well; None for a run into a folder.
+        longest: [s] Longest time for which a node is cut off.
     """
 
-    def __init__(self, seed: int, kills: int, episodes: int, store: SwiftServer | None) -> None:
+    def __init__(
+        self, seed: int, kills: int, episodes: int, store: SwiftServer | None, *, longest: float = 35.0
+    ) -> None:
+        self._longest = longest
         self._random = random.Random(seed)
         self._due = [(number + 1) * episodes // (kills + 1) for number in range(kills)]
         self._store = store
@@ -108,7 +112,7 @@ class Chaos:
         elif kind == "freeze":
             run.freeze("head", self._random.uniform(0.5, 3.0))
         elif kind == "partition":
-            run.freeze(node, self._random.choice([2.0, 12.0, 35.0]))
+            run.freeze(node, min(self._longest, self._random.choice([2.0, 12.0, 35.0])))
         elif self._store:
             self._store.kill()
             threading.Timer(self._random.uniform(0.5, 3.0), self._store.start).start()
@@ -195,9 +199,9 @@ def stored_rows(folder: Path) -> list[Attempt]:
 def light(folder: Path, given: argparse.Namespace, store: SwiftServer | None) -> ChaosResult:
     """Run light episodes."""
     alone = folder / "alone" / "data"
-    finish(make_spec(alone, episodes=given.episodes), serial=True)
+    Run(make_spec(alone, episodes=given.episodes), serial=True).end(0, patience=3600)
     spec = make_spec(folder / "light" / "data", episodes=given.episodes)
-    chaos = Chaos(given.seed, given.kills, given.episodes, store)
+    chaos = Chaos(given.seed, given.kills, given.episodes, store, longest=given.longest)
     address = "s3://nimbus/light" if store else ""
     return run_chaos(spec, alone, chaos, nodes=given.nodes, address=address, place=folder)
 
@@ -221,6 +225,7 @@ def main() -> int:
     parser.add_argument("--real", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=float, default=35.0, help="longest time that a node is cut off [s]")
     parser.add_argument("--store", action="store_true", help="into Swift, which is killed as well")
     given = parser.parse_args()
     folder, results = Path(tempfile.mkdtemp(prefix="nimbus-chaos-")), list[ChaosResult]()
