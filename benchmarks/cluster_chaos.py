@@ -33,7 +33,7 @@ from nimbus.datagen.store.verify import dataset_hashes, verify  # noqa: E402
 from nimbus.runner.cell.run import run_serial  # noqa: E402
 from nimbus.runner.cell.store_run import run_into_store  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec, Resources  # noqa: E402
-from nimbus.runner.cluster.job import ClusterJob  # noqa: E402
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd  # noqa: E402
 from nimbus.runner.cluster.job_description import describe_task  # noqa: E402
 from nimbus.runner.cluster.job_file import needs_of  # noqa: E402
 from tests.support.cells import Run, make_spec  # noqa: E402
@@ -57,6 +57,8 @@ class ChaosResult:
     """Outcome of one run under chaos."""
 
     state: str
+    line: str
+    """Reason of a run that failed."""
     asked: int
     stored: int
     injected: dict[str, int]
@@ -141,7 +143,7 @@ def run_chaos(
     """
     (place / "slow").mkdir(exist_ok=True)
     (place / "slow" / "sitecustomize.py").write_text(SLOW_DISK)
-    begin, ends = time.monotonic(), list[str]()
+    begin, ends = time.monotonic(), list[HeadEnd]()
 
     def environment(number: int) -> dict[str, str]:
         if number == nodes:
@@ -158,7 +160,7 @@ def run_chaos(
             job=replace(own, folder=str(folder), tasks=tasks),
         )
         chaos.plan(run, nodes)
-        ends.append(run.run().state)  # asserts that no process and no folder of a node is left
+        ends.append(run.run())  # asserts that no process and no folder of a node is left
         return 0
 
     if address:
@@ -176,7 +178,8 @@ def run_chaos(
         present = {f"episodes/{path.name}" for path in (folder / "episodes").iterdir()}
         present |= {f"stage/{path.name}" for path in (folder / "stage").glob("*")}
     return ChaosResult(
-        state=ends[-1],
+        state=ends[-1].state,
+        line=ends[-1].line,
         asked=len(wanted),
         stored=len(found),
         injected=dict(chaos.injected),
