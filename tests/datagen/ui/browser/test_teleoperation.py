@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import time
 from pathlib import Path
 
@@ -35,10 +36,13 @@ def press(browser: Browser, key: str, *, is_down: bool) -> None:
     browser.send("Input.dispatchKeyEvent", type="keyDown" if is_down else "keyUp", code=key, key=key[-1].lower())
 
 
-def hold(browser: Browser, key: str, *, until: str) -> None:
-    """Hold a key down until a text can be read."""
+def hold(browser: Browser, key: str, *, until: int) -> None:
+    """Hold a key down until some seconds are recorded."""
     press(browser, key, is_down=True)
-    browser.wait_for(until)
+    deadline = time.monotonic() + 300
+    while not ((found := re.search(r"recording (\d+) s", browser.text())) and int(found[1]) >= until):
+        assert time.monotonic() < deadline, browser.text()
+        time.sleep(0.1)
     press(browser, key, is_down=False)
 
 
@@ -55,10 +59,10 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         shoot(browser, "teleoperation_1_practice")
         browser.click("Record", kind="label, button")
         browser.wait_for("armed")
-        hold(browser, "KeyQ", until="recording 2 s")
+        hold(browser, "KeyQ", until=2)
         press(browser, "Space", is_down=True)
         press(browser, "Space", is_down=False)
-        hold(browser, "KeyA", until="recording 4 s")
+        hold(browser, "KeyA", until=4)
         browser.wait_for("input to picture")
         shoot(browser, "teleoperation_2_recording")
         browser.click("1 s", kind="label, button")
