@@ -19,6 +19,20 @@ def test_full_deflection_moves_one_arm_at_full_speed():
     assert page.number == 3 and page.name == "gamepad" and set(given.arms) == {"right"}
 
 
+def test_page_that_falls_silent_stops_and_is_then_lost(monkeypatch: pytest.MonkeyPatch):
+    now = [100.0]
+    monkeypatch.setattr("nimbus.datagen.teleoperate.page_input.time.monotonic", lambda: now[0])
+    page = PageInput(("arm",))
+    page.report(PageReport(number=1, axes=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
+    assert not page.poll().is_idle()
+    now[0] += 1
+    assert page.poll().is_idle()
+    now[0] += 10
+    with pytest.raises(DeviceLost, match="does not report any longer"):
+        page.poll()
+    assert page.poll().is_idle()
+
+
 def test_worn_stick_is_idle():
     page = PageInput(("arm",))
     page.report(PageReport(number=1, axes=(0.07, -0.05, 0.0, 0.0, 0.0, 0.08)))

@@ -26,8 +26,10 @@ SPEED, TURN = 0.25, 1.2
 """Speed of a tool at full deflection [m/s], and of its rotation [rad/s]."""
 _DEAD = 0.08
 """Deflection below which a stick counts as released: worn ones rest at five percent."""
-_SILENCE = 1.0
-"""Time after which a page that does not report any longer is lost [s]; it reports ten times as often."""
+_STALE = 0.5
+"""Age of a report from which its axes count as released [s]: the tool stops while a busy page does not report."""
+_SILENCE = 10.0
+"""Age of a report from which a page that steered is lost [s]; it reports thirty times a second."""
 
 Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
 
@@ -109,9 +111,12 @@ class PageInput(InputDevice):
                 self._lost = ""
                 raise DeviceLost("is disconnected", where=lost, instead="connect it again")
             axes = self._axes(report)
-            if report and axes.any() and time.monotonic() - self._reported > _SILENCE:
+            age = time.monotonic() - self._reported
+            if report and axes.any() and age > _SILENCE:
                 self._report = None
                 raise DeviceLost("does not report any longer", where="the page", instead="open it again")
+            if age > _STALE:
+                axes = np.zeros(6)
             self.number = report.number if report else 0
         motions: dict[str, ToolMotion] = {arm: PoseTarget(world_T_tool=pose) for arm, pose in dragged.items()}
         if report and axes.any() and report.arm < len(self._arms):
