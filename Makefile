@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-cluster short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -32,6 +32,7 @@ fast-tests: .venv/installed-dev
 test-all: .venv/installed-dev
 	$(MAKE) --jobs 2 --output-sync lint short-chaos
 	$(MAKE) --jobs 2 --output-sync=line short-fuzz short-gpu all-tests
+	$(MAKE) short-cluster
 
 all-tests: .venv/installed-dev
 	$(PYTEST) --ignore tests/chaos tests
@@ -85,6 +86,14 @@ short-fuzz: .venv/installed-dev
 test-cluster: build/cluster-env/installed
 	build/cluster-env/bin/python -m pytest -q -p no:cacheprovider tests/runner/cluster/on_ray
 	$(BIN)/python benchmarks/store_kills.py --kills 10 --episodes 60
+
+# Two minutes of it, with what `make test-cluster` installed: a bare machine has neither Ray nor Swift, and there the
+# tests with sockets and with moto, which are part of all-tests, have to do.
+short-cluster: .venv/installed-dev
+	@if [ -e build/cluster-env/installed ]; then build/cluster-env/bin/python -m pytest -q -p no:cacheprovider \
+		tests/runner/cluster/on_ray -k one_process; else echo "no Ray here: make test-cluster installs it"; fi
+	@if [ -e build/swift-env/bin/swift-proxy-server ]; then $(BIN)/python benchmarks/store_kills.py --kills 3 \
+		--episodes 20; else echo "no Swift here: make test-cluster installs it"; fi
 
 # It uses the packages of .venv, and adds Ray.
 build/cluster-env/installed: .venv/installed-dev

@@ -116,7 +116,8 @@ def _start(spool: Path) -> subprocess.Popen[bytes]:
     """Start a sender as a run does."""
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), ADDRESS]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen([*words, (spool / "owner").read_text(), str(os.getpid())], env=environment)
+    owner = [(spool / "owner").read_text(), (spool / "epoch").read_text()]
+    return subprocess.Popen([*words, *owner, str(os.getpid())], env=environment)
 
 
 if __name__ == "__main__":

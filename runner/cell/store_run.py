@@ -48,19 +48,20 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
         KeyboardInterrupt: Stopped; what is not in the store waits in the spool.
     """
     spool, store, lock = open_spool(address)
-    with _alone(spool), _sending(spool, store, lock):
-        try:
+    try:
+        with _alone(spool), _sending(spool, store, lock):
             code = run(spool)
-        except KeyboardInterrupt:
-            if (state := read_state(spool)).state == "refused":  # the sending process ended the run
-                write_error(single_line(state.line) + "\n")
-                return REFUSED
-            _report_waiting(spool)
-            raise
-        except InputError:
-            with suppress(InputError):
-                lock.free()
-            raise
+    except KeyboardInterrupt:
+        if (state := read_state(spool)).state == "refused":  # the sending process ended the run
+            write_error(single_line(state.line) + "\n")
+            return REFUSED
+        _publish_last(spool, store, lock)
+        _report_waiting(spool)
+        raise
+    except InputError:
+        with suppress(InputError):
+            lock.free()
+        raise
     state = read_state(spool)
     if state.state == "refused":
         write_error(single_line(state.line) + "\n")
@@ -95,7 +96,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
     """Keep a process beside the run that sends what is there, started again when it dies; it ends with this one."""
     assert lock.note
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), str(store.address)]
-    words += [(spool / "owner").read_text(), str(os.getpid())]
+    words += [lock.note.owner, str(lock.note.epoch), str(os.getpid())]
     is_over, started = threading.Event(), threading.Event()
 
     def keep() -> None:
@@ -156,6 +157,17 @@ def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
         uploader.close()
 
 
+def _publish_last(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
+    """Publish what a stopped run has in the store, and leave the dataset to others; a store that is away is left."""
+    uploader = Uploader(store, spool, lock)
+    try:
+        with suppress(InputError):
+            uploader.publish()
+            lock.free()
+    finally:
+        uploader.close()
+
+
 def _report_waiting(spool: Path) -> None:
     state = read_state(spool)
     if state.waiting or state.state == "away":
@@ -165,8 +177,8 @@ def _report_waiting(spool: Path) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Send until the run ends: ``store_run SPOOL ADDRESS OWNER PID``."""
-    spool, address, owner, parent = Path(words[0]), words[1], words[2], int(words[3])
+    """Send until the run ends: ``store_run SPOOL ADDRESS OWNER EPOCH PID``."""
+    spool, address, owner, epoch, parent = Path(words[0]), words[1], words[2], int(words[3]), int(words[4])
     die_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
@@ -179,7 +191,7 @@ def main(words: list[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     store = ObjectStore(parse_address(address))
-    uploader = Uploader(store, spool, WriterLock(store, owner))
+    uploader = Uploader(store, spool, WriterLock(store, owner, epoch=epoch))
     try:
         while not stopped:
             uploader.go_on()

@@ -103,7 +103,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
         ledger.close()
     stored = [attempt for attempt in attempts if attempt.path]
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
     count = len(stored) if sample is None else min(sample, len(stored))
     chosen = [stored[row] for row in np.unique(np.linspace(0, len(stored) - 1, count).round().astype(int))]
     paths = [folder / attempt.path for attempt in chosen]

@@ -160,7 +160,7 @@ class _Maker:
                 check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
         found = self._info.inputs_of(key.task)
-        wanted, fine = job.origin.inputs, "this is no fault of the dataset"
+        wanted, fine = job.origin.inputs, "the dataset is not at fault"
         refuse_source_hashes(found, wanted, where=str(self._folder), instead=f"recompute it with that version; {fine}")
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
@@ -175,7 +175,7 @@ def check_length(steps: Steps, *, members: int, where: str) -> None:
     """
     if (count := count_steps(steps, members=members)) > MOST_STEPS:
         what = f"its loops may execute {count:,} steps; a comparison executes at most {MOST_STEPS:,}"
-        raise InputError(what, where=where, instead="this is no fault of the dataset")
+        raise InputError(what, where=where, instead="the dataset is not at fault")
 
 
 def count_steps(steps: Steps, *, members: int, tried: int = 0) -> int:

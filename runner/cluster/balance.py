@@ -215,9 +215,9 @@ class Balance:
         An episode is given up on evidence from two nodes, or from every node where there is only one that can take it.
         """
         item = (group, index)
+        self.health.record_vote(cell, item)
         if not self._is_open(item):
             return False
-        self.health.record_vote(cell)
         self._votes.record(item, cell, evidence)
         for holder in list(self._holders.get(item, ())):
             if holder == cell:

@@ -257,7 +257,6 @@ class Head:
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
-                balance.health.record_fault(node)
                 if balance.vote(node, group, index, evidence):
                     self._give_up(group, index)
             case Faults(group=group, rows=rows):

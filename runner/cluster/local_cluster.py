@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.system.child_module import module_command, module_environment
+from nimbus.runner.system.owned_folder import make_owned
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1
@@ -96,7 +96,8 @@ class LocalCluster:
         environment: Callable[[int], dict[str, str]] = lambda number: {},
     ) -> None:
         self._job, self._watch = job, watch
-        self._private = Path(tempfile.mkdtemp(prefix="nimbus-"))
+        self._own = make_owned("nimbus-local-")
+        self._private = self._own.path
         self._spool = nodes_folder(Path(job.folder))
         socket, parent = self._private / "head", str(os.getpid())
         self._head = _Child(
@@ -227,8 +228,7 @@ class LocalCluster:
                     sweep(cell_tag(self._spool / f"n{number}" / task.name))
             with suppress(OSError):
                 remove_tree(self._spool)
-        with suppress(OSError):
-            remove_tree(self._private)
+        self._own.remove()
 
 
 def _last_line(log: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from nimbus.runner.cluster.node_record import Item
+
 _LEAST_FAULTS = 6
 _CHANCE = 1e-6
 """Probability that a node as healthy as the others has so many faults."""
@@ -19,7 +21,8 @@ class NodeHealth:
         self.faults: Counter[str] = Counter()
         """Workers that ended unasked, and episodes that were given up, by node."""
         self.results: Counter[str] = Counter()
-        self.votes: Counter[str] = Counter()
+        self._votes: set[tuple[str, Item]] = set()
+        """Node and episode of each evidence that was counted."""
 
     def record_fault(self, node: str, count: int = 1) -> None:
         """Count faults of a node."""
@@ -29,9 +32,11 @@ class NodeHealth:
         """Count an episode that a node settled."""
         self.results[node] += 1
 
-    def record_vote(self, node: str) -> None:
-        """Count an episode that a node holds to be poison."""
-        self.votes[node] += 1
+    def record_vote(self, node: str, item: Item) -> None:
+        """Count an episode that a node holds to be poison as a fault; once, however often it is sent."""
+        if (node, item) not in self._votes:
+            self._votes.add((node, item))
+            self.record_fault(node)
 
     def judge(self, node: str) -> str:
         """Return the evidence against a node in one line; empty where there is not enough, or nothing to compare."""

@@ -81,7 +81,9 @@ def _stored(folder: Path) -> Layouts:
     with closing(Ledger(folder, read_only=True)) as ledger:
         stored = ledger.stored()
     if not stored:
-        raise InputError("it holds no episode", where=f"--layouts train:{folder}", instead="run until there is one")
+        raise InputError(
+            "it holds no episode", where=f"--layouts train:{folder}", instead="make one with 'nimbus run' first"
+        )
     return Layouts(
         split=info.inputs.get("split", RUN),
         seed=info.seed,

@@ -113,7 +113,7 @@ def select_gpus(text: str, gpus: Sequence[Gpu], *, where: str = "--gpus") -> tup
             return fit
     full = next(gpu for gpu in chosen if not gpu.worker_count)
     what = f"GPU {full.number} has {full.free_bytes / 1e9:.1f} GB free, one worker needs {WORKER_BYTES / 1e9:.1f} GB"
-    raise InputError(what, where=where, instead="end the programs on it, or name another GPU")
+    raise InputError(what, where=where, instead="stop the programs on it, or name another GPU")
 
 
 def _find(word: str, gpus: Sequence[Gpu], where: str) -> Gpu:

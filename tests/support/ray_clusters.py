@@ -48,6 +48,9 @@ class RayNodes:
         os.environ.update(PATIENCE)
         # Ray's clients turn loopback into the host's address, so that a head there would not be found.
         os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)})
+        # Ray notes the address of the last cluster in the folder "ray" there, which it does not make itself.
+        os.environ["RAY_TMPDIR"] = str(folder)
+        (folder / "ray").mkdir()
         self._is_over = threading.Event()
         threading.Thread(target=_write_ports, args=(folder, self._is_over), daemon=True).start()
         from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]

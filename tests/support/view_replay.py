@@ -79,4 +79,4 @@ def _play(env: NimbusEnv, index: int, rows: np.ndarray, noise: np.ndarray) -> st
         if result.is_success:
             return ""
         failure = result.failure
-    return f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done for a moment only"
+    return f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done, but not to the end"

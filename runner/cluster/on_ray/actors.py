@@ -7,7 +7,6 @@ actors only carry lines and keep a program running; head and agents are those of
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -38,6 +37,7 @@ from nimbus.runner.cluster.on_ray.request import NAMESPACE, RayLine, RayOrder
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.output import write_json
+from nimbus.runner.system.owned_folder import OwnedFolder, make_owned, remove_stale
 from nimbus.runner.system.processes import cell_tag, sweep
 
 _PATIENCE = 10.0
@@ -71,13 +71,13 @@ class HeadActor:
         self._name, self._slots = name, slots
         self._job = ClusterJob.from_text(job)
         self._digest = self._job.digest
-        self._private = Path(tempfile.mkdtemp(prefix="nimbus-head-"))
-        self._socket = self._private / "head"
+        self._private = make_owned("nimbus-head-")
+        self._socket = self._private.path / "head"
         self._own = threading.local()
         words = module_command(
             "nimbus.runner.cluster.head_process", str(self._socket), str(max(1, slots)), str(os.getpid())
         )
-        self._head = KeptProcess(words, self._private / "head.log", text=job, is_over=_has_end)
+        self._head = KeptProcess(words, self._private.path / "head.log", text=job, is_over=_has_end)
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}
 
@@ -139,7 +139,7 @@ class HeadActor:
                 ray.get(relay.leave.remote(end.state == "done"), timeout=_PATIENCE)
             with suppress(RayError):
                 ray.kill(relay)
-        shutil.rmtree(self._private, ignore_errors=True)
+        self._private.remove()
         self._end = end  # after the relays: the command that reads it removes this actor
         time.sleep(_KEPT_END)
         ray.kill(ray.get_runtime_context().current_actor)
@@ -179,15 +179,17 @@ class RelayActor:
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
         place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
         root = own_root(place / f"nimbus-nodes-{os.getuid()}")
-        self._folder, self._tasks = root / name / node, tasks
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        remove_stale(root.glob("*/*"))  # of raylets that were killed: their nodes have other names now
+        self._own = OwnedFolder(root / name / node)
+        self._folder, self._tasks = self._own.path, tasks
         self._sweep()
         self._head: Any = ray.get_actor(f"head-{name}", namespace=NAMESPACE)
-        private = self._private = Path(tempfile.mkdtemp(prefix="nimbus-relay-"))
-        self._server = LineServer(private / "head")
+        self._private = make_owned("nimbus-relay-")
+        socket = self._private.path / "head"
+        self._server = LineServer(socket)
         words = module_command(
             "nimbus.runner.cluster.node_agent",
-            str(private / "head"),
+            str(socket),
             node,
             str(slots),
             str(self._folder),
@@ -206,9 +208,9 @@ class RelayActor:
         self._agent.kill()
         self._agent.over.wait(_PATIENCE)
         self._sweep()
-        shutil.rmtree(self._private, ignore_errors=True)
+        self._private.remove()
         if is_done:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._own.remove()
             with suppress(OSError):
                 self._folder.parent.rmdir()
 

@@ -29,7 +29,7 @@ def check_reachable(address: ClusterAddress) -> None:
         with socket.create_connection((address.host, address.port), timeout=_CONNECT):
             pass
     except OSError as error:
-        what = f"no head of a Ray cluster is there: {error.strerror or error}"
+        what = f"no head of a Ray cluster answers: {error.strerror or error}"
         port = {"ray": "10001, of its client server", "http": "8265, of its dashboard"}[address.kind]
         raise InputError(what, where=f"--cluster {address}", instead=f"check host and port ({port})") from None
     check_token(address.host, where=f"--cluster {address}")

@@ -121,7 +121,7 @@ def test_an_edit_frees_a_refused_asset(tmp_path: Path) -> None:
     folder.mkdir()
     trimesh.creation.box((5, 4, 6)).export(folder / "thing.glb")
     entry = import_assets([folder], out).entries[0]
-    assert "6 m long, 3 mm to 1.5 m are possible" in entry.refused and not entry.shape
+    assert "6 m long; expected 3 mm to 1.5 m" in entry.refused and not entry.shape
     card = out / "thing" / "asset.yaml"
     card.write_text(card.read_text().replace("value: 1.0", "value: 0.01").replace("scale", "skale"))
     assert "no decision 'skale'; did you mean 'scale'?" in refusal(import_assets, [folder], out)
@@ -156,7 +156,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a library of something else": (lambda folder: None, "no such file or folder"),
     "entities": (
         lambda folder: (folder.mkdir(), (folder / "a.urdf").write_text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>')),
-        "declares entities of XML",
+        "declares XML entities",
     ),
 }
 
@@ -223,7 +223,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
         ({"rest_names": np.array(0)}, "cannot be read"),
-        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked, at most"),
+        ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked; the limit is"),
     ],
     ids=["faces", "places", "shape", "rests", "names", "bomb"],
 )

@@ -52,6 +52,18 @@ def test_clearance_is_the_distance_to_triangles():
     np.testing.assert_allclose(found, sampled, atol=0.02)
 
 
+def test_mats_on_floors_do_not_narrow_corners():
+    """A mat is a second surface above the floor: cells above one another measure as flat floors do."""
+    blocks = ((2.0, 0.0, 0.0), (2.5, 2.2, 2.0)), ((2.0, 2.9, 0.0), (2.5, 5.0, 2.0)), ((2.6, 2.9, 0.0), (2.7, 3.1, 2.0))
+    mat = np.array([(3.5, 1.0, 0.03), (5.0, 1.0, 0.03), (5.0, 2.0, 0.03), (3.5, 2.0, 0.03)], dtype=np.float32)
+    room = boxes(FLOOR, *blocks)
+    bare = find_free_space(CollisionMesh(room), BODY)
+    covered = find_free_space(CollisionMesh(np.concatenate([room, mat[[[0, 1, 2], [0, 2, 3]]]])), BODY)
+    assert len(covered.nodes) > len(bare.nodes) + 500
+    feet = bare.positions[bare.main_nodes]
+    np.testing.assert_allclose(covered.clearance_at(feet), bare.clearance_at(feet), atol=1e-4)
+
+
 def test_low_passages_are_closed_for_tall_bodies():
     bridge = ((2.5, 0.0, 1.0), (3.0, 5.0, 1.1))
     areas = [

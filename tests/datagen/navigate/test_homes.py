@@ -20,8 +20,9 @@ def test_homes_have_many_kinds_of_rooms_and_furniture():
     assert set(HOME_ROOMS) == {room.kind for seed in range(12) for room in make_home(seed, (4, 10)).rooms}
 
 
-@pytest.mark.parametrize("seed", [3, 19])
+@pytest.mark.parametrize("seed", [3, 62, 169])
 def test_all_rooms_of_homes_are_reachable(seed: int):
+    """In home 62, a window sill and a bed left no way; in home 169, the cells of a rug and its floor did not."""
     scene = home_scene(seed, (4, 9))
     reached = set(map_scene(scene, BODY).main_rooms)
     assert {room.name for room in scene.rooms} <= reached

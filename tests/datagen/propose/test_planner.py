@@ -142,9 +142,15 @@ def test_several_objects_are_a_loop(catalogue: Catalogue):
 
 
 def test_part_is_named_where_there_are_several(catalogue: Catalogue):
-    plan = plan_task(graph("pressed microwave"), catalogue)
-    assert plan.steps == ({"press": {"object": "microwave", "joint": "start"}}, "home")
-    assert plan.success[0] == {"pressed": {"object": "microwave", "joint": "start"}}
+    plan = plan_task(graph("open microwave"), catalogue)
+    assert plan.steps == ({"open": {"object": "microwave", "joint": "door"}}, "home")
+    assert plan.success[0] == {"open_by": {"object": "microwave", "joint": "door"}}
+
+
+def test_button_on_a_front_is_not_pressed(catalogue: Catalogue):
+    with pytest.raises(InputError, match="no button"):
+        plan_task(graph("pressed microwave"), catalogue)
+    assert plan_task(graph("pressed button"), catalogue).steps[0] == {"press": "button"}
 
 
 def test_sides_and_held_come_last(catalogue: Catalogue):

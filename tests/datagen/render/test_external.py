@@ -68,7 +68,7 @@ def test_programs_that_end_or_hang_are_lost(program: ExternalProgram, what: str,
     ("what", "message"),
     [
         ("words", "writes 'hello there' to its output"),
-        ("list", "sends JSON that is no object"),
+        ("list", "sends JSON that is not an object"),
         ("error", "reports: no GPU"),
     ],
 )
@@ -80,10 +80,10 @@ def test_wrong_answers_are_refused_in_one_line(program: ExternalProgram, what: s
 def test_arrays_are_read_from_the_folder_alone(program: ExternalProgram, tmp_path: Path):
     name = program.write("depth", np.ones((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(program.read(name, (2, 3), np.float32), np.ones((2, 3)))
-    assert "no file in the folder" in refusal(program.read, name, (2, 3), np.float32)  # it is read once
+    assert "not a file in the folder" in refusal(program.read, name, (2, 3), np.float32)  # it is read once
     np.save(tmp_path / "other.npy", np.zeros(3))
     for wrong in (str(tmp_path / "other.npy"), "../x.npy", 7, None):
-        assert "no file in the folder" in refusal(program.read, wrong, (3,), np.float64)
+        assert "not a file in the folder" in refusal(program.read, wrong, (3,), np.float64)
     name = program.write("depth", np.ones((2, 3)))
     assert "as float64 (2, 3), expected float32 (2, 3)" in refusal(program.read, name, (2, 3), np.float32)
 

@@ -96,7 +96,7 @@ def test_a_long_chain_is_checked_in_a_moment(tmp_path: Path) -> None:
 
 
 def test_far_too_many_links_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="3003 links, at most 1000 are read"):
+    with pytest.raises(InputError, match="3003 links; the limit is 1000"):
         check(chain(3000), tmp_path)
 
 

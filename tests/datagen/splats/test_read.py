@@ -120,7 +120,7 @@ def test_broken_spz_is_refused(tmp_path: Path, version: int):
 def test_too_many_splats_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nimbus.datagen.splats.cloud.MOST_SPLATS", 20)
     write_training_ply(random_cloud(21), tmp_path / "room.ply")
-    with pytest.raises(InputError, match="21 splats, at most 20"):
+    with pytest.raises(InputError, match="21 splats; the limit is 20"):
         read_splats(tmp_path / "room.ply")
 
 
@@ -137,7 +137,7 @@ def test_splat_files_are_known_by_columns(tmp_path: Path):
         (b" max_r\n", b" max_q\n", "has no column max_r"),
         (b" max_scale_y\n", b" max_scale_q\n", "has no column max_scale_y"),
         (b" f_rest_3\n", b" f_rest_x\n", "has no column f_rest_3"),
-        (b"uint packed_color", b"float packed_color", "column packed_color is no uint"),
+        (b"uint packed_color", b"float packed_color", "column packed_color is not a uint"),
     ],
     ids=["bound", "scale", "harmonic", "type"],
 )

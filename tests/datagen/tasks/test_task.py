@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen import registry
-from nimbus.datagen.episode.layout import MODALITIES
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import load_any_task, load_task, parse_task, task_names
 from tests.support.refusals import refusal
@@ -61,14 +61,27 @@ def test_camera_preset_takes_changes():
 
 
 def test_modalities_default_to_all():
-    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == MODALITIES
+    assert parse_task(with_cameras("")).cameras["front"].camera("front").modalities == DEFAULT_MODALITIES
     asked = parse_task(with_cameras("modalities: [depth, rgb]")).cameras["front"]
     assert asked.camera("front").modalities == ("rgb", "depth")
+    assert not {"flow", "keypoints"} & set(DEFAULT_MODALITIES)
+    asked = parse_task(with_cameras("modalities: [rgb, keypoints, flow]")).cameras["front"]
+    assert asked.camera("front").modalities == ("rgb", "flow", "keypoints")
 
 
 def test_modalities_left_out_keep_the_hash():
     """A task of before there were modalities makes the same episodes."""
     assert "modalities" not in parse_task(with_cameras("")).cameras["front"].model_dump()
+
+
+def test_modalities_of_a_task_are_added_to_all_cameras():
+    plain, asked = parse_task(TEXT), parse_task(TEXT + "modalities: [keypoints, end_effector]\n")
+    assert asked.modalities == ("keypoints", "end_effector")
+    for name, camera in asked.cameras.items():
+        assert camera.camera(name).modalities == (*plain.cameras[name].camera(name).modalities, "keypoints")
+    assert asked.content_hash != plain.content_hash
+    assert parse_task(TEXT + "modalities: []\n").content_hash == plain.content_hash
+    assert "modalities" in complaint(TEXT + "modalities: [rgb]\n")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +181,11 @@ MISTAKES = [
         place(9, "item") + "steps[0].'for item in items'[0].pick.object: unknown object 'itm'",
     ),
     ("- pick: item", "- pick: start", "this names a region; name an object"),
-    ("- pick: item", "- pick: items", "'items' is a group of objects, one is needed; loop with 'for item in items:'"),
+    (
+        "- pick: item",
+        "- pick: items",
+        "'items' is a group of objects; one object is needed; loop with 'for item in items:'",
+    ),
     ("- pick: item", "- pick: items[2]", "'items' may have only 2 objects; write items[0]"),
     (
         "- pick: item",
@@ -198,7 +215,7 @@ MISTAKES = [
         place(10, '"bins') + "steps[0].'for item in items'[1].place.into: unknown name",
     ),
     ("bins[item.class]", "bins[item.clas]", "unknown attribute 'clas'; did you mean 'class'? known: class, kind, name"),
-    ("bins[item.class]", "bins[item]", "a class is needed inside the brackets; write for example [item.class]"),
+    ("bins[item.class]", "bins[item]", "a class goes inside the brackets; write for example [item.class]"),
     ("bins[item.class]", "bins(item)", "'bins(item)' is not a reference; write one like item or bins[item.class]"),
     ("bins[item.class]", "item.class", "this names a text; name "),
     ("- nothing_on_floor", "- nothing_on_flor", "success[1]: unknown predicate 'nothing_on_flor'; did you mean"),

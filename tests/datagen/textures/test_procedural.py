@@ -53,7 +53,7 @@ WRONG = [
     ),
     (Image.fromarray(np.zeros((16, 16), np.int32)), "32-bit whole numbers has no defined white level"),
     (Image.new("RGB", (4, 90)), "4 x 90 pixels are too few for a texture; use at least 8 x 8"),
-    (Image.new("RGB", (8, 20000)), "8 x 20000 pixels are too narrow for a texture; cut it to at most 48 times"),
+    (Image.new("RGB", (8, 20000)), "8 x 20000 pixels are too narrow for a texture; crop it to at most 48 times"),
 ]
 
 

@@ -11,6 +11,8 @@ import pytest
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploader import spool_sizes
+from nimbus.datagen.store.remote.working_copy import open_dataset
+from nimbus.datagen.store.verify import verify
 from nimbus.runner.cell.store_run import REFUSED, run_into_store
 from tests.support.cells import until
 from tests.support.synthetic import make_rendered, write_dataset
@@ -43,6 +45,23 @@ def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixt
 
     assert run_into_store(parse_address(address), run) == 0
     assert "started again" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_stopped_run_publishes_what_it_sent(address: str):
+    """The last snapshot was up to a minute old, and the next run waited for the lock."""
+
+    def run(spool: Path) -> int:
+        write_dataset(spool, [make_rendered(0)])
+        assert until(lambda: not spool_sizes(spool), patience=30.0)
+        write_dataset(spool, [make_rendered(1)])
+        assert until(lambda: not spool_sizes(spool), patience=30.0)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_into_store(parse_address(address), run)
+    assert verify(open_dataset(address)).episode_count == 2
+    assert b'"is_free":true' in ObjectStore(parse_address(address)).read("lock.json").replace(b" ", b"")
 
 
 @pytest.mark.slow

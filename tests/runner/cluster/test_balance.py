@@ -206,3 +206,14 @@ def test_code_that_fails_everywhere_is_no_fault_of_a_node():
     assert not health.judge("a")
     health.record_result("b")
     assert not health.judge("a")
+
+
+def test_repeated_vote_is_one_fault():
+    """The answer to the first one was lost, or the episode is closed meanwhile."""
+    balance = make(2, "a", "b")
+    for _ in range(3):
+        balance.vote("a", "task", 0, "3 deaths")
+    assert balance.health.faults["a"] == 1
+    balance.vote("b", "task", 0, "4 deaths")
+    balance.vote("b", "task", 0, "4 deaths")
+    assert balance.health.faults["b"] == 1 and len(balance.given_up) == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import subprocess
@@ -64,6 +65,29 @@ def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
     sources = [path.relative_to(folder) for path in sorted(folder.rglob("*.py")) if "@wp.kernel" in path.read_text()]
     found = [".".join(path.with_suffix("").parts) for path in sources]
     assert list(KERNELS) == found  # others would be compiled in a worker, which looks like a hang
+
+
+def test_components_may_import_one_kernel_module_alone(monkeypatch: pytest.MonkeyPatch):
+    """A component that imports only ``render.boxes`` ended the run with a KeyError."""
+    prepare_libraries()
+    missing = "nimbus.datagen.render.raytracer.culling"
+    monkeypatch.delitem(sys.modules, missing, raising=False)
+    assert missing not in threads._kernel_modules(None)
+    load_kernels("cpu")
+
+
+def test_kernels_of_plug_ins_are_compiled_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They were compiled at their first use, in a worker that was then ended as hung."""
+    code = "import warp as wp\n\n\n@wp.kernel\ndef fill(values: wp.array(dtype=float)):\n    values[wp.tid()] = 1.0\n"
+    (tmp_path / "plug_in_with_kernel.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    prepare_libraries()
+    importlib.import_module("plug_in_with_kernel")
+    try:
+        assert "plug_in_with_kernel" in threads._kernel_modules(None)
+    finally:
+        importlib.import_module("warp._src.context").user_modules.pop("plug_in_with_kernel")
+        del sys.modules["plug_in_with_kernel"]
 
 
 def kernel_rooms(modules: list[str]) -> set[str]:

@@ -114,7 +114,7 @@ def test_decisions_of_parts_can_be_overridden(cabinet: Path) -> None:
     assert book.decisions["drawer.upper"].why == "given"
     assert prepare(cabinet, {"drawer.moves": "fixed"})[0] is None
     assert "leave no way to go" in refusal(prepare, cabinet, {"drawer.upper": -1.0})
-    assert "'left' is no place; write auto, none, or x y z" in refusal(prepare, cabinet, {"drawer.handle": "left"})
+    assert "'left' is not a position; write auto, none, or x y" in refusal(prepare, cabinet, {"drawer.handle": "left"})
 
 
 def _both(place: str, size: str) -> str:
@@ -211,9 +211,9 @@ def test_a_joint_with_a_flaw_is_held_still(tmp_path: Path, case: str) -> None:
 
 REFUSED = {
     "cycle": (urdf(joint(1), joint(0, parent=1)), "the fixed joints form a cycle"),
-    "too many": (urdf(*(joint(number) for number in range(1, 201)), links=201), "has 200 joints, 24 are possible"),
+    "too many": (urdf(*(joint(number) for number in range(1, 201)), links=201), "has 200 joints; the limit is 24"),
     "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "move on each other as in a robot"),
-    "entity": ('<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><robot>&e;</robot>', "declares entities of XML"),
+    "entity": ('<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><robot>&e;</robot>', "declares XML entities"),
     "no mesh": (
         '<robot><link name="a"><visual><geometry><mesh filename="../../x.obj"/></geometry></visual></link></robot>',
         "no mesh '../../x.obj': left out",

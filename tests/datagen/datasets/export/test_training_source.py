@@ -58,7 +58,7 @@ def test_evaluation_ends_before_the_first_episode(tmp_path: Path, capsys: pytest
     lines = capsys.readouterr().err.splitlines()
     assert (
         len(lines) == 2
-        and "is neither a dataset of Nimbus nor an export" in lines[0]
+        and "is neither a Nimbus dataset nor an export" in lines[0]
         and "has the robot panda, the task so101" in lines[1]
     )
     assert not (tmp_path / "out").exists()

@@ -206,7 +206,7 @@ def half_a_box() -> trimesh.Trimesh:
         (
             trimesh.creation.box(SIZE),
             "unit: mm",
-            r"at least 3 mm.*look like m, then it is 6 cm long: write 'unit: m' in thing\.yaml",
+            r"expected 3 mm to.*look like m, then it is 6 cm long: write 'unit: m' in thing\.yaml",
         ),
         (trimesh.creation.box(SIZE * 100), "", r"look like cm, then it is 6 cm long"),
         (flat_sheet(), "", r"flat: .*give it a thickness"),

@@ -113,7 +113,7 @@ def test_a_payload_that_is_missing_is_one_line(tmp_path: Path) -> None:
 def test_too_many_triangles_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "_MOST_FACES", 11)
     box().export(tmp_path / "box.stl")
-    assert "12 triangles, at most 11 are read" in refusal(read_surface, tmp_path / "box.stl")
+    assert "12 triangles; the limit is 11" in refusal(read_surface, tmp_path / "box.stl")
 
 
 def test_a_data_uri_that_lies_is_one_line(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_what_is_no_message_is_said_to_be_none(data: bytes) -> None:
 
 def test_objects_are_not_sent() -> None:
     one, other = socket.socketpair()
-    with one, other, pytest.raises(TypeError, match="no array of numbers"):
+    with one, other, pytest.raises(TypeError, match="not an array of numbers"):
         wire.send(one, {}, {"a": np.array([object()])})
 
 

@@ -132,9 +132,9 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         ("Traceback\n  line 1\nKeyError: 'observation/image'\n", Reason.POLICY_ERROR, "KeyError: 'observation/image'"),
         (b"\xc1\xc1", Reason.POLICY_ERROR, "the server sent no msgpack"),
         ([1, 2], Reason.POLICY_ERROR, "the server sent a tuple, no map"),
-        ({}, Reason.BAD_ACTION, "the answer has no numbers 'actions'; it has nothing"),
-        ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no numbers 'actions'; it has action"),
-        ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no numbers 'actions'"),
+        ({}, Reason.BAD_ACTION, "the answer has no array 'actions'; it has nothing"),
+        ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no array 'actions'; it has action"),
+        ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no array 'actions'"),
         ({"actions": np.zeros((4, 7))}, Reason.BAD_ACTION, r"shape \(4, 7\), expected \(K, 3\): a, b, gripper"),
         ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
@@ -176,13 +176,13 @@ def test_groot_frame_of_more_than_64_mb_is_a_fault(tmp_path: Path):
     [
         ({"error": "Unknown endpoint"}, "the server failed: Unknown endpoint"),
         (b"ERROR", "the server sent no msgpack|an int, no map"),
-        ([{"arm": np.zeros((1, 4, 2))}, {}], "no numbers 'hand'; it has arm"),
+        ([{"arm": np.zeros((1, 4, 2))}, {}], "no array 'hand'; it has arm"),
         (
             [{"arm": np.zeros((1, 4, 2)), "hand": np.zeros((1, 3, 1))}, {}],
             r"'hand' has shape \(3, 1\), expected \(4, 1\)",
         ),
         ([{"arm": np.zeros((2, 4, 2)), "hand": np.zeros((2, 4, 1))}, {}], r"'arm' has shape \(2, 4, 2\)"),
-        ([[1], {}], "the answer is no map of actions"),
+        ([[1], {}], "the answer is not a map of actions"),
     ],
 )
 def test_groot_answer_that_is_no_action_is_a_fault(answer: object, said: str, tmp_path: Path):

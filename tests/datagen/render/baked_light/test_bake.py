@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nimbus.datagen import progress
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.render.baked_light import basis as bases
 from nimbus.datagen.render.baked_light.basis import bake, join_faces, light_basis
@@ -67,6 +68,18 @@ def test_a_bake_is_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
     kept.unlink()
     with pytest.raises(TypeError):
         light_basis(still_scene())
+
+
+def test_a_bake_may_take_minutes(tmp_path, monkeypatch: pytest.MonkeyPatch, basis: LightBasis):
+    """A worker that baked was ended as hung: rendering has to show progress every few seconds."""
+    limits: list[float] = []
+    seen: list[list[float]] = []
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
+    monkeypatch.setattr(progress, "_patience", [limits.append])
+    monkeypatch.setattr(bases, "bake", lambda scene: seen.append(list(limits)) or basis)
+    light_basis(still_scene())
+    assert seen[0][-1] >= 120.0
+    assert limits[-1] == 0.0
 
 
 def test_faces_that_shine_show_the_sky():

@@ -265,12 +265,40 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
     moved = trajectory()
     now, later = ((moved.body_positions[s], moved.body_wxyz[s]) for s in (slice(0, 2), slice(1, 3)))
     assert regions.render(*now)["front"].flow is None
-    seen = regions.render(*now, following=later)
+    seen = regions.render(*now, following=later, flow=True)
     front, wrist = seen["front"], seen["wrist"]
     assert front.flow.shape == (2, HEIGHT, WIDTH, 2)
     assert np.isfinite(front.flow[front.depth > 0]).all() and np.isnan(front.flow[front.depth == 0]).all()
     assert np.abs(wrist.flow[0, 2:4, 3:6]).max() > 0.01, "the wrist camera is moved"
-    assert np.isnan(regions.render(*now, following=(later[0][:1], later[1][:1]))["front"].flow[1]).all()
+    assert np.isnan(regions.render(*now, following=(later[0][:1], later[1][:1]), flow=True)["front"].flow[1]).all()
+
+
+def test_cameras_that_ask_get_flow_and_keypoints(tmp_path: Path, isaac: IsaacSim):
+    """Names, order and 3-d places are those of the default renderer; visibility follows the instance's own depth."""
+    from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
+    from nimbus.datagen.render.keypoints import find_keypoints, in_camera
+
+    shown, moved = layout(width=WIDTH, height=HEIGHT), trajectory()
+    front, wrist = shown.visual.cameras
+    front = replace(front, modalities=(*front.modalities, "flow", "keypoints"))
+    shown = replace(shown, visual=replace(shown.visual, cameras=(front, wrist)))
+    regions = RegionRenderer(
+        *stage_and_robot(), shown, moved, libraries=("trash",), stack=2, folder=tmp_path / "annotated", settle=1
+    )
+    regions.open(warm_up=1)
+    now, later = ((moved.body_positions[s], moved.body_wxyz[s]) for s in (slice(0, 2), slice(1, 3)))
+    seen = regions.render(*now, following=later)
+    assert seen["wrist"].flow is None and seen["wrist"].keypoints_2d is None
+    frames, points = seen["front"], regions.labels.keypoints
+    assert frames.flow is not None and np.isfinite(frames.flow[frames.depth > 0]).all()
+    again = find_keypoints(shown.physical.objects, stage_and_robot()[1], regions.labels)
+    assert points is not None and points.names == again.names
+    rows = {name: row for row, name in enumerate(moved.body_names)}
+    places = in_camera(points, rows, *now, frames.world_T_camera)
+    assert frames.keypoints_3d is not None and frames.keypoint_visibility is not None
+    np.testing.assert_allclose(frames.keypoints_3d, places, atol=1e-6)
+    assert set(np.unique(frames.keypoint_visibility)) <= {0, 1, 2}
+    regions.close()
 
 
 def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):

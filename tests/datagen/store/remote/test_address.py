@@ -50,7 +50,7 @@ def test_site_resolves_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert str(resolve_address("nimbus://demos/kitchen")) == "s3://bucket/all/kitchen"
     with pytest.raises(InputError, match="did you mean 'demos'"):
         resolve_address("nimbus://demo")
-    with pytest.raises(InputError, match="is no address"):
+    with pytest.raises(InputError, match="is not an address"):
         resolve_address("nimbus://loop")
 
 

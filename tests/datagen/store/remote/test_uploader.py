@@ -194,6 +194,47 @@ def test_second_writer_is_refused_until_the_first_is_silent(address: str):
         first.renew()
 
 
+def test_two_writers_at_the_same_moment_are_one(address: str):
+    """Both read no lock; the one that creates the epoch's object has it."""
+    store = ObjectStore(parse_address(address))
+    first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: first.renew())
+    create = store.create
+
+    def late(name: str, content: Path | bytes) -> bool:
+        store.create = create  # type: ignore[method-assign]
+        first.take()
+        return create(name, content)
+
+    store.create = late  # type: ignore[method-assign]
+    with pytest.raises(InputError, match="another run writes here"):
+        second.take()
+    assert first.note and first.note.epoch == 1
+
+
+def test_claim_of_a_dead_run_is_passed(address: str):
+    """It created the epoch's object and died before it wrote the lock; the objects may outlive the lock, too."""
+    store = ObjectStore(parse_address(address))
+    for epoch in (1, 2):
+        store.create(f"journal/owner-{epoch:06d}.json", b"{}")
+    waits: list[float] = []
+    lock = WriterLock(store, "me", wait=waits.append)
+    lock.take()
+    assert lock.note and lock.note.epoch == 3 and len(waits) == 1
+
+
+def test_overwritten_lock_leaves_the_right_where_it_is(address: str):
+    """A run that was frozen between its look and its beat writes the lock of an earlier epoch."""
+    store = ObjectStore(parse_address(address))
+    first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: None)
+    first.take()
+    old = store.read("lock.json")
+    second.take()
+    store.replace("lock.json", old)
+    second.renew()
+    with pytest.raises(InputError, match="another run writes here"):
+        first.renew()
+
+
 def test_free_lock_is_taken_at_once(address: str):
     store = ObjectStore(parse_address(address))
     first = WriterLock(store, "first")

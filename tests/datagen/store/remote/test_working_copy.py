@@ -164,7 +164,7 @@ def test_object_named_as_the_copys_origin_is_refused(address: str):
     store = ObjectStore(parse_address(address))
     store.create("meta/info.json", b"{}")
     store.create("origin.json", b'{"address": "file:///etc"}')
-    with pytest.raises(InputError, match="origin.json.*no part of a dataset"):
+    with pytest.raises(InputError, match="origin.json.*not part of a dataset"):
         open_dataset(address)
     copy = working_copy.copy_folder(parse_address(address))
     assert working_copy.address_of(copy) == address
@@ -183,5 +183,5 @@ def test_damaged_description_in_store_is_one_line(address: str, content: bytes):
 def test_huge_description_in_store_is_not_fetched(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(working_copy, "TEXT_BYTES", 10)
     ObjectStore(parse_address(address)).create("dataset.json", b" " * 11)
-    with pytest.raises(InputError, match="at most 10 are read"):
+    with pytest.raises(InputError, match="the limit is 10"):
         open_dataset(address)

@@ -78,7 +78,7 @@ def decide_scale(
     """
     longest = float(np.ptp(surface.corners.reshape(-1, 3), axis=0).max())
     if longest <= 0:
-        raise InputError("all its points are one", instead="export it again")
+        raise InputError("all its points coincide", instead="export it again")
     if "scale" in given:
         scale = float(given["scale"])
         _check_size(longest * scale, longest)
@@ -134,7 +134,7 @@ def _candidates(
 def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
-    what = f"{_length(size)} long, {1000 * SMALLEST:g} mm to {LARGEST:g} m are possible"
+    what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
     raise InputError(what, instead=f"write the metres of its unit as scale: of {longest:.3g} units it is long")
 
 

@@ -129,7 +129,7 @@ def import_assets(
 
 def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
-        raise InputError("is a file, a folder is needed", where=f"--out {out}", instead=_OTHER)
+        raise InputError("is a file; give a folder", where=f"--out {out}", instead=_OTHER)
     if out.is_dir():
         there = {path.name for path in out.iterdir()} - {LOCK_NAME, _UNPACKED, _MADE}
         if there and not there & {INDEX_NAME, _DONE}:

@@ -26,7 +26,7 @@ def parse_xml(path: Path) -> ElementTree.Element:
     """
     content = read_bytes(path, limit=_LARGEST)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise InputError("declares entities of XML", where=str(path), instead="write them out")
+        raise InputError("declares XML entities", where=str(path), instead="replace them with their text")
     try:
         # The version is 0.0 in files of pybullet, which no parser takes.
         return ElementTree.fromstring(re.sub(rb"^\s*<\?xml[^>]*\?>", b"", content))

@@ -34,9 +34,9 @@ class EpisodeKey:
     def __post_init__(self) -> None:
         """Refuse values that would lead file names outside their folder, also from a dataset's files."""
         if not _TASK.fullmatch(self.task):
-            raise ValueError(f"task {self.task!a} is no name")
+            raise ValueError(f"task {self.task!a} is not a name")
         if not _TASK.fullmatch(self.split):
-            raise ValueError(f"split {self.split!a} is no name")
+            raise ValueError(f"split {self.split!a} is not a name")
 
     @property
     def id(self) -> str:
@@ -188,9 +188,13 @@ class Sensor:
     tone: Tone = "plain"
 
 
-Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility"]
+Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility", "flow", "keypoints"]
 MODALITIES: tuple[Modality, ...] = get_args(Modality)
 """Everything that a camera can store of a step."""
+ANNOTATIONS: tuple[Modality, ...] = ("flow", "keypoints")
+"""Modalities that are stored only where they are asked for."""
+DEFAULT_MODALITIES: tuple[Modality, ...] = tuple(name for name in MODALITIES if name not in ANNOTATIONS)
+"""Modalities of a camera that lists none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +214,7 @@ class Camera:
     distortion: tuple[float, float] = (0.0, 0.0)
     """Radial coefficients k1 and k2 of the Brown-Conrady model, as OpenCV has them; the labels are bent alike."""
     sensor: Sensor = Sensor()
-    modalities: tuple[Modality, ...] = MODALITIES
+    modalities: tuple[Modality, ...] = DEFAULT_MODALITIES
     """Stored of each step; ``rgb`` is among them."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import MODALITIES, Modality
+from nimbus.datagen.episode.layout import Modality
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,16 @@ class CameraFrames:
     flow: NDArray[np.float16] | None = None
     """(K, H, W, 2) [px] right and down, to a point's pixel in the next step; NaN where nothing was hit and in an
     episode's last step. None if not requested."""
+    keypoints_3d: NDArray[np.float32] | None = None
+    """(K, Q, 3) [m] in the frame of the camera, OpenCV axes. None if not requested."""
+    keypoints_2d: NDArray[np.float32] | None = None
+    """(K, Q, 2) column and row [px], also outside the image and where something is in front; NaN behind the camera."""
+    keypoint_visibility: NDArray[np.uint8] | None = None
+    """(K, Q) 2 for visible, 1 for hidden behind a surface, 0 for outside the image."""
 
     def only(self, modalities: Sequence[Modality]) -> CameraFrames:
         """Select a camera's stored modalities; the arrays of others lose their rows."""
-        arrays = {ARRAYS[modality] for modality in MODALITIES if modality not in modalities}
+        arrays = {name for modality, name in ARRAYS.items() if modality not in modalities}
         return replace(self, **{name: getattr(self, name)[:0] for name in arrays})
 
 
@@ -56,7 +62,7 @@ ARRAYS: dict[Modality, str] = {
     "boxes": "boxes_2d",
     "visibility": "visibility",
 }
-"""Field of :class:`CameraFrames` by modality."""
+"""Field of :class:`CameraFrames` by modality, of those that are stored by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +79,20 @@ class Observation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Keypoints:
+    """Q named points of an episode, each fixed to a body."""
+
+    names: tuple[str, ...]
+    """``items_0.top``, ``gripper.tool``, …"""
+    bodies: tuple[str, ...]
+    """Trajectory body that each point moves with."""
+    instances: NDArray[np.uint8]
+    """(Q,) instance in the masks that each point belongs to"""
+    positions: NDArray[np.float64]
+    """(Q, 3) in the frame of the body [m]"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Labels:
     """Meaning of the indices in an episode's masks, and boxes of the visible things."""
 
@@ -86,3 +106,5 @@ class Labels:
     """Index 0 is ``background``."""
     boxes_3d: NDArray[np.float64]
     """(N, 2, 3) lower and upper corner in the instance's own body frame [m]; NaN for the background"""
+    keypoints: Keypoints | None = None
+    """Keypoints of objects and grippers; None if no camera stores them."""

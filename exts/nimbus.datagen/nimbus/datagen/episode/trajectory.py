@@ -146,6 +146,18 @@ class StartState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EndEffectors:
+    """Poses of the tool frames of E arms in T steps, world frame."""
+
+    names: tuple[str, ...]
+    """Arms, in the order of the robot file"""
+    positions: FloatArray
+    """(T, E, 3) [m]"""
+    wxyz: FloatArray
+    """(T, E, 4) unit quaternions"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trajectory:
     """States and actions at the record rate; row ``t`` of ``actions`` is commanded from row ``t`` of the states.
 
@@ -176,6 +188,8 @@ class Trajectory:
     start: StartState
     scene_graph: tuple[RelationSpan, ...] | None = None
     """Relations at the boundaries of skill steps, sorted; None in episodes of before."""
+    end_effectors: EndEffectors | None = None
+    """Poses of the tools; None unless the task asks for them."""
     contacts: dict[str, FloatArray] = field(default_factory=dict)
     """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     signals: dict[str, FloatArray] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.plan.motion import MotionPlanner
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.robots.tool_poses import find_end_effectors
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.statements import SkillFailure
@@ -154,7 +155,11 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
             outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))
     except SkillFailure as failure:
         outcome = Outcome(success=False, phase=cell.phase, reason=failure.reason, detail=failure.detail)
-    return cell.finish(outcome)
+    trajectory = cell.finish(outcome)
+    if "end_effector" not in task.modalities:
+        return trajectory
+    motion = trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
+    return replace(trajectory, end_effectors=find_end_effectors(cell.simulation.robot, *motion))
 
 
 def _do_and_judge(task: Task, doing: TaskPerformer) -> Outcome:

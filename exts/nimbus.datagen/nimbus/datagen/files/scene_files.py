@@ -62,6 +62,6 @@ def _why_not(path: Path) -> str:
         if path.is_file():
             return ""
         what = "is not a regular file" if path.exists() else "no such file"
-        return "is a folder, a file is needed" if path.is_dir() else what
+        return "is a folder; give a file" if path.is_dir() else what
     except OSError as error:
         return (error.strerror or str(error)).lower()

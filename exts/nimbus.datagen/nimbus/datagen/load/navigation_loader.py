@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import ClassVar, Self
 
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.navigate.goals import check_kinds
@@ -30,6 +30,8 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         run_settings: Choices of the command line, for the provenance.
         ancestors: Ancestors of the episodes, likewise.
     """
+
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

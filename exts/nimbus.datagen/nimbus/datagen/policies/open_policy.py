@@ -70,7 +70,7 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
         given = f"{scheme}:{text}".split(",")
         for one in given:
             if not re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{{1,5}}/?", one):
-                raise InputError(f"'{one}' is no address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
+                raise InputError(f"'{one}' is not an address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
         if twice := next((one for one in given if given.count(one) > 1), ""):
             raise InputError(f"'{twice}' is given twice", where=WHERE, instead="give each server once")
         try:
@@ -119,4 +119,4 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
     if text.endswith(".py"):
         raise InputError(f"'{text}' names no function", where=WHERE, instead=f"write {text}:make_policy")
     hint = suggest(scheme, _SCHEMES) if colon and not Path(text).suffix else ""
-    raise InputError(f"'{text}' is no policy", where=WHERE, instead=hint or f"write one of {', '.join(known)}")
+    raise InputError(f"'{text}' is not a policy", where=WHERE, instead=hint or f"write one of {', '.join(known)}")

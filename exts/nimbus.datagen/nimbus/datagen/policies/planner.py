@@ -226,7 +226,7 @@ def _act(
                 return failure
             if result.is_success:
                 return Outcome(success=True, phase=STILL if environment.activity == STILL else "")
-    detail = f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done for a moment only"
+    detail = f"{failure.phase}: {failure.detail or failure.reason}" if failure else "done, but not to the end"
     return Outcome(success=False, phase=environment.activity, reason=Reason.TIME_LIMIT, detail=detail)
 
 

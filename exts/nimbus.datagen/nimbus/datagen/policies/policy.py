@@ -193,7 +193,7 @@ def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatAr
     try:
         rows = np.asarray(answer, dtype=float)
     except (TypeError, ValueError) as error:
-        raise PolicyFault(Reason.BAD_ACTION, f"no array of numbers: {error}") from None
+        raise PolicyFault(Reason.BAD_ACTION, f"not an array of numbers: {error}") from None
     if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
         raise PolicyFault(Reason.BAD_ACTION, f"shape {rows.shape}, expected (K, {width}): {', '.join(names)}")
     if len(rows) < execute:

@@ -61,7 +61,7 @@ class Demonstrations:
         info = read_single_task_info(folder)
         paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
         if not paths:
-            raise InputError("it holds no episode", where=str(folder), instead="run until there is one")
+            raise InputError("it holds no episode", where=str(folder), instead="make one with 'nimbus run' first")
         return cls.of_files(paths, task=info.task, dataset=info.task_hash)
 
     @classmethod

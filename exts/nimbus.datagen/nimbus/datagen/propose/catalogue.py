@@ -18,6 +18,7 @@ from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.model import MovingPart
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.version import versioned_hash
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.grasp import GripperShape
     from nimbus.datagen.robots.robot import Robot
 
-VERSION = 2
+VERSION = 3
 """Version of the measurements: raise it when a field comes out otherwise."""
 _VARIANTS = 2
 """Variants of a kind that are measured."""
@@ -38,6 +39,8 @@ _FLAT = 0.0015
 """Distance below the highest point up to which points belong to a flat top [m]."""
 _LEVEL = 0.5
 """An axis with less of a vertical part is level."""
+_UP = 0.7
+"""Vertical part of a normal that points up, at least."""
 _CORNERS = 16
 """Corners of an outline."""
 _GRASPS = 10
@@ -51,6 +54,8 @@ class PartEntry:
     name: str
     has_handle: bool
     has_pressing: bool
+    """True for a part that a hand can press on; of buttons, for those that face up: beside one on a front, low over the
+    table, there is no room for a hand."""
     is_drawer: bool
     """True for a sliding part with a cavity."""
     is_lid: bool
@@ -196,7 +201,7 @@ def _measure(library: ObjectLibrary, kind: str, gripper: GripperShape) -> KindEn
             PartEntry(
                 name=part.name,
                 has_handle=bool(part.handles),
-                has_pressing=bool(part.pressings),
+                has_pressing=_has_pressing(part),
                 is_drawer=part.joint.kind == "slide" and bool(part.cavities),
                 is_lid=part.joint.kind == "hinge" and abs(float(part.joint.axis[2])) < _LEVEL,
                 is_spring=part.joint.stiffness > 0.0,
@@ -243,6 +248,11 @@ def _outline(models: Iterable[ObjectModel]) -> tuple[tuple[float, float], ...]:
     pairs = [np.stack([normals[place], normals[(place + 1) % _CORNERS]]) for place in range(_CORNERS)]
     corners = [np.linalg.solve(pair, reaches[[place, (place + 1) % _CORNERS]]) for place, pair in enumerate(pairs)]
     return tuple((round(float(x), 4), round(float(y), 4)) for x, y in corners)
+
+
+def _has_pressing(part: MovingPart) -> bool:
+    is_button = part.joint.stiffness > 0.0
+    return any(not is_button or pressing.normal[2] > _UP for pressing in part.pressings)
 
 
 def _is_long(model: ObjectModel, rest: RestPose) -> bool:

@@ -20,13 +20,14 @@ from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.render.camera_model.lens import Lens, boxes_of
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.external_process import PROTOCOL, ExternalProgram, ProgramLostError
+from nimbus.datagen.render.keypoints import with_keypoints
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.render.scene_views import scene_inputs
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
-_MADE = ("rgb", "depth", "instance", "semantic", "boxes")
+_MADE = ("rgb", "depth", "instance", "semantic", "boxes", "keypoints")
 """Modalities that come from another program, or from its masks."""
 _log = logging.getLogger(__name__)
 
@@ -181,6 +182,8 @@ class ExternalRenderer(Renderer[Any]):
         found = {}
         for name, (camera, lens, pinhole, world_T_camera) in shown.items():
             frames = _frames(program, files.get(name), pinhole, world_T_camera, inputs.labels)
+            if "keypoints" in camera.modalities and inputs.labels.keypoints is not None:
+                frames = with_keypoints(frames, inputs.labels.keypoints, rows, positions, wxyz)
             frames = (lens.bend(frames) if lens else frames).only(camera.modalities)
             if camera.sensor != Sensor():
                 frames = SensorModel(camera).take(frames, first_step=steps.start)
@@ -241,7 +244,7 @@ def _frames(program: ExternalProgram, files: object, camera: Camera, poses: Floa
         raise program.wrong(f"draws instance {int(instance.max())}, there are {len(labels.instance_names)}")
     depth = program.read(files.get("depth"), size, np.float32)
     if not np.isfinite(depth).all() or depth.min(initial=0.0) < 0:
-        raise program.wrong(f"sends depth of camera '{camera.name}' that is no distance; write 0 for nothing")
+        raise program.wrong(f"sends depth of camera '{camera.name}' that is not a distance; write 0 for nothing")
     return CameraFrames(
         rgb=program.read(files.get("rgb"), (*size, 3), np.uint8),
         depth=depth,

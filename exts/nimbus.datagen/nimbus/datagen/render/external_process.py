@@ -130,7 +130,7 @@ class ExternalProgram:
         except (ValueError, RecursionError):
             raise self.wrong(f"writes '{line[:60].decode(errors='replace')}' to its output") from None
         if not isinstance(found, dict):
-            raise self.wrong("sends JSON that is no object")
+            raise self.wrong("sends JSON that is not an object")
         return found
 
     def wrong(self, what: str) -> InputError:
@@ -152,7 +152,7 @@ class ExternalProgram:
         text = str(name)[:255]
         path = self.folder / text
         if text != name or path.parent != self.folder or path.is_symlink() or not path.is_file():
-            raise self.wrong(f"names '{text[:60]}', which is no file in the folder")
+            raise self.wrong(f"names '{text[:60]}', which is not a file in the folder")
         try:
             with path.open("rb") as file:
                 found_shape, found_type = _read_header(file)

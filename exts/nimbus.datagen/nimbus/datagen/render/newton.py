@@ -110,8 +110,11 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             # Loaded again if another layout was shown meanwhile: observations are rendered when the writer asks for
             # them.
             self._load(renderer, layout)
-            steps = slice(start, start + renderer.stack)
-            cameras = renderer.render(trajectory.body_names, positions[steps], wxyz[steps], first_step=start)
+            steps, later = (slice(start + ahead, start + ahead + renderer.stack) for ahead in (0, 1))
+            following = positions[later], wxyz[later]
+            cameras = renderer.render(
+                trajectory.body_names, positions[steps], wxyz[steps], first_step=start, following=following
+            )
             yield Observation(start=start, cameras=cameras)
             start += len(positions[steps])
 

@@ -10,6 +10,7 @@ import warp as wp
 
 from nimbus.datagen.episode.layout import Layout, Modality, Vector
 from nimbus.datagen.render.baked_light.light_basis import LightBasis
+from nimbus.datagen.render.keypoints import find_keypoints
 from nimbus.datagen.render.labels import make_labels
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
@@ -77,6 +78,8 @@ class SceneRenderer(StackedRenderer):
         parts += around_table(scene, rise=visual.table_rise)
         libraries = self._libraries or tuple(dict.fromkeys(item.library for item in objects))
         labels = make_labels(stage, objects, parts, libraries=libraries)
+        if any("keypoints" in camera.modalities for camera in visual.cameras):
+            labels = replace(labels, keypoints=find_keypoints(objects, self._robot, labels))
         return RenderInputs(parts=tuple(parts), labels=labels, visual=visual, baked=baked)
 
 

@@ -83,8 +83,11 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
         start = 0
         while start < trajectory.step_count:
             self._load(scene, layout, trajectory)
-            steps = slice(start, start + self._renderer.stack)
-            cameras = self._renderer.render(trajectory.body_names, positions[steps], wxyz[steps], first_step=start)
+            steps, later = (slice(start + ahead, start + ahead + self._renderer.stack) for ahead in (0, 1))
+            following = positions[later], wxyz[later]
+            cameras = self._renderer.render(
+                trajectory.body_names, positions[steps], wxyz[steps], first_step=start, following=following
+            )
             yield Observation(start=start, cameras=cameras)
             start += len(positions[steps])
 

@@ -16,8 +16,10 @@ from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.render.boxes import visible_boxes
+from nimbus.datagen.render.camera_model.flow import flow_to_next
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel
+from nimbus.datagen.render.keypoints import with_keypoints
 from nimbus.datagen.render.raytracer import culling, rasterize
 from nimbus.datagen.render.raytracer.geometry import build_geometry
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer
@@ -91,7 +93,13 @@ class StackedRenderer:
         light.lamp_colors = self._upload(np.array([lamp.color for lamp in lamps], dtype=float), wp.vec3)
 
     def render(
-        self, body_names: Sequence[str], body_positions: FloatArray, body_wxyz: FloatArray, *, first_step: int = 0
+        self,
+        body_names: Sequence[str],
+        body_positions: FloatArray,
+        body_wxyz: FloatArray,
+        *,
+        first_step: int = 0,
+        following: tuple[FloatArray, FloatArray] | None = None,
     ) -> dict[str, CameraFrames]:
         """Render up to ``stack`` steps with every camera.
 
@@ -100,10 +108,12 @@ class StackedRenderer:
             body_positions: (K, B, 3) [m], world frame.
             body_wxyz: (K, B, 4) unit quaternions.
             first_step: Index of the first step in the episode, for sensor noise.
+            following: Poses one step later, for optical flow; fewer where the episode ends, none by default.
 
         Returns:
             Frames by camera name.
         """
+        following = following or (body_positions[:0], body_wxyz[:0])
         count = len(body_positions)
         if not 0 < count <= self.stack:
             raise ValueError(f"expected 1 to {self.stack} steps, got {count}")
@@ -113,7 +123,8 @@ class StackedRenderer:
         for camera in self.cameras:
             positions, wxyz = cameras.camera_poses(camera, bodies.rows, body_positions, body_wxyz)
             lens, sensor = self._lenses.get(camera.name), self._sensors.get(camera.name)
-            frames = self._render(lens.pinhole if lens else camera, positions, wxyz, placed, bodies)
+            pinhole = lens.pinhole if lens else camera
+            frames = self._render(pinhole, positions, wxyz, placed, bodies, following=following)
             frames = (lens.bend(frames) if lens else frames).only(self._made_by(camera))
             shown[camera.name] = sensor.take(frames, first_step=first_step) if sensor else frames
         return shown
@@ -160,13 +171,20 @@ class StackedRenderer:
         return _Placed(position, rotation, rectangles, casts, extents, steps)
 
     def _render(
-        self, camera: Camera, positions: FloatArray, wxyz: FloatArray, placed: _Placed, bodies: _Bodies
+        self,
+        camera: Camera,
+        positions: FloatArray,
+        wxyz: FloatArray,
+        placed: _Placed,
+        bodies: _Bodies,
+        *,
+        following: tuple[FloatArray, FloatArray],
     ) -> CameraFrames:
         count, width, height = len(positions), camera.width, camera.height
         matrix, pose = cameras.intrinsics(camera), cameras.world_T_camera(positions, wxyz)
         made, turned = self._made_by(camera), transforms.quat_to_matrix(wxyz)
         rgb = self._smooth_colors(camera, positions, turned, placed)
-        images = self._draw(camera, positions, turned, placed, normals="normals" in made)
+        images = self._draw(camera, positions, turned, placed, normals="normals" in made, meshes="flow" in made)
         shape = (self.stack, height, width)
         instances = len(self.labels.instance_names)
         boxes = np.full((count, instances, 4), np.nan, dtype=np.float32)
@@ -175,7 +193,7 @@ class StackedRenderer:
             boxes, pixels = visible_boxes(images.instance, count, width, height, count=instances)
             if "visibility" in made:
                 visibility = self._visibility(pixels, pose, matrix, camera, bodies)
-        return CameraFrames(
+        frames = CameraFrames(
             rgb=images.rgb.numpy().reshape(*shape, 3)[:count].copy() if rgb is None else rgb,
             depth=images.depth.numpy().reshape(shape)[:count].copy(),
             instance=images.instance.numpy().reshape(shape)[:count].copy(),
@@ -186,9 +204,25 @@ class StackedRenderer:
             intrinsics=matrix,
             world_T_camera=pose,
         )
+        if "flow" in made:
+            # The last entry is that of pixels without a mesh, which have the number -1.
+            row_of_mesh = np.array([bodies.rows.get(body, -1) for body in (*self._geometry.bodies, "")], dtype=np.int16)
+            body = row_of_mesh[images.mesh.numpy().reshape(shape)[:count]]
+            now = bodies.positions, bodies.wxyz
+            frames = replace(frames, flow=flow_to_next(frames, body, camera, bodies.names, now, following))
+        if "keypoints" in made and self.labels.keypoints is not None:
+            frames = with_keypoints(frames, self.labels.keypoints, bodies.rows, bodies.positions, bodies.wxyz)
+        return frames
 
     def _draw(
-        self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed, *, normals: bool
+        self,
+        camera: Camera,
+        positions: FloatArray,
+        rotation: FloatArray,
+        placed: _Placed,
+        *,
+        normals: bool,
+        meshes: bool = False,
     ) -> Any:
         """Render images of a camera into buffers on the device, which the next call overwrites."""
         view = self._view(camera, positions, rotation, placed)
@@ -200,7 +234,9 @@ class StackedRenderer:
             steps=placed.steps,
             view=view,
         )
-        return self._renderer.render(self._geometry, self._light, camera, shown, stack=self.stack, normals=normals)
+        return self._renderer.render(
+            self._geometry, self._light, camera, shown, stack=self.stack, normals=normals, meshes=meshes
+        )
 
     def _smooth_colors(
         self, camera: Camera, positions: FloatArray, rotation: FloatArray, placed: _Placed
@@ -300,7 +336,7 @@ class _Bodies:
     """Poses by body name."""
 
     def __init__(self, names: Sequence[str], positions: FloatArray, wxyz: FloatArray) -> None:
-        self.rows = {name: row for row, name in enumerate(names)}
+        self.names, self.rows = names, {name: row for row, name in enumerate(names)}
         self.positions, self.wxyz = positions, wxyz
 
 

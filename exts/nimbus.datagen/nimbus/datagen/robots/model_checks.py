@@ -64,7 +64,7 @@ def check_model(root: Element, path: Path) -> None:
     """
     file = ModelLines(path)
     if (count := len(root.findall("link"))) > MOST_LINKS:
-        raise InputError(f"{count} links, at most {MOST_LINKS} are read", where=str(path), instead="leave some out")
+        raise InputError(f"{count} links; the limit is {MOST_LINKS}", where=str(path), instead="leave some out")
     links = _by_name(root, "link", file)
     joints = _by_name(root, "joint", file)
     for element in (*links.values(), *joints.values()):
@@ -207,4 +207,4 @@ def _check_inertia(link: Element, file: ModelLines) -> None:
         return
     said = f"no body has the inertia of link '{name}': its principal moments are {least:.3g}, {middle:.3g}, {most:.3g}"
     rule = "none is negative" if least < -room else "the largest is at most the sum of the others"
-    raise file.error(link, f"{said} kg m²; {rule}", instead="export it again, in kg m² about its centre of mass")
+    raise file.error(link, f"{said} kg m²; {rule}", instead="export it again, in kg m² about its center of mass")

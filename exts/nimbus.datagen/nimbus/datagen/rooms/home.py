@@ -31,7 +31,7 @@ from nimbus.datagen.rooms.plan import RoomPlan
 from nimbus.datagen.rooms.stairs import DOORWAY, STAIRS, STAIRWELL, Flight, find_flight, opened_wall, stair_patches
 from nimbus.datagen.rooms.walls import Side
 
-HOME_VERSION = 2
+HOME_VERSION = 3
 """Version of the code that makes homes: raise it when any of them comes out otherwise."""
 HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BATH))
 """Kinds of furnishings of homes by name."""
@@ -45,6 +45,8 @@ _CELL = 0.05
 """Side of a cell of the map on which that way is searched [m]."""
 _STAND_IN_WAY = (0.03, 1.6)
 """Range of heights at which a furnishing is in the way [m]."""
+_NO_OBSTACLES = ("doorway", "skirting")
+"""Kinds that are no obstacles: one is open, the other is thinner than the margin of the way."""
 _LAMP_REACH = 4.2
 """Length of a room that one lamp lights [m]."""
 
@@ -263,8 +265,9 @@ def _furnished(
     for side in outside:
         if made.has_window and rng.uniform() < 0.85:
             _open_at(plan, side, "window", low=1.3 if kind == "bathroom" else 0.85)
+    built = len(plan.furnishings)
     made.furnish(plan)
-    _keep_way(plan)
+    _keep_way(plan, built)
     long = 0 if np.ptp(plan.x) > np.ptp(plan.y) else 1
     count = max(1, round(float(np.ptp((plan.x, plan.y)[long])) / _LAMP_REACH))
     lamps = []
@@ -275,7 +278,9 @@ def _furnished(
         plan.hang(made.lamp, (spot[0], spot[1]))
         low = plan.height if len(plan.furnishings) == before else float(plan.furnishings[-1].bounds[0, 2])
         lamps.append((spot[0], spot[1], low - 0.02))
+    furnished = len(plan.furnishings)
     plan.close(made.hung)
+    _keep_way(plan, furnished)
     return HomeRoom(
         name=name,
         kind=kind,
@@ -314,24 +319,32 @@ def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
     return any(plan.open(side, kind, along, low=low, size=size) for along in places)
 
 
-def _keep_way(plan: RoomPlan) -> None:
-    """Take furnishings away, the last first, until a body gets from each door to every other one."""
+def _keep_way(plan: RoomPlan, start: int) -> None:
+    """Take furnishings away, the last first, until a body gets from each door to every other one.
+
+    Args:
+        plan: The room.
+        start: Number of furnishings that stay: those before them in the plan's list.
+    """
     spots = [
         wall.frame(opening.middle, out=0.45)[:2, 3]
         for wall in plan.walls.values()
         for opening in wall.openings
         if opening.kind == "doorway"
     ]
-    standing = [one for one in plan.furnishings if _is_in_way(plan, one)]
-    while standing and not _is_joined(plan, standing, spots):
-        gone = standing.pop()
-        on_top = [one for one in plan.furnishings if _stands_on(one, gone)]
+    while not _is_joined(plan, [one for one in plan.furnishings if _is_in_way(plan, one)], spots):
+        loose = [one for one in plan.furnishings[start:] if _is_in_way(plan, one)]
+        removable = [one for one in loose if not any(_stands_on(one, other) for other in loose)]
+        if not removable:
+            return
+        gone = removable[-1]
+        on_top = [one for one in loose if _stands_on(one, gone)]
         plan.furnishings = [one for one in plan.furnishings if one is not gone and one not in on_top]
 
 
 def _is_in_way(plan: RoomPlan, one: Furnishing) -> bool:
     low, high = (float(value) - plan.floor for value in one.bounds[:, 2])
-    return not plan.kinds[one.kind].is_flat and high > _STAND_IN_WAY[0] and low < _STAND_IN_WAY[1] and low < 0.3
+    return one.kind not in _NO_OBSTACLES and high > _STAND_IN_WAY[0] and low < _STAND_IN_WAY[1]
 
 
 def _stands_on(one: Furnishing, other: Furnishing) -> bool:

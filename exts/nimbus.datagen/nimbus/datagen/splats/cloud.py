@@ -98,7 +98,7 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
     if not len(cloud):
         raise InputError("holds no splat", where=where, instead="export the scene again")
     if len(cloud) > MOST_SPLATS:
-        what = f"{len(cloud)} splats, at most {MOST_SPLATS} are rendered"
+        what = f"{len(cloud)} splats; the limit is {MOST_SPLATS}"
         raise InputError(what, where=where, instead="prune it, for example with splat-transform --decimate")
     for name in ("positions", "scales", "wxyz", "opacities", "colors", "harmonics"):
         values = getattr(cloud, name)

@@ -39,10 +39,10 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     if lacking := lacking + [name for name in wanted if len(bounds) and name not in of_chunk]:
         raise InputError(f"has no column {', '.join(lacking)}", where=str(path), instead="export it again")
     if len(bounds) * _CHUNK < len(table):
-        what = f"{len(bounds)} chunks for {len(table)} splats, {-(-len(table) // _CHUNK)} are needed"
+        what = f"{len(bounds)} chunks for {len(table)} splats, expected {-(-len(table) // _CHUNK)}"
         raise InputError(what, where=str(path), instead="export it again")
     if wrong := [name for name in _PACKED if table.dtype[name] != np.dtype("<u4")]:
-        raise InputError(f"column {wrong[0]} is no uint", where=str(path), instead="export it again")
+        raise InputError(f"column {wrong[0]} is not a uint", where=str(path), instead="export it again")
     position, rotation, scale, color = (np.asarray(table[name]) for name in _PACKED)
     chunk = np.arange(len(table)) // _CHUNK
     colors = np.stack([_part(color, shift, 8) for shift in (24, 16, 8)], axis=1)

@@ -17,7 +17,15 @@ from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.content_check import LEVELS, CombinedHash, content_hash, is_whole_video
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.episode_file.schema import CAMERA_GROUPS, FIELD_SCHEMA, FIELDS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.schema import (
+    ANNOTATION_GROUPS,
+    CAMERA_GROUPS,
+    FIELD_SCHEMA,
+    FIELDS,
+    field_of,
+    is_dtype,
+    unify,
+)
 from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.folder_lock import is_locked
@@ -330,10 +338,13 @@ def _structure(episode: EpisodeFile, info: DatasetInfo) -> Iterator[str]:
     stored = {camera.name: camera.modalities for camera in episode.layout().visual.cameras}
     groups = CAMERA_GROUPS | {"rgb": images}
     cameras = {
-        f"observations/{groups[modality]}/{name}"
+        f"observations/{group}/{name}"
         for name in info.cameras
         for modality in stored.get(name, ("rgb", "depth", "instance"))
+        for group in (ANNOTATION_GROUPS.get(modality) or (groups[modality],))
     }
+    if any("keypoints" in modalities for modalities in stored.values()):
+        cameras |= {field.path for field in FIELDS if field.path.startswith("labels/keypoint")}
     required = {field.path for field in _REQUIRED if field.since <= info.field_schema}
     for path in sorted({*required, *(cameras if episode.labels else ())} - found):
         yield f"{path}: missing"

@@ -85,7 +85,7 @@ class RigCameraSettings(StrictModel):
     )
     modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] = Field(
         ("rgb", "depth", "instance", "semantic", "normals", "boxes"),
-        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes.",
+        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, flow.",
     )
 
     @model_validator(mode="after")
@@ -93,6 +93,9 @@ class RigCameraSettings(StrictModel):
         if "rgb" not in self.modalities:
             context = {"instead": f"write modalities: [{', '.join(('rgb', *self.modalities))}]"}
             raise PydanticCustomError("camera", "a camera without rgb: previews and exports need it", context)
+        if "keypoints" in self.modalities:
+            what = "keypoints are those of a task's objects and gripper, which navigation does not have"
+            raise PydanticCustomError("camera", what, {"instead": "leave out keypoints"})
         return self
 
     def camera(self, name: str) -> Camera:

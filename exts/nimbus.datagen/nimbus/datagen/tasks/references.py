@@ -185,7 +185,7 @@ def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
             if not isinstance(group, GroupRef):
                 raise InputError(
                     f"'{_describe(group)}' is not a group: it has no members to choose from",
-                    instead="leave out the brackets",
+                    instead="remove the brackets",
                 )
             return _member(group, index if isinstance(index, (str, int)) else evaluate(index, names))
 

@@ -30,7 +30,15 @@ from nimbus.datagen.tasks.navigation_file import (
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
 from nimbus.datagen.tasks.steps import Steps, parse_steps
-from nimbus.datagen.tasks.task_file import EXECUTION_NOISE, CameraSettings, ObjectGroup, Region, TaskFile, presets
+from nimbus.datagen.tasks.task_file import (
+    EXECUTION_NOISE,
+    CameraSettings,
+    ObjectGroup,
+    Region,
+    TaskFile,
+    TaskModality,
+    presets,
+)
 
 _HIGHEST_CAMERA = 2.4
 """Largest height of a camera above the floor [m]."""
@@ -95,6 +103,8 @@ class Task(BaseTask):
     """Standard deviation of the noise on the commands of an empty arm that approaches an object [rad]."""
     cameras: Mapping[str, CameraSettings]
     instructions: tuple[str, ...]
+    modalities: tuple[TaskModality, ...] = ()
+    """Annotations that are stored in addition; ``cameras`` list theirs already."""
 
     @property
     def robot_name(self) -> str:
@@ -236,7 +246,8 @@ def _task(
         steps=steps,
         success=success,
         execution_noise=EXECUTION_NOISE if file.execution_noise is None else file.execution_noise,
-        cameras=file.cameras,
+        cameras={name: camera.annotated(file.modalities) for name, camera in file.cameras.items()},
+        modalities=file.modalities,
         randomize={entry: settings.seen_from(folder) for entry, settings in randomize.items()},
         instructions=file.instructions,
         document=document,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from string import Formatter
@@ -22,7 +23,16 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import Quaternion
-from nimbus.datagen.episode.layout import MODALITIES, Camera, Modality, Sensor, Tone, Vector
+from nimbus.datagen.episode.layout import (
+    ANNOTATIONS,
+    DEFAULT_MODALITIES,
+    MODALITIES,
+    Camera,
+    Modality,
+    Sensor,
+    Tone,
+    Vector,
+)
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
@@ -231,6 +241,10 @@ class ObjectGroup(Growing):
         return self
 
 
+TaskModality = Literal["flow", "keypoints", "end_effector"]
+"""Annotations of a whole task: of each of its cameras, or of its robot."""
+
+
 class CameraSettings(StrictModel):
     """Pinhole camera before randomization."""
 
@@ -249,8 +263,8 @@ class CameraSettings(StrictModel):
     modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] | None = Field(
         None,
         exclude_if=_is_none,
-        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility; "
-        "left out: all.",
+        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility, flow, "
+        "keypoints; left out: all but the last two.",
     )
 
     antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
@@ -284,10 +298,16 @@ class CameraSettings(StrictModel):
                 raise PydanticCustomError("camera", what, {"instead": "move look_at, or give another up"})
         return self
 
+    def annotated(self, asked: Collection[str]) -> CameraSettings:
+        """Return the camera with further annotations, those that are for cameras."""
+        stored = DEFAULT_MODALITIES if self.modalities is None else self.modalities
+        missing = tuple(name for name in ANNOTATIONS if name in asked and name not in stored)
+        return self.model_copy(update={"modalities": stored + missing}) if missing else self
+
     def camera(self, name: str) -> Camera:
         """Return the camera before randomization."""
         width, height = self.size
-        wanted = MODALITIES if self.modalities is None else self.modalities
+        wanted = DEFAULT_MODALITIES if self.modalities is None else self.modalities
         wxyz = self.wxyz or look_at(self.position, self.look_at or self.position, up=self.up)
         return Camera(
             name=name,
@@ -346,6 +366,11 @@ class TaskFile(CommonFile):
         description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own; {} for none.",
         validate_default=True,
     )
+    modalities: Annotated[tuple[TaskModality, ...], AfterValidator(unique)] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="Stored in addition: flow and keypoints of every camera, end_effector for the poses of the tools.",
+    )
     instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."
     )
@@ -362,5 +387,5 @@ class TaskFile(CommonFile):
 
 
 _ORDER = ("robot", "scene", "pipeline", "rate", "regions", "objects", "steps", "success", "execution_noise", "cameras")
-_ORDER += ("randomize", "instructions")
+_ORDER += ("randomize", "modalities", "instructions")
 """Fields of a task in the order of its hash."""

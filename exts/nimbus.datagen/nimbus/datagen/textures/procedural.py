@@ -97,7 +97,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     picture.thumbnail((SIZE, SIZE))
     if min(picture.size) < _LEAST:
         what = f"{width} x {height} pixels are too narrow for a texture"
-        raise InputError(what, where=str(path), instead=f"cut it to at most {SIZE // _LEAST} times as long as wide")
+        raise InputError(what, where=str(path), instead=f"crop it to at most {SIZE // _LEAST} times as long as wide")
     pixels = np.asarray(picture)
     pixels.setflags(write=False)
     return pixels

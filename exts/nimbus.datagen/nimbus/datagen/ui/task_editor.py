@@ -268,7 +268,7 @@ class TaskEditor:
 
     def _save_as(self, draft: TaskDraft, path: Path) -> None:
         if path == draft.path and path.exists():
-            raise InputError("this is the file that is open", where=str(path), instead="write another path above")
+            raise InputError("this file is open already", where=str(path), instead="write another path above")
         self._save(draft, path)
 
     # Work in the background

@@ -90,7 +90,7 @@ def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
             carriers[link.name] = name
         parts += [replace(part, link=carriers[link.name]) for part in link.parts]
     if len(joints) > MOST_JOINTS:
-        what = f"has {len(joints)} joints, {MOST_JOINTS} are possible"
+        what = f"has {len(joints)} joints; the limit is {MOST_JOINTS}"
         raise InputError(what, instead="make the small parts fixed joints")
     if not joints:
         return replace(asset, parts=tuple(part for part in parts if not part.is_touched))

@@ -70,7 +70,7 @@ def read_info(folder: Path) -> dict[str, Any]:
         raise InputError("splits: not an object", where=str(path), instead='write, for example, {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
         raise InputError(
-            "features: each is an object with dtype and shape",
+            "features: each must be an object with dtype and shape",
             where=str(path),
             instead="restore meta/info.json from its source",
         )

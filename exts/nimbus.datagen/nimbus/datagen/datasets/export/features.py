@@ -46,7 +46,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
                     stream.time_base = tick
                     parameters = source.codec_context.extradata
                 elif source.codec_context.extradata != parameters:
-                    what = "was encoded otherwise than the others"
+                    what = "is encoded differently from the other episodes"
                     raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
                 for packet in part.demux(source):
                     if not packet.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from nimbus.datagen.store.episode_file.h264 import whole_rate
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.videos import SUFFIX
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.ledger.attempt import Attempt, Video
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, place_finder
 from nimbus.datagen.store.remote.uploads import has_files, is_stored
@@ -69,7 +70,7 @@ class Source:
     """Width and height by camera, sorted."""
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
-    items: tuple[ExportItem, ...]
+    items: Sequence[ExportItem]
     left_out: int = 0
     """Episodes that show assets whose licence restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
@@ -103,7 +104,7 @@ class Source:
     @property
     def failures(self) -> tuple[ExportItem, ...]:
         """Failed attempts behind the episodes."""
-        return self.items[len(self.stored) :]
+        return tuple(self.items[len(self.stored) :])
 
     @property
     def content_hash(self) -> str:
@@ -157,7 +158,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     finally:
         ledger.close()
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
     inside = DatasetPaths(folder)
     left_out = 0
     if not with_restricted and (restricted := {name for name, one in info.credits.items() if one.is_restricted}):
@@ -213,7 +214,7 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
         byte_count=kept.byte_count if kept else attempt.byte_count,
         sha256=kept.sha256 if kept else attempt.sha256,
         split=attempt.split,
-        videos={_camera(attempt, video): inside.path(video.path) for video in attempt.videos},
+        videos={camera_of(attempt.episode_id, video.path): inside.path(video.path) for video in attempt.videos},
     )
 
 
@@ -221,9 +222,9 @@ def _address(attempt: Attempt) -> tuple[str, int, int, int]:
     return attempt.task, attempt.idx, attempt.variant, attempt.attempt
 
 
-def _camera(attempt: Attempt, video: Video) -> str:
+def camera_of(episode_id: str, path: str) -> str:
     """Return the camera of a video ``episodes/<episode_id>.<camera>.mp4``."""
-    return video.path.removeprefix(f"episodes/{attempt.episode_id}.").removesuffix(SUFFIX)
+    return path.removeprefix(f"episodes/{episode_id}.").removesuffix(SUFFIX)
 
 
 def read_signals(episode: EpisodeFile, source: Source) -> Signals:

@@ -79,9 +79,7 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
             folder=folder, task=info.task, robot=info.robot, view=SignalView(), rate=info.rate, cameras=info.cameras
         )
     if not (folder / NAME).exists():
-        raise InputError(
-            f"{folder} is neither a dataset of Nimbus nor an export", where=where, instead="give one of them"
-        )
+        raise InputError(f"{folder} is neither a Nimbus dataset nor an export", where=where, instead="give one of them")
     manifest = read_manifest(folder)
     try:
         view = from_plain(SignalView, manifest.origin.get("view", {}))

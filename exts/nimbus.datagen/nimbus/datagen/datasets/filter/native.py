@@ -126,7 +126,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
 
 def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[Attempt]:
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="run until there is one")
+        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
     condition.check(columns_of(stored[0]) | {"instruction": ""})
     chosen = [one for one in stored if condition(columns_of(one) | _told(folder, one, condition))]
     if not chosen:

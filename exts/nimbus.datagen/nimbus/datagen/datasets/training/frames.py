@@ -162,7 +162,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     from nimbus.datagen.datasets.training.native import StoredFrames
     from nimbus.datagen.datasets.training.sharded import ShardFrames
 
-    folder = open_dataset(str(folder))
+    folder = open_dataset(str(folder), has_ledger=False)
     for name, kind in {"dataset.json": StoredFrames, "manifest.parquet": ShardFrames}.items():
         if (folder / name).is_file():
             return kind(folder, open_files=open_files, view=view)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.datasets.export.source import ExportItem, Signals, open_source, read_signals
+from nimbus.datagen.datasets.export.source import ExportItem, Signals, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
 from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent, fetch_blocks
 from nimbus.datagen.datasets.training.order import FrameBlock
+from nimbus.datagen.datasets.training.stored_source import column, open_stored
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -39,13 +40,13 @@ class StoredFrames:
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:
-        self._source = with_view(open_source(folder), view)
+        self._source = with_view(open_stored(folder), view)
         self.columns = (*COLUMNS, *self._source.extra_names)
         self._open: Recent[EpisodeFile] = Recent(open_files)
         self._signals = lru_cache(_KEPT)(self._read)
         self.fps = self._source.fps
         self.cameras = tuple(self._source.cameras)
-        self.lengths = np.array([item.step_count for item in self._source.items], np.int64)
+        self.lengths = column(self._source.items, "step_count").astype(np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
         """Return signals (T, D) by name."""
@@ -61,7 +62,7 @@ class StoredFrames:
 
     def facts(self) -> dict[str, NDArray[Any]]:
         """Read columns (E,) by name, a value for each episode [no unit]."""
-        return {name: np.array([getattr(item, name) for item in self._source.items]) for name in (*FACTS, "split")}
+        return {name: column(self._source.items, name) for name in (*FACTS, "split")}
 
     @property
     def is_stored(self) -> bool:

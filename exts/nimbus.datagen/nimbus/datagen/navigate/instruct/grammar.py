@@ -88,7 +88,7 @@ def _read_clause(words: str) -> Claim:
                 return Claim(kind="stop", noun=found["noun"], is_unique=unique)
             side = "left" if found["side"] == "left" else "right"
             return Claim(kind="pass", side=side, noun=found["noun"], is_unique=unique)
-    raise ValueError(f"'{words}' is no step of an instruction")
+    raise ValueError(f"'{words}' is not a step of an instruction")
 
 
 def count_words(text: str) -> int:

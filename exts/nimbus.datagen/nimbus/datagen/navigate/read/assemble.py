@@ -123,7 +123,7 @@ def make_scene(
     if not count:
         raise InputError("holds no triangle", where=str(path), instead="export meshes, not points or curves")
     if count > MOST_FACES:
-        what = f"{count} triangles, at most {MOST_FACES} are read"
+        what = f"{count} triangles; the limit is {MOST_FACES}"
         raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:

@@ -67,7 +67,7 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
             parts.append(part)
             files += [file] if file else []
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        what = f"is no house of 3D-FRONT: {type(error).__name__}: {error}"
+        what = f"is not a house of 3D-FRONT: {type(error).__name__}: {error}"
         raise InputError(what, where=str(path), instead=RESTORE) from None
     found = bounding_rooms(parts, [name for name, *_ in rooms])
     types = {name: class_name(kind) for name, kind, _ in rooms}

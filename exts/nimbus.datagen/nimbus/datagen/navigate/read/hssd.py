@@ -92,7 +92,7 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     """Find the mesh of a template: as it is named, below its first letter, or beside its configuration."""
     name = Path(template).name
     if not name or ".." in Path(template).parts:
-        raise InputError(f"'{template}' is no template", where=str(path), instead=RESTORE)
+        raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
     tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
     if found := next((file for file in tried if file.is_file()), None):
         return found

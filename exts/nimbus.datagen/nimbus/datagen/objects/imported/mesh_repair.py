@@ -47,7 +47,7 @@ def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: P
         if extent.min() < _THINNEST:
             raise InputError(f"flat: {_said(extent)}", where=str(path), instead="give it a thickness and a volume")
         return upright
-    what = f"{_said(extent)}, at most {_LARGEST:g} m and at least {_SMALLEST * 1000:g} mm are possible"
+    what = f"{_said(extent)}; expected {_SMALLEST * 1000:g} mm to {_LARGEST:g} m"
     raise InputError(what, where=str(path), instead=_likely_unit(longest / unit, said_in, settings))
 
 

@@ -44,7 +44,7 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
         raise InputError("the file is empty", where=str(path), instead="restore the file from its source")
     if size > LARGEST_FILE:
         raise InputError(
-            f"{size / 2**20:.0f} MiB, at most {LARGEST_FILE / 2**20:.0f} are read",
+            f"{size / 2**20:.0f} MiB; the limit is {LARGEST_FILE / 2**20:.0f}",
             where=str(path),
             instead="simplify the mesh or shrink its textures",
         )
@@ -60,12 +60,12 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
         raise InputError("holds no triangle", where=str(path), instead="export a mesh, not points, lines or curves")
     if len(surface.corners) > _MOST_FACES:
         raise InputError(
-            f"{len(surface.corners)} triangles, at most {_MOST_FACES} are read",
+            f"{len(surface.corners)} triangles; the limit is {_MOST_FACES}",
             where=str(path),
             instead="simplify the mesh",
         )
     if not np.isfinite(surface.corners).all():
-        raise InputError("a vertex is not a number", where=str(path), instead="export it again")
+        raise InputError("a coordinate of a vertex is not a number", where=str(path), instead="export it again")
     return surface
 
 

@@ -110,7 +110,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
     try:
         with ZipFile(io.BytesIO(content)) as packed:
             if (size := sum(entry.file_size for entry in packed.infolist())) > _LARGEST_UNPACKED:
-                raise ValueError(f"{size} bytes unpacked, at most {_LARGEST_UNPACKED} are read")
+                raise ValueError(f"{size} bytes unpacked; the limit is {_LARGEST_UNPACKED}")
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         for name, array in arrays.items():

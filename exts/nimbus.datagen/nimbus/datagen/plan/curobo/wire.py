@@ -37,7 +37,7 @@ def send(channel: socket.socket, header: dict[str, Any], arrays: Arrays | None =
     parts = {name: np.asarray(array, order="C") for name, array in (arrays or {}).items()}
     table = [[name, part.dtype.str, list(part.shape)] for name, part in parts.items()]
     if wrong := [name for name, kind, _ in table if kind not in _TYPES]:
-        raise TypeError(f"no array of numbers: {wrong}")
+        raise TypeError(f"not an array of numbers: {wrong}")
     text = json.dumps({"header": header, "arrays": table}).encode()
     channel.sendall(_LENGTH.pack(len(text)) + text + b"".join(part.tobytes() for part in parts.values()))
 

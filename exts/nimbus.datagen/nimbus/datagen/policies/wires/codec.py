@@ -97,7 +97,7 @@ class Marking:
             return self.encode(value)
         if isinstance(value, np.generic):
             return value.item()
-        raise FrameError(f"a {type(value).__name__} is no plain value")
+        raise FrameError(f"a {type(value).__name__} is not a plain value")
 
 
 class _EntryCount:

@@ -93,7 +93,7 @@ class GrootWire(Wire):
         answer = self._call("get_action", {"observation": observation, "options": None}, seconds=seconds)
         actions = answer.get("action")
         if not isinstance(actions, dict):
-            raise PolicyFault(Reason.BAD_ACTION, "the answer is no map of actions")
+            raise PolicyFault(Reason.BAD_ACTION, "the answer is not a map of actions")
         return {
             name: part[0] if isinstance(part, np.ndarray) and part.ndim == 3 and len(part) == 1 else part
             for name, part in actions.items()

@@ -188,7 +188,7 @@ class Translation:
             part = answer.get(name)
             if not isinstance(part, np.ndarray) or part.dtype.kind not in "iuf":
                 held = ", ".join(str(key)[:40] for key in list(answer)[:8])
-                raise PolicyFault(Reason.BAD_ACTION, f"the answer has no numbers '{name}'; it has {held or 'nothing'}")
+                raise PolicyFault(Reason.BAD_ACTION, f"the answer has no array '{name}'; it has {held or 'nothing'}")
             part = part[None] if part.ndim == 1 and len(part) == len(columns) else part
             if part.ndim != 2 or part.shape[1] != len(columns) or (rows is not None and len(part) != len(rows)):
                 length = "K" if rows is None else len(rows)

@@ -45,7 +45,7 @@ class Socket:
             status = error.response.status_code
             raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}: no websocket") from None
         except (InvalidMessage, InvalidHandshake, ConnectionClosed, EOFError) as error:
-            raise PolicyFault(Reason.POLICY_ERROR, f"no websocket: {error}") from None
+            raise PolicyFault(Reason.POLICY_ERROR, f"not a websocket: {error}") from None
         except OSError as error:
             what = error.strerror or str(error)
             raise PolicyFault(Reason.POLICY_ERROR, f"no server: {what.lower()}") from None

@@ -119,7 +119,7 @@ def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: 
     wanted = set(graph.goals)
     for goal in claimed:
         if goal not in wanted | means:
-            return f"it claims {_shown(goal)}, which is no goal"
+            return f"it claims {_shown(goal)}, which is not a goal"
     for goal in graph.goals:
         if goal not in claimed:
             return f"it does not name the goal {_shown(goal)}"

@@ -70,8 +70,13 @@ class Lens:
         self._offsets = (0, 1, width, width + 1)
 
     def bend(self, frames: CameraFrames) -> CameraFrames:
-        """Distort the frames of :attr:`pinhole`; visibility stays that of the pinhole."""
+        """Distort the frames of :attr:`pinhole`; visibility of instances stays that of the pinhole."""
         instance = self._labels(frames.instance)
+        if frames.keypoints_2d is not None and frames.keypoint_visibility is not None:
+            places = self._bent_place(frames.keypoints_2d.astype(np.float64))
+            height, width = frames.rgb.shape[1:3]
+            seen = np.where(is_inside(places, width, height), frames.keypoint_visibility, np.uint8(0))
+            frames = replace(frames, keypoints_2d=places.astype(np.float32), keypoint_visibility=seen)
         return replace(
             frames,
             rgb=self._colors(frames.rgb),
@@ -116,6 +121,11 @@ class Lens:
             )
             bent[row] = np.rint(mixed)
         return bent.reshape(images.shape)
+
+
+def is_inside(places: FloatArray, width: int, height: int) -> NDArray[np.bool_]:
+    """Return (…) True where places (…, 2), column and row [px], lie in an image; False for NaN."""
+    return np.all((places >= 0) & (places < (width, height)), axis=-1)
 
 
 def boxes_of(instance: NDArray[np.uint8], count: int) -> NDArray[np.float32]:

@@ -21,6 +21,7 @@ from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.render.camera_model.flow import flow_to_next
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.isaacsim.readback import body_indices, frames_from_buffers, instance_indices
+from nimbus.datagen.render.keypoints import find_keypoints, with_keypoints
 from nimbus.datagen.usd.stack_layout import StackLayout, stack_layout
 from nimbus.datagen.usd.stacked_stage import RegionPaths, region_poses, write_stacked_stage
 from nimbus.datagen.usd.stage import StageInfo
@@ -97,6 +98,8 @@ class RegionRenderer:
             stage.path, usd, fixtures, objects, folder, surfaces=layout.visual.surfaces, roles=stage.roles
         )
         self.labels, self._instance_of = make_region_labels(stage, layout, self.assets, libraries=libraries)
+        if any("keypoints" in camera.modalities for camera in layout.visual.cameras):
+            self.labels = replace(self.labels, keypoints=find_keypoints(objects, robot, self.labels))
         positions, wxyz = trajectory.body_positions, trajectory.body_wxyz
         _, _, eyes, _ = region_poses(self.cameras, self._names, positions, wxyz)
         self.layout: StackLayout = stack_layout(
@@ -157,7 +160,12 @@ class RegionRenderer:
         app_utils.update_app(steps=_AFTER_STOP)
 
     def render(
-        self, positions: FloatArray, wxyz: FloatArray, *, following: tuple[FloatArray, FloatArray] | None = None
+        self,
+        positions: FloatArray,
+        wxyz: FloatArray,
+        *,
+        following: tuple[FloatArray, FloatArray] | None = None,
+        flow: bool = False,
     ) -> dict[str, CameraFrames]:
         """Render up to K steps with every camera.
 
@@ -165,7 +173,10 @@ class RegionRenderer:
             positions: (K, B, 3) [m], world frame.
             wxyz: (K, B, 4) unit quaternions.
             following: Poses one step later, for optical flow; K - 1 of them at the end of an episode.
+            flow: Also compute optical flow for cameras that do not ask for it.
         """
+        following = following or (positions[:0], wxyz[:0])
+        rows = {name: row for row, name in enumerate(self._names)}
         count = len(positions)
         every = np.minimum(np.arange(len(self.regions)), count - 1)  # surplus regions repeat the last step
         bodies, turns, eyes, views = region_poses(self.cameras, self._names, positions[every], wxyz[every])
@@ -174,9 +185,11 @@ class RegionRenderer:
         shown = {}
         for column, camera in enumerate(self.cameras):
             frames, body = self._read(images[camera.name], camera, eyes[:count, column], views[:count, column])
-            if following is not None:
-                flow = flow_to_next(frames, body, camera, self._names, (positions, wxyz), following)
-                frames = replace(frames, flow=flow)
+            if flow or "flow" in camera.modalities:
+                made = flow_to_next(frames, body, camera, self._names, (positions, wxyz), following)
+                frames = replace(frames, flow=made)
+            if "keypoints" in camera.modalities and self.labels.keypoints is not None:
+                frames = with_keypoints(frames, self.labels.keypoints, rows, positions, wxyz)
             lens = self._lenses.get(camera.name)
             shown[camera.name] = (lens.bend(frames) if lens else frames).only(camera.modalities)
         return shown

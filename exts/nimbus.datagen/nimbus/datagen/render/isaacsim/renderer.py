@@ -53,7 +53,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
         free_bytes: Free memory of the GPU; 0 if unknown.
         warm_up: Updates after a stage was loaded, before the first valid frame.
         settle: Frames rendered for each batch, until the denoiser's history of the previous batch has faded.
-        flow: Also compute optical flow to the next step.
+        flow: Also compute optical flow for cameras that do not list it.
     """
 
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
@@ -118,7 +118,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             tick()
             renderer = self._load(item, layout)
             with nullcontext() if self._has_rendered else allow(_PATIENCE):
-                seen = renderer.render(positions, wxyz, following=following if self._flow else None)
+                seen = renderer.render(positions, wxyz, following=following, flow=self._flow)
             self._has_rendered = True
             tick()  # once per batch: iterations of Kit's loop are no progress while it renders
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}

@@ -36,7 +36,17 @@ class ImageRenderer:
         """Drop kept pixels before another episode."""
         self._shown.clear()
 
-    def render(self, geometry: Geometry, light: Any, camera: Camera, now: Shown, *, stack: int, normals: bool) -> Any:
+    def render(
+        self,
+        geometry: Geometry,
+        light: Any,
+        camera: Camera,
+        now: Shown,
+        *,
+        stack: int,
+        normals: bool,
+        meshes: bool = False,
+    ) -> Any:
         """Render at most ``stack`` steps into images that the next call overwrites.
 
         Args:
@@ -46,8 +56,9 @@ class ImageRenderer:
             now: The steps.
             stack: Number of images to allocate.
             normals: Also write normals.
+            meshes: Also write the numbers of meshes.
         """
-        images = self._buffers(camera, stack, normals=normals)
+        images = self._buffers(camera, stack, normals=normals, meshes=meshes)
         geometry.scene.to_srgb = geometry.tones[camera.sensor.tone]
         runs = camera.height * -(-camera.width // TILE)
         inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
@@ -70,10 +81,10 @@ class ImageRenderer:
         self._shown[camera] = now
         return images
 
-    def _buffers(self, camera: Camera, stack: int, *, normals: bool) -> Any:
+    def _buffers(self, camera: Camera, stack: int, *, normals: bool, meshes: bool) -> Any:
         """Return image buffers, kept between launches; each static camera has its own."""
         shape = stack, camera.height, camera.width
-        key = (*shape, normals, "" if camera.mount else camera.name)
+        key = (*shape, normals, meshes, "" if camera.mount else camera.name)
         if key not in self._images:
             pixels = int(np.prod(shape))
             self._images[key] = images = Images()
@@ -81,7 +92,8 @@ class ImageRenderer:
             images.depth = wp.zeros(pixels, dtype=wp.float32, device=self._device)
             images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
             images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
-            images.with_normals = normals
+            images.with_normals, images.with_meshes = normals, meshes
+            images.mesh = wp.zeros(pixels if meshes else 0, dtype=wp.int32, device=self._device)
             images.normals = wp.zeros(pixels * 3 if normals else 0, dtype=wp.int8, device=self._device)
         return self._images[key]
 
@@ -90,7 +102,7 @@ def _copy_step(images: Any, source: int, step: int, pixels: int) -> None:
     """Copy all pixels of one step to another; does nothing when both are the same."""
     if source == step:
         return
-    for name, channels in (("rgb", 3), ("depth", 1), ("instance", 1), ("semantic", 1), ("normals", 3)):
+    for name, channels in (("rgb", 3), ("depth", 1), ("instance", 1), ("semantic", 1), ("normals", 3), ("mesh", 1)):
         values, size = getattr(images, name), pixels * channels
         if len(values):
             wp.copy(values, values, dest_offset=step * size, src_offset=source * size, count=size)

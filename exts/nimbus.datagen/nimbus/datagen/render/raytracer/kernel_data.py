@@ -234,8 +234,11 @@ class Images:
     """Outputs of one camera, flat."""
 
     with_normals: wp.bool
+    with_meshes: wp.bool
     rgb: wp.array(dtype=wp.uint8)
     depth: wp.array(dtype=wp.float32)
     instance: wp.array(dtype=wp.uint8)
     semantic: wp.array(dtype=wp.uint8)
     normals: wp.array(dtype=wp.int8)
+    mesh: wp.array(dtype=wp.int32)
+    """Number of the visible mesh; -1 where nothing was hit."""

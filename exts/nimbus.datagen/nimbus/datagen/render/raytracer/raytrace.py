@@ -288,6 +288,8 @@ def render_views(
         images.semantic[index] = scene.semantics[instance]
         for channel in range(3):
             images.rgb[index * 3 + channel] = byte(scene, color[channel])
+        if images.with_meshes:
+            images.mesh[index] = hit.mesh
         if images.with_normals:
             for channel in range(3):
                 images.normals[index * 3 + channel] = wp.int8(wp.round(normal[channel] * 127.0))

@@ -24,6 +24,7 @@ from nimbus.datagen.store.episode_file.content_check import ContentHash
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.image_chunks import create_images, write_images
 from nimbus.datagen.store.episode_file.schema import (
+    ANNOTATION_GROUPS,
     CAMERA_FIELDS,
     CAMERA_GROUPS,
     FORMAT_VERSION,
@@ -193,6 +194,10 @@ class EpisodeEncoder:
         self._array("observations/qvel", trajectory.joint_velocities)
         self._array("observations/body_positions", trajectory.body_positions)
         self._array("observations/body_wxyz", trajectory.body_wxyz)
+        if (tools := trajectory.end_effectors) is not None:
+            self._array("observations/end_effector_positions", tools.positions)
+            self._array("observations/end_effector_wxyz", tools.wxyz)
+            self._texts("names/end_effectors", tools.names)
         self._texts("names/joints", trajectory.joint_names)
         self._texts("names/actions", trajectory.action_names)
         self._texts("names/bodies", trajectory.body_names)
@@ -227,6 +232,11 @@ class EpisodeEncoder:
         self._array("labels/instance_semantics", labels.instance_semantics)
         self._texts("labels/semantic_names", labels.semantic_names)
         self._array("labels/boxes_3d", labels.boxes_3d)
+        if labels.keypoints is not None:
+            self._texts("labels/keypoint_names", labels.keypoints.names)
+            self._texts("labels/keypoint_bodies", labels.keypoints.bodies)
+            self._array("labels/keypoint_instances", labels.keypoints.instances)
+            self._array("labels/keypoint_positions", labels.keypoints.positions)
 
     def _text(self, path: str, text: str) -> None:
         self.hash.texts(path, [text])
@@ -327,7 +337,9 @@ def _text_type(texts: list[str]) -> Any:
 
 def _camera_arrays(frames: CameraFrames) -> dict[str, NDArray[Any]]:
     found = {CAMERA_GROUPS[modality]: getattr(frames, name) for modality, name in ARRAYS.items()}
-    found |= {"depth": millimetres(frames.depth)} | ({} if frames.flow is None else {"flow": frames.flow})
+    found |= {"depth": millimetres(frames.depth)}
+    asked = {name: getattr(frames, name) for groups in ANNOTATION_GROUPS.values() for name in groups}
+    found |= {name: values for name, values in asked.items() if values is not None}
     return {group: values for group, values in found.items() if len(values)} | {
         "intrinsics": frames.intrinsics,
         "world_T_camera": frames.world_T_camera,

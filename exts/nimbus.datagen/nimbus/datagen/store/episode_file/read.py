@@ -13,10 +13,10 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import MODALITIES, Layout, Modality
-from nimbus.datagen.episode.observation import CameraFrames, Labels
+from nimbus.datagen.episode.layout import DEFAULT_MODALITIES, Layout, Modality
+from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
-from nimbus.datagen.episode.trajectory import Outcome, RelationSpan, SkillSegment, StartState, Trajectory
+from nimbus.datagen.episode.trajectory import EndEffectors, Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import from_json
@@ -24,7 +24,14 @@ from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
-from nimbus.datagen.store.episode_file.schema import CAMERA_FIELDS, CAMERA_GROUPS, field_of, is_dtype, unify
+from nimbus.datagen.store.episode_file.schema import (
+    ANNOTATION_GROUPS,
+    CAMERA_FIELDS,
+    CAMERA_GROUPS,
+    field_of,
+    is_dtype,
+    unify,
+)
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 from nimbus.datagen.store.remote.working_copy import local
 
@@ -217,6 +224,15 @@ class EpisodeFile:
             instance_semantics=self.array("labels/instance_semantics"),
             semantic_names=self.texts("labels/semantic_names"),
             boxes_3d=self.array("labels/boxes_3d"),
+            keypoints=self._keypoints() if "labels/keypoint_names" in self.file else None,
+        )
+
+    def _keypoints(self) -> Keypoints:
+        return Keypoints(
+            names=self.texts("labels/keypoint_names"),
+            bodies=self.texts("labels/keypoint_bodies"),
+            instances=self.array("labels/keypoint_instances"),
+            positions=self.array("labels/keypoint_positions"),
         )
 
     def layout(self) -> Layout:
@@ -239,6 +255,7 @@ class EpisodeFile:
             body_wxyz=self.array("observations/body_wxyz"),
             segments=self.segments,
             scene_graph=self.scene_graph,
+            end_effectors=self.end_effectors,
             outcome=self.outcome,
             start=StartState(
                 joint_positions=self.array("start/joint_positions"),
@@ -247,6 +264,17 @@ class EpisodeFile:
             signals={name: self.array(f"signals/{name}") for name in self.members("signals")},
             contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
             plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
+        )
+
+    @property
+    def end_effectors(self) -> EndEffectors | None:
+        """Poses of the tools; None where the task did not ask for them."""
+        if "names/end_effectors" not in self.file:
+            return None
+        return EndEffectors(
+            names=self.texts("names/end_effectors"),
+            positions=self.array("observations/end_effector_positions"),
+            wxyz=self.array("observations/end_effector_wxyz"),
         )
 
     def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
@@ -272,19 +300,23 @@ class EpisodeFile:
             visibility=rows_of("visibility", instances),
             intrinsics=self.array(f"observations/intrinsics/{camera}"),
             world_T_camera=rows("world_T_camera"),
-            flow=rows("flow") if camera in self.members("observations/flow") else None,
+            **{
+                group: rows(group)
+                for groups in ANNOTATION_GROUPS.values()
+                for group in groups
+                if camera in self.members(f"observations/{group}")
+            },
         )
 
     def modalities(self, camera: str) -> tuple[Modality, ...]:
         """Return the modalities stored for a camera."""
         groups = set(self.members("observations"))
-        return tuple(
-            modality
-            for modality in MODALITIES
-            if modality == "rgb"
-            or (group := CAMERA_GROUPS[modality]) in groups
-            and camera in self.members(f"observations/{group}")
-        )
+
+        def has(group: str) -> bool:
+            return group in groups and camera in self.members(f"observations/{group}")
+
+        stored: list[Modality] = [name for name in DEFAULT_MODALITIES if name == "rgb" or has(CAMERA_GROUPS[name])]
+        return (*stored, *(name for name, asked in ANNOTATION_GROUPS.items() if all(map(has, asked))))
 
     def __getitem__(self, path: str) -> h5py.Dataset:
         dataset, field = self.stored(path), field_of(path)
@@ -329,7 +361,7 @@ class EpisodeFile:
         with self._reading(path):
             dataset = self[path]
             if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
-                raise ValueError(f"{size} bytes; at most {_LARGEST_ARRAY} are read at once")
+                raise ValueError(f"{size} bytes; the limit is {_LARGEST_ARRAY}")
             return dataset[()]
 
     def text(self, path: str) -> str:

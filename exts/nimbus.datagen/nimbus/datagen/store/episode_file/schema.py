@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import MODALITIES, Modality
+from nimbus.datagen.episode.layout import ANNOTATIONS, DEFAULT_MODALITIES, Modality
 from nimbus.datagen.files.bounded import Count
 
 FORMAT_VERSION = 2
@@ -30,8 +30,8 @@ class Field:
 
     Args:
         path: Path in the file; ``*`` stands for a camera or a measure.
-        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, N instances, S segments, R relations,
-            H, W pixels.
+        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, E arms, N instances, Q keypoints,
+            S segments, R relations, H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One-line description.
@@ -85,6 +85,24 @@ FIELDS = (
     _field("observations/qvel", "T J", "float64", "rad/s, m/s", "measured joint velocities"),
     _field("observations/body_positions", "T B 3", "float64", "m", "origin of each body in the world frame"),
     _field("observations/body_wxyz", "T B 4", "float64", "", "orientation of each body, unit quaternion wxyz"),
+    _field(
+        "observations/end_effector_positions",
+        "T E 3",
+        "float64",
+        "m",
+        "origin of each arm's tool frame in the world frame; only where a task asks for it",
+        optional=True,
+        since=5,
+    ),
+    _field(
+        "observations/end_effector_wxyz",
+        "T E 4",
+        "float64",
+        "",
+        "orientation of each tool frame, z out of the hand, y along the closing direction",
+        optional=True,
+        since=5,
+    ),
     _image("images", "T H W 3", "uint8", "", "sRGB image"),
     _image("video", "", TEXT, "", "JSON: the MP4 file beside this one that holds the camera's sRGB images"),
     _image(
@@ -116,14 +134,40 @@ FIELDS = (
         "float16",
         "px",
         "right and down, to where what is seen is in the next step; NaN where nothing was hit and in the last step; "
-        "only where a pipeline asks for it",
+        "only where asked for",
         partial=True,
+    ),
+    _image(
+        "keypoints_3d",
+        "T Q 3",
+        "float32",
+        "m",
+        "keypoints in the frame of the camera, OpenCV axes; only where asked for",
+        since=5,
+    ),
+    _image(
+        "keypoints_2d",
+        "T Q 2",
+        "float32",
+        "px",
+        "column and row of keypoints, also of hidden ones; NaN behind the camera",
+        partial=True,
+        since=5,
+    ),
+    _image(
+        "keypoint_visibility",
+        "T Q",
+        "uint8",
+        "",
+        "2: visible; 1: hidden behind a surface, also its own; 0: outside the image",
+        since=5,
     ),
     _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
     _image("world_T_camera", "T 4 4", "float64", "m", "camera pose, OpenCV axes: +Z forward, +Y down"),
     _field("names/joints", "J", TEXT, "", "joint of each column of qpos and qvel"),
     _field("names/actions", "A", TEXT, "", "meaning of each column of action"),
     _field("names/bodies", "B", TEXT, "", "body of each row of body_positions and body_wxyz"),
+    _field("names/end_effectors", "E", TEXT, "", "arm of each tool frame", optional=True, since=5),
     _field("labels/instance_names", "N", TEXT, "", "instances that the masks tell apart; 0 is background"),
     _field(
         "labels/instance_bodies",
@@ -141,6 +185,12 @@ FIELDS = (
         "m",
         "lower and upper corner in the frame of the instance's body; NaN where it has no box",
         partial=True,
+    ),
+    _field("labels/keypoint_names", "Q", TEXT, "", "name of each keypoint, such as items_0.top", since=5),
+    _field("labels/keypoint_bodies", "Q", TEXT, "", "body that each keypoint moves with", since=5),
+    _field("labels/keypoint_instances", "Q", "uint8", "", "instance that each keypoint belongs to", since=5),
+    _field(
+        "labels/keypoint_positions", "Q 3", "float64", "m", "place of each keypoint in the frame of its body", since=5
     ),
     _field("skills/step", "T", "int32", "", "row of the segment table that each step belongs to; -1 for none"),
     _field("skills/start", "S", "int64", "step", "first step of each segment"),
@@ -197,8 +247,13 @@ FIELD_SCHEMA = max(field.since for field in FIELDS)
 """Number of the newest field schema; an added field gets the next number as its ``since``."""
 
 _RENAMED: dict[Modality, str] = {"rgb": "images", "boxes": "boxes_2d"}
-CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality) for modality in MODALITIES}
-"""Group under ``observations`` by modality."""
+CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality) for modality in DEFAULT_MODALITIES}
+"""Group under ``observations`` by modality, of those that are stored by default."""
+ANNOTATION_GROUPS: dict[Modality, tuple[str, ...]] = dict(
+    zip(ANNOTATIONS, (("flow",), ("keypoints_3d", "keypoints_2d", "keypoint_visibility")), strict=True)
+)
+"""Groups under ``observations`` by modality, of those that are stored only where asked for; also the fields of
+``CameraFrames``."""
 
 _BY_PATH = {field.path: field for field in FIELDS}
 CAMERA_FIELDS = {field.path.split("/")[1]: field for field in FIELDS if field.pixels}

@@ -114,7 +114,7 @@ class ObjectStore:
         with self._calling(name):
             found = obstore.get(self._store, name)
             if (size := int(found.meta["size"])) > TEXT_BYTES:
-                what = f"{size} bytes, at most {TEXT_BYTES} are read"
+                what = f"{size} bytes; the limit is {TEXT_BYTES}"
                 raise InputError(what, where=self.place(name), instead="restore it from a copy")
             return bytes(found.bytes())
 

@@ -55,6 +55,6 @@ def _site_address(text: str) -> StoreAddress:
         raise InputError(f"this site has no store '{name}'", where=str(path), instead=suggest(name, stores))
     found = stores[name]
     if not is_address(found) or found.startswith(SCHEME):
-        raise InputError(f"'{name}' is no address: {found}", where=str(path), instead="write s3://bucket/path")
+        raise InputError(f"'{name}' is not an address: {found}", where=str(path), instead="write s3://bucket/path")
     address = parse_address(found)
     return address.under(rest) if rest.strip("/") else address

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,9 @@ from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.remote.episode_manifest import FILE_NAME as MANIFEST
+from nimbus.datagen.store.remote.episode_manifest import write_manifest
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploads import FILE_NAME as UPLOADS
 
@@ -37,7 +42,7 @@ FROM attempts WHERE path != ''
 
 
 def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
-    """Write ledger and description into the store, in this order, each in the place of an earlier one.
+    """Write ledger, manifest and description into the store, in this order, each in the place of an earlier one.
 
     Args:
         store: Store of the dataset.
@@ -51,29 +56,37 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
     """
     if not (spool / LEDGER).exists() or not (spool / INFO_NAME).exists():
         return None
-    target = spool / ".snapshot.sqlite"
+    target, manifest = spool / ".snapshot.sqlite", spool / ".manifest.parquet"
     info = read_info(spool)
     try:
-        count, steps, size = _cut(spool, target)
+        with _copying(target):
+            count, steps, size = _cut(spool, target)
         if count and not info.features:
             return None  # the description follows the ledger by some seconds
         info = replace(info, episode_count=count, step_count=steps, byte_count=size)
+        with _copying(manifest):
+            write_manifest(target, manifest, info)
         store.replace(LEDGER, target)
+        store.replace(MANIFEST, manifest)
         store.replace(INFO_NAME, info_text(info).encode())
     finally:
         remove_file(target)
+        remove_file(manifest)
     return info
 
 
-def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
+@contextmanager
+def _copying(target: Path) -> Iterator[None]:
+    """Turn errors of the database and the disk into one line: the next snapshot has what is missing in this one."""
     try:
-        return _cut_tables(spool, target)
-    except sqlite3.Error as error:  # locked for too long, or the disk is full: the next snapshot has it
+        with disk(target):
+            yield
+    except sqlite3.Error as error:  # locked for too long, or the disk is full
         instead = "free space on this disk"
         raise StorageError(f"no copy of the ledger: {error}", where=str(target), instead=instead) from error
 
 
-def _cut_tables(spool: Path, target: Path) -> tuple[int, int, int]:
+def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
     remove_file(target)
     source = sqlite3.connect(f"{(spool / LEDGER).absolute().as_uri()}?mode=ro", uri=True)
     copy = sqlite3.connect(target, isolation_level=None)

@@ -37,6 +37,7 @@ from nimbus.datagen.store.remote.traffic import TrafficLog
 
 DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
 """Files that are fetched when a dataset is opened, where they changed."""
+_LEDGER = "ledger.sqlite"
 _WHOLE = ("nimbus.json", "meta/info.json")
 """Marks of a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
@@ -64,11 +65,12 @@ def spool_folder(address: StoreAddress) -> Path:
     return remote_root() / SPOOLS / address.key
 
 
-def open_dataset(text: str) -> Path:
+def open_dataset(text: str, *, has_ledger: bool = True) -> Path:
     """Return the folder of a dataset, given as a path or an address.
 
     Args:
         text: A path, or an address such as ``s3://bucket/demos``.
+        has_ledger: Fetch the ledger as well; False where the manifest is enough, which is fifty times smaller.
 
     Raises:
         InputError: The address is none, there is no dataset, no bucket or no permission.
@@ -82,7 +84,7 @@ def open_dataset(text: str) -> Path:
     copy = copy_folder(address)
     note_origin(copy, str(address))
     with entry_lock(copy, "open"):
-        _refresh(copy, open_store(str(address)))
+        _refresh(copy, open_store(str(address)), has_ledger=has_ledger)
     return copy
 
 
@@ -223,7 +225,7 @@ def _place_in_copy(copy: Path, name: str) -> Path:
         InputError: Its name is this machine's own there, or leads out.
     """
     if name.split("/")[0] in _OWN:
-        raise InputError(f"an object named {name!a}, which is no part of a dataset", where=str(copy), instead=_RENAME)
+        raise InputError(f"an object named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME)
     return make_place(copy, name)
 
 
@@ -245,7 +247,7 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refresh(copy: Path, store: ObjectStore) -> None:
+def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None:
     """Fetch the descriptions that changed; forget everything where another dataset has taken the place."""
     known = _known(copy)
     before = _identity(copy)
@@ -253,13 +255,17 @@ def _refresh(copy: Path, store: ObjectStore) -> None:
         stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
     for name, stat in stats.items():
         if stat and name.endswith(".json") and stat.byte_count > TEXT_BYTES:
-            what = f"{stat.byte_count} bytes, at most {TEXT_BYTES} are read"
+            what = f"{stat.byte_count} bytes; the limit is {TEXT_BYTES}"
             raise InputError(what, where=store.place(name), instead="restore it from a copy")
     found = {name: stat.etag for name, stat in stats.items() if stat}
     if not {"dataset.json", "manifest.parquet"} & set(found):
         _fetch_whole(copy, store)
         return
-    for name in DESCRIPTIONS:
+    names = DESCRIPTIONS
+    if not has_ledger and {"dataset.json", "manifest.parquet"} <= set(found):
+        names = tuple(name for name in names if name != _LEDGER)
+        found[_LEDGER] = known.get(_LEDGER, "")
+    for name in names:
         if name not in found:
             remove_file(copy / name)
         elif known.get(name) != found[name] or not (copy / name).exists():

@@ -1,4 +1,4 @@
-"""One writer of a dataset in a store: a small object that its run renews, without clocks being compared."""
+"""One writer of a dataset in a store: a small object that its run renews; no clocks are compared."""
 
 from __future__ import annotations
 
@@ -37,15 +37,21 @@ class LockNote:
 class WriterLock:
     """The right to write a dataset's descriptions.
 
+    Each owner has an epoch, whose object it alone created: the right belongs to the owner of the highest epoch. This is
+    a compare-and-set for every store that creates objects once; few of them compare versions (Swift does not).
+
     Args:
         store: Store of the dataset.
         owner: Identity of the spool; a run that continues in it takes the lock over.
+        epoch: Epoch that another process of this run took; 0 where :meth:`take` follows.
         wait: Sleeps [s]; for tests.
     """
 
-    def __init__(self, store: ObjectStore, owner: str, *, wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, store: ObjectStore, owner: str, *, epoch: int = 0, wait: Callable[[float], None] = time.sleep
+    ) -> None:
         self._store, self._owner, self._wait = store, owner, wait
-        self.note: LockNote | None = None
+        self.note: LockNote | None = self._own_note(epoch) if epoch else None
 
     def take(self) -> LockNote | None:
         """Take the lock; return its content before, None where there was none.
@@ -54,14 +60,16 @@ class WriterLock:
             InputError: Another run writes into the dataset.
             StoreAwayError: The store does not answer.
         """
-        before = self.read()
-        if before and not before.is_free and before.owner != self._owner:
-            self._wait(SILENCE)
-            now = self.read()
-            if now and (now.owner, now.epoch, now.beat) != (before.owner, before.epoch, before.beat):
-                self._refuse(now)
-        epoch = before.epoch + 1 if before else 1
-        note = LockNote(owner=self._owner, host=socket.gethostname(), pid=os.getpid(), epoch=epoch)
+        before = found = self.read()
+        if found and not found.is_free and found.owner != self._owner:
+            found = self._after_silence(found)
+        epoch = found.epoch + 1 if found else 1
+        while not self._store.create(_claim(epoch), to_json(note := self._own_note(epoch)).encode()):
+            # Another run took this epoch just now, and writes the lock next; or it died before it did.
+            found = self._after_silence(found)
+            epoch = max(epoch, found.epoch if found else 0) + 1
+            while self._store.stat(_claim(epoch)):
+                epoch += 1
         self._write(note)
         return before
 
@@ -72,17 +80,11 @@ class WriterLock:
             InputError: Another run has taken the lock.
             StoreAwayError: The store does not answer.
         """
-        found = self.read()
-        if found and found.owner != self._owner:
-            self._refuse(found)
-        if found:
-            self._write(replace(found, beat=found.beat + 1, is_free=False))
+        self._continue(is_free=False)
 
     def free(self) -> None:
         """Leave the dataset to others; raises as :meth:`renew` does."""
-        found = self.read()
-        if found and found.owner == self._owner:
-            self._write(replace(found, beat=found.beat + 1, is_free=True))
+        self._continue(is_free=True)
 
     def read(self) -> LockNote | None:
         """Return the content of the lock; None where there is none."""
@@ -91,8 +93,25 @@ class WriterLock:
         except MissingObjectError:
             return None
         except ValueError:
-            what, instead = "this is no lock of Nimbus", "choose another --out"
+            what, instead = "this is not a lock of Nimbus", "choose another --out"
             raise InputError(what, where=self._store.place(NAME), instead=instead) from None
+
+    def _own_note(self, epoch: int) -> LockNote:
+        return LockNote(owner=self._owner, host=socket.gethostname(), pid=os.getpid(), epoch=epoch)
+
+    def _continue(self, *, is_free: bool) -> None:
+        assert self.note, "take the lock first"
+        if self._store.stat(_claim(self.note.epoch + 1)):
+            self._refuse(self.read() or self.note)
+        self._write(replace(self.note, beat=self.note.beat + 1, is_free=is_free))
+
+    def _after_silence(self, before: LockNote | None) -> LockNote | None:
+        """Wait; return the lock then, unless another owner has written it meanwhile."""
+        self._wait(SILENCE)
+        now = self.read()
+        if now and now != before and not now.is_free and now.owner != self._owner:
+            self._refuse(now)
+        return now
 
     def _write(self, note: LockNote) -> None:
         self._store.replace(NAME, to_json(note).encode())
@@ -102,6 +121,11 @@ class WriterLock:
         what = f"another run writes here (host {other.host}, process {other.pid})"
         instead = "wait for its end, or choose another --out"
         raise InputError(what, where=str(self._store.address), instead=instead)
+
+
+def _claim(epoch: int) -> str:
+    """Return the name of the object that the owner of an epoch created."""
+    return f"journal/owner-{epoch:06d}.json"
 
 
 def new_owner() -> str:

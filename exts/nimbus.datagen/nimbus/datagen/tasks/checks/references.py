@@ -106,7 +106,9 @@ def _check_kind(expression: Expression, mark: Reference, scope: Mapping[str, str
         return
     if kind == "objects" and "object" in mark.kinds and isinstance(expression, NameRef):
         name = expression.name
-        raise InputError(f"'{name}' is a group of objects, one is needed", instead=f"loop with 'for item in {name}:'")
+        raise InputError(
+            f"'{name}' is a group of objects; one object is needed", instead=f"loop with 'for item in {name}:'"
+        )
     if kind is not None and kind not in mark.kinds:
         raise InputError(f"this names {A[kind]}", instead=f"name {needed_names(mark)}")
 
@@ -138,7 +140,7 @@ def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str |
                     raise InputError(what, instead=f"write {base.name}[0], or loop with 'for item in {base.name}:'")
                 return "object"
             if _kind(base, scope, task) is not None:
-                raise InputError("brackets choose from a group, this is one thing", instead="leave out the brackets")
+                raise InputError("brackets select from a group, but this is one thing", instead="remove the brackets")
             return None
 
 
@@ -148,4 +150,4 @@ def _check_index(index: Expression, scope: Mapping[str, str], task: Task) -> Non
         name = sorted(names_in(index))[0]
         raise InputError(f"unknown name '{name}'", instead=suggest(name, scope))
     if kind != "text":
-        raise InputError("a class is needed inside the brackets", instead="write for example [item.class]")
+        raise InputError("a class goes inside the brackets", instead="write for example [item.class]")

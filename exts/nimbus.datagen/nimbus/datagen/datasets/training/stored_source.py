@@ -1,0 +1,92 @@
+"""Source of training in a run's dataset: the manifest of one in a store, the ledger of any other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.datasets.export.source import ExportItem, Source, camera_of, open_source
+from nimbus.datagen.store.dataset_paths import DatasetPaths
+from nimbus.datagen.store.episode_file.h264 import whole_rate
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.remote.episode_manifest import FILE_NAME, read_manifest
+from nimbus.datagen.store.remote.working_copy import address_of, is_remote, open_dataset
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class ManifestItems(Sequence[ExportItem]):
+    """The episodes of a manifest, made when they are asked for: of 100,000 only a few are, in a second.
+
+    Args:
+        folder: Of the dataset.
+        table: The manifest, in the order of an export.
+    """
+
+    def __init__(self, folder: Path, table: pyarrow.Table) -> None:
+        self._inside, self._table = DatasetPaths(folder), table
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    @overload
+    def __getitem__(self, position: int) -> ExportItem: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[ExportItem]: ...
+    def __getitem__(self, position: int | slice) -> ExportItem | Sequence[ExportItem]:
+        if isinstance(position, slice):
+            return tuple(self[number] for number in range(*position.indices(len(self))))
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"episode {position} of {len(self)}")
+        position %= len(self)
+        row = self._table.slice(position, 1).to_pylist()[0]
+        paths: list[str] = row.pop("videos")
+        return ExportItem(
+            position=position,
+            phase="",
+            path=self._inside.path(row.pop("path")),
+            videos={camera_of(row["episode_id"], path): self._inside.path(path) for path in paths},
+            **row,
+        )
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column of the manifest, (E,)."""
+        return np.asarray(self._table.column(name).to_pylist())
+
+
+def column(items: Sequence[ExportItem], name: str) -> NDArray[Any]:
+    """Return a field of all episodes, (E,)."""
+    if isinstance(items, ManifestItems):
+        return items.column(name)
+    return np.array([getattr(item, name) for item in items])
+
+
+def open_stored(folder: Path) -> Source:
+    """Open the stored episodes of a dataset, by its manifest where it lies in a store that has one.
+
+    Raises:
+        InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
+    """
+    has_manifest = (folder / FILE_NAME).is_file()
+    if not is_remote(folder) or not has_manifest and (folder / LEDGER).is_file():
+        return open_source(folder)
+    info = read_info(folder)
+    table = read_manifest(folder / FILE_NAME, info)
+    if table is None:
+        return open_source(open_dataset(address_of(folder)))
+    return Source(
+        folder=folder,
+        task=info.task,
+        robot=info.robot,
+        fps=whole_rate(info.rate, where=folder),
+        cameras=dict(sorted(info.cameras.items())),
+        joint_names=info.joint_names,
+        action_names=info.action_names,
+        items=ManifestItems(folder, table),
+    )

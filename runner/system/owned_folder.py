@@ -1,0 +1,82 @@
+"""Folders of one process in a place that outlives it: a later process removes those whose owner is gone."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import remove_tree
+from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
+
+_YOUNG = 60.0
+"""[s] Age below which a folder without an owner is kept: its owner may be about to lock it."""
+
+_TRIES, _PAUSE = 20, 0.1
+"""Number of tries to own a folder, and [s] between two."""
+
+
+class OwnedFolder:
+    """A folder that belongs to this process until its end, by the kernel's lock.
+
+    Args:
+        path: The folder, made unless it is there.
+
+    Raises:
+        InputError: Another process owns it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for left in reversed(range(_TRIES)):
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                self._lock: FolderLock = lock_folder(path)
+            except (InputError, FileNotFoundError):  # it may be that it is being removed as a stale one
+                if not left:
+                    raise
+                time.sleep(_PAUSE)
+                continue
+            if path.exists():
+                break
+            self._lock.release()
+
+    def remove(self) -> None:
+        """Remove the folder; a file that cannot be removed stays."""
+        with suppress(OSError):
+            remove_tree(self.path)
+        self._lock.release()
+
+
+def make_owned(prefix: str) -> OwnedFolder:
+    """Make a folder in the place for temporary files, after removing those of the same prefix whose owner is gone."""
+    place = Path(tempfile.gettempdir())
+    remove_stale(place.glob(f"{prefix}*"))
+    return OwnedFolder(Path(tempfile.mkdtemp(prefix=prefix)))
+
+
+def remove_stale(folders: Iterable[Path]) -> list[Path]:
+    """Remove folders of this user whose owner is gone; return them.
+
+    Args:
+        folders: Each was made as an :class:`OwnedFolder`.
+    """
+    removed: list[Path] = []
+    for folder in folders:
+        with suppress(OSError, InputError):
+            found = folder.lstat()
+            if found.st_uid != os.getuid() or folder.is_symlink() or not folder.is_dir():
+                continue
+            if time.time() - found.st_mtime < _YOUNG:
+                continue
+            lock = lock_folder(folder)  # raises where its owner lives
+            try:
+                remove_tree(folder)
+            finally:
+                lock.release()
+            removed.append(folder)
+    return removed
