@@ -30,7 +30,7 @@ FLOORS = (
     "datagen.pipeline datagen.plugin",
     "datagen.execute datagen.randomize datagen.render datagen.store",
     "datagen.analysis datagen.load datagen.policies datagen.success skills runner.system runner.cell.transport",
-    "datagen.datasets",
+    "datagen.datasets datagen.teleoperate",
     "datagen.assets datagen.doctor runner.cell.queue runner.media runner.monitor",
     "datagen.propose datagen.ui runner.cell.worker runner.report",
     "datagen.kit runner.checks runner.isaac",

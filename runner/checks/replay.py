@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.episode.trajectory import DISTURBED, Outcome, Trajectory
+from nimbus.datagen.episode.trajectory import DISTURBED, TELEOPERATION, Outcome, Trajectory
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.path_planner import drive_again
@@ -52,7 +52,7 @@ def replay_actions(
         unchecked = {
             row: part.skill
             for part in stored.segments
-            if part.skill in (POLICY, DISTURBED)
+            if part.skill in (POLICY, DISTURBED, TELEOPERATION)
             for row in range(part.start, part.stop)
         }
         for row, (action, executed) in enumerate(rows):

@@ -10,6 +10,7 @@ from __future__ import annotations
 PANELS: dict[str, dict[str, str]] = {
     "make": {
         "run": "make a dataset, or continue the one in the folder",
+        "demonstrate": "make episodes from what an operator recorded in the studio",
         "scale": "give a run that goes on more or fewer workers, or other roles",
         "close-the-loop": "demonstrations, a policy trained on their states, and its success",
         "evaluate": "success of a policy on held-out layouts, with its interval; compare two",

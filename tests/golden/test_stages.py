@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from nimbus.datagen.episode.layout import EpisodeKey, Layout
+from nimbus.datagen.episode.trajectory import TELEOPERATION
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.geometry.transforms import make_transform
@@ -18,6 +19,8 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import SceneAssets
+from nimbus.datagen.teleoperate.demonstration_planner import perform_recording
+from nimbus.datagen.teleoperate.recording import OperatorRecording
 from nimbus.skills.pick import Pick
 from tests.golden.values import GoldenFile, sketch
 from tests.golden.versions import GENERATOR, version_of
@@ -93,6 +96,28 @@ def test_policy_acts_as_its_version_says(golden: GoldenFile) -> None:
     made = roll_out(Environment(task(), assets, needs=Nod.needs), Nod(), drawn, execute=8, limit=20)
     value = [str(made.outcome.reason), made.step_count, *sketch(made.joint_positions[-1])]
     golden.check("plan policy", value, version_of("plan", "policy") | PHYSICS, tolerance=1e-3)
+
+
+def test_demonstration_moves_as_its_version_says(golden: GoldenFile) -> None:
+    can = thing()
+    still = simulation(can)
+    assets = SceneAssets(task=task(), stage=still.stage, robot=still.robot, libraries={}, reach={})
+    key = EpisodeKey(task="golden", task_hash="0", seed=0, index=0)
+    environment = Environment(task(), assets, needs=Needs(cameras=()), skill=TELEOPERATION)
+    environment.reset(Layout(key=key, physical=layout(can), visual=with_cameras(shown_layout(), ()).visual))
+    rows = np.tile(environment.present_action(), (12, 1)) + np.linspace(0.0, 0.1, 12)[:, None]
+    recording = OperatorRecording(
+        task="golden",
+        task_hash="0",
+        robot="panda",
+        rate=15.0,
+        index=0,
+        action_names=still.robot.action_names,
+        actions=tuple(tuple(map(float, row)) for row in rows),
+    )
+    made = perform_recording(environment, recording)
+    value = [str(made.outcome.reason), made.step_count, *sketch(made.joint_positions[-1])]
+    golden.check("plan demonstration", value, version_of("plan", "demonstration") | PHYSICS, tolerance=1e-3)
 
 
 def test_renderer_shows_as_its_version_says(golden: GoldenFile) -> None:

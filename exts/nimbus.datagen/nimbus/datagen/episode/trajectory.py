@@ -88,6 +88,8 @@ class Reason(StrEnum):
 
 DISTURBED = "disturbed"
 """Skill of the rows from a push until the demonstrator plans again: no demonstration."""
+TELEOPERATION = "teleoperation"
+"""Skill of the rows that an operator commands."""
 TRAIN, RECOVERY = "train", "recovery"
 """Splits of stored episodes: demonstrations as planned, and those in which something was pushed on the way."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)

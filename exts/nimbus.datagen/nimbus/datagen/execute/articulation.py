@@ -262,6 +262,15 @@ class FurthestParts:
         if self._labels:
             np.maximum(self._furthest, self._fractions(), out=self._furthest)
 
+    @property
+    def reached(self) -> FloatArray:
+        """Largest fractions (P,) so far, to go back to."""
+        return self._furthest.copy()
+
+    @reached.setter
+    def reached(self, value: FloatArray) -> None:
+        self._furthest = value.copy()
+
     def fraction(self, label: str) -> float:
         """Return the largest fraction of its range that a part has reached."""
         return float(self._furthest[self._labels.index(label)])

@@ -28,6 +28,19 @@ _PRESSED = _GRIPPER | _TARGET
 """Bits of both geoms in a contact between the gripper and its target."""
 
 
+@dataclass(frozen=True)
+class MeterMemory:
+    """Values that a contact meter keeps between two readings."""
+
+    closing_on: str | None
+    held: str | None
+    carried: bool
+    carried_at: np.ndarray | None
+    """(3,) place of the carried object in the hand [m]."""
+    depths: tuple[float, float]
+    """Depths of the contacts with the held object and with the table [m]."""
+
+
 class ContactMeter:
     """Measures contacts of a simulation; ``held`` is the object in the gripper."""
 
@@ -98,6 +111,18 @@ class ContactMeter:
         if self._carried_at is None:
             self._carried_at = place
         return float(np.linalg.norm(place - self._carried_at))
+
+    @property
+    def memory(self) -> MeterMemory:
+        """Values to go back to."""
+        depths = self._held_depth, self._table_depth
+        return MeterMemory(self.closing_on, self.held, self.carried, self._carried_at, depths)
+
+    @memory.setter
+    def memory(self, value: MeterMemory) -> None:
+        self.closing_on, self.held, self.carried = value.closing_on, value.held, value.carried
+        self._carried_at = value.carried_at
+        self._held_depth, self._table_depth = value.depths
 
     def touched_by_gripper(self) -> set[str]:
         """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""

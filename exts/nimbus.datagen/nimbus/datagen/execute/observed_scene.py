@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
+from nimbus.datagen.execute.contacts import MeterMemory
 from nimbus.datagen.execute.world_state import SimulatedWorld
 
 if TYPE_CHECKING:
-    from nimbus.datagen.simulate.newton import NewtonSimulation
+    from nimbus.datagen.simulate.newton import NewtonSimulation, PhysicsSnapshot
     from nimbus.datagen.tasks.task_file import Region
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneSnapshot:
+    """Scene, its measures and the length of its record at one instant."""
+
+    physics: PhysicsSnapshot
+    row_count: int
+    meters: tuple[MeterMemory, ...]
+    furthest: FloatArray
+    """(P,) largest fraction that each moving part has reached."""
 
 
 class ObservedScene(SimulatedWorld):
@@ -65,6 +78,23 @@ class ObservedScene(SimulatedWorld):
         for name, arm in self.arms.items():  # contact is measured for the object in each hand
             arm.meter.held = arm.meter.closing_on = held.get(name)
             arm.meter.carried = name in held
+
+    def snapshot(self) -> SceneSnapshot:
+        """Copy the present instant, to which :meth:`rewind` returns."""
+        return SceneSnapshot(
+            physics=self.simulation.snapshot(),
+            row_count=self.step_count,
+            meters=tuple(meter.memory for meter in self._meters),
+            furthest=self._furthest.reached,
+        )
+
+    def rewind(self, snapshot: SceneSnapshot) -> None:
+        """Return to an earlier instant; later rows of the record are removed."""
+        self.simulation.rewind(snapshot.physics)
+        self._recorder.truncate(snapshot.row_count)
+        for meter, memory in zip(self._meters, snapshot.meters, strict=True):
+            meter.memory = memory
+        self._furthest.reached = snapshot.furthest
 
     def finish(self, outcome: Outcome) -> Trajectory:
         """Return the record of the attempt."""

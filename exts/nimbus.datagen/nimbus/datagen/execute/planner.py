@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Self
@@ -231,10 +231,11 @@ def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIE
     wait_for_rest(doing.cell, patience=patience)
     if failure := doing.failure(task.success, doing.scope):
         return replace(failure, phase=f"success {failure.phase}")
-    return _unbelievable(doing.cell.contact_extremes()) or Outcome(success=True)
+    return find_unbelievable(doing.cell.contact_extremes()) or Outcome(success=True)
 
 
-def _unbelievable(extremes: dict[str, float]) -> Outcome | None:
+def find_unbelievable(extremes: Mapping[str, float]) -> Outcome | None:
+    """Return a failure for a contact that an expert would not believe, by its largest measures; None without one."""
     for name, limit in _BELIEVABLE.items():
         if extremes[name] > limit:
             unit = "mm/s" if name == "held_creep" else "mm"

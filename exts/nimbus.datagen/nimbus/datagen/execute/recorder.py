@@ -83,6 +83,12 @@ class Recorder:
         if start < stop:
             self._spans.append(RelationSpan(start=start, stop=stop, relation=name, object=one, target=other))
 
+    def truncate(self, row_count: int) -> None:
+        """Remove all rows after the first ones; relations at boundaries must not have been noted."""
+        for values in self._rows.values():
+            del values[row_count:]
+        del self._labels[row_count:]
+
     def path(self, body: str) -> list[FloatArray]:
         """Return ``world_T_body`` (4, 4) of a body in each row so far."""
         place = self._simulation.body_names.index(body)

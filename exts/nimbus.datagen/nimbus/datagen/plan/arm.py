@@ -98,6 +98,38 @@ class ArmKinematics:
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
         return None
 
+    def tool_pose(self, q: FloatArray) -> FloatArray:
+        """Return ``world_T_tool`` (4, 4) of a posture (J,) [m]."""
+        self._configuration.update(np.asarray(q, dtype=float))
+        return self._configuration.get_transform_frame_to_world("tool", "body").as_matrix()
+
+    def approach(self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float) -> FloatArray:
+        """Return the joint positions (J,) within the limits that come nearest to a pose, reachable or not.
+
+        Damped steps: near singular postures, and out of reach, the arm slows down instead of jumping.
+
+        Args:
+            world_T_tool: (4, 4) target.
+            seed_q: (J,) start posture.
+            iterations: Largest number of steps.
+            max_step: Largest move of a joint in one step [rad].
+        """
+        import mink
+
+        configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
+        self._task.set_target(target)
+        configuration.update(np.clip(seed_q, *(self.limits.T + [[2e-5], [-2e-5]])))
+        for _ in range(iterations):
+            error = np.abs(self._task.compute_error(configuration))
+            if error[:3].max() < self.position_tolerance and error[3:].max() < self.rotation_tolerance:
+                break
+            try:
+                step = mink.solve_ik(configuration, [self._task], 1.0, "daqp", damping=1e-3, limits=[self._bounds])
+            except mink.NoSolutionFound:
+                break
+            configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))
+        return configuration.q.copy()
+
     def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
         """Return a step within the limits toward the tasks, meeting those of ``first`` exactly; None without one."""
         import mink

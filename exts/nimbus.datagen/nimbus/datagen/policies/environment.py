@@ -14,7 +14,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.interpreter import TaskJudge, task_scope
-from nimbus.datagen.execute.observed_scene import ObservedScene
+from nimbus.datagen.execute.observed_scene import ObservedScene, SceneSnapshot
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.policy import STILL, Needs, PolicyObservation, PolicyTask
@@ -45,6 +45,16 @@ class StepResult:
     """True while all numbers are finite; otherwise the episode is over."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentSnapshot:
+    """Environment at one instant of an episode."""
+
+    scene: SceneSnapshot
+    done_for: int
+    """Steps in a row in which the task has been done."""
+    is_still: bool
+
+
 class Environment:
     """One task with external step-by-step control.
 
@@ -53,10 +63,19 @@ class Environment:
         assets: Its loaded assets.
         needs: Requested parts of an observation.
         device: ``cpu`` or ``cuda``, for images.
+        skill: Skill of the rows: ``policy`` marks them as no demonstration.
     """
 
-    def __init__(self, task: Task, assets: SceneAssets, *, needs: Needs | None = None, device: str = "cpu") -> None:
-        self.task, self.assets = task, assets
+    def __init__(
+        self,
+        task: Task,
+        assets: SceneAssets,
+        *,
+        needs: Needs | None = None,
+        device: str = "cpu",
+        skill: str = "policy",
+    ) -> None:
+        self.task, self.assets, self._skill = task, assets, skill
         self._needs, self._device = needs or Needs(), device
         self.simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
         self.simulation.load(PhysicalLayout(objects=()))  # for the ranges of its joints
@@ -175,7 +194,7 @@ class Environment:
             phase: Label of the row; by default from the activity of the hands.
         """
         target, part = self._activity()
-        self.scene.advance(action, skill="policy", target=target, phase=part if phase is None else phase)
+        self.scene.advance(action, skill=self._skill, target=target, phase=part if phase is None else phase)
         if not self.simulation.is_stable:
             detail = "a position, velocity or acceleration is not finite"
             failure = Outcome(success=False, reason=Reason.UNSTABLE, detail=detail)
@@ -184,6 +203,15 @@ class Environment:
         failure = self.judge()
         self._done_for = self._done_for + 1 if failure is None else 0
         return StepResult(is_success=self._done_for >= HOLD, failure=failure)
+
+    def snapshot(self) -> EnvironmentSnapshot:
+        """Copy the present instant of the episode."""
+        return EnvironmentSnapshot(scene=self.scene.snapshot(), done_for=self._done_for, is_still=self._is_still)
+
+    def rewind(self, snapshot: EnvironmentSnapshot) -> None:
+        """Return to an earlier instant of the same episode."""
+        self.scene.rewind(snapshot.scene)
+        self._done_for, self._is_still = snapshot.done_for, snapshot.is_still
 
     def judge(self) -> Outcome | None:
         """Return the first condition of success that does not hold; None when all hold and everything is at rest."""

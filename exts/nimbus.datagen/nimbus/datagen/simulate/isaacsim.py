@@ -20,7 +20,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE
-from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.simulate.newton import NewtonSimulation, PhysicsSnapshot
 from nimbus.datagen.simulate.physx_world import STEP_RATE, BodyStates, PhysxWorld, WorldParts
 from nimbus.datagen.simulate.rates import steps_per_period
 from nimbus.datagen.usd.layout_export import body_prims, write_layout_stage
@@ -148,6 +148,11 @@ class IsaacSimSimulation(NewtonSimulation):
     def restore(self, state: StartState) -> None:
         """Go back to a state at rest, as :meth:`load` leaves it; the time of a disturbance counts from here."""
         super().restore(state)
+        self._write_state()
+
+    def rewind(self, snapshot: PhysicsSnapshot) -> None:
+        """Go back to an earlier instant; PhysX's memory of contacts is not part of it."""
+        super().rewind(snapshot)
         self._write_state()
 
     @property

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import mujoco
@@ -32,6 +34,17 @@ OBSERVED_EVERY = 10
 _WIDE_PAD = 0.03
 """Width above which pads have several contact points [m]; with one, opposite pads rotate their object against
 friction."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhysicsSnapshot:
+    """Physics at one instant, from which the same commands give the same motion to the last bit."""
+
+    data: mujoco.MjData
+    """Copy of the engine's state, with the warm start of its solver and the islands that sleep."""
+    commands: tuple[FloatArray, ...]
+    """Last two commands, reference and late orders of the controller [rad, m]."""
+    step: int | None
 
 
 @register("simulator", "newton")
@@ -232,6 +245,17 @@ class NewtonSimulation:
         self.data.qvel[:] = state.joint_velocities
         mujoco.mj_forward(self.model, self.data)
         self.restart_controller()
+
+    def snapshot(self) -> PhysicsSnapshot:
+        """Copy the present instant, in motion too; unlike :meth:`state` it is for this process only."""
+        commands = (self._previous, self._command, self.reference, self._late_orders, self._late_reference)
+        return PhysicsSnapshot(data=copy.copy(self.data), commands=commands, step=self._step)
+
+    def rewind(self, snapshot: PhysicsSnapshot) -> None:
+        """Go to the instant of a snapshot that was taken since :meth:`load`."""
+        mujoco.mj_copyData(self.data, self.model, snapshot.data)
+        self._previous, self._command, self.reference, self._late_orders, self._late_reference = snapshot.commands
+        self._step = snapshot.step
 
     @property
     def is_stable(self) -> bool:

@@ -43,6 +43,7 @@ COMPONENTS = (
     "nimbus.datagen.execute.splat_path",
     "nimbus.datagen.policies.correction",
     "nimbus.datagen.policies.planner",
+    "nimbus.datagen.teleoperate.demonstration_planner",
     "nimbus.datagen.plan.ompl",
     "nimbus.datagen.plan.curobo.planner",
     "nimbus.datagen.render.newton",

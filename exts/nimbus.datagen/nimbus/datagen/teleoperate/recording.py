@@ -1,0 +1,183 @@
+"""Recordings: command streams of operators, from which demonstrations are made; one file for each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import numpy as np
+from msgspec import Meta
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_subfolder, remove_file
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.task import Task
+
+SPLIT = "demonstration"
+"""Split of the layouts that operators are shown: no run draws them, and no evaluation."""
+SHORTEST = 5
+"""Rows of the shortest recording that is no slip of a finger."""
+_FILE_BYTES = 256 << 20
+"""Largest file: an hour at 60 Hz of a robot with 40 commands takes 170 MB."""
+
+Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
+Row: TypeAlias = Annotated[tuple[float, ...], Meta(max_length=1000)]
+Index: TypeAlias = Annotated[int, Meta(ge=0, le=10**7)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorRecording:
+    """Commands that an operator gave in one layout: the motion follows from them and from the layout."""
+
+    task: Text
+    task_hash: Text
+    robot: Text
+    rate: float
+    """Commands per second [Hz]."""
+    seed: int = 0
+    index: Index
+    """Number of the layout, in :data:`SPLIT`."""
+    action_names: Annotated[tuple[Text, ...], Meta(max_length=1000)]
+    actions: Annotated[tuple[Row, ...], Meta(max_length=1_000_000)]
+    """(T, A) commanded positions [rad or m]."""
+    prompt: Text = ""
+    """Instruction of the operator; empty for the layout's own."""
+    operator: Text = ""
+    """Name of the person."""
+    device: Text = ""
+    """Kinds of devices, such as ``gamepad``."""
+    undone: Annotated[int, Meta(ge=0)] = 0
+    """Number of times that the operator went back to an earlier moment."""
+
+    @property
+    def rows(self) -> FloatArray:
+        """Commands (T, A) [rad or m]."""
+        return np.array(self.actions, dtype=float).reshape(len(self.actions), -1)
+
+    @property
+    def content(self) -> str:
+        """Hash over the commands and their layout."""
+        return hashlib.sha256(to_json([self.task_hash, self.seed, self.index, self.actions]).encode()).hexdigest()[:16]
+
+    def check(self, task: Task, robot: Robot, *, where: str) -> None:
+        """Compare with a task and its robot.
+
+        Args:
+            task: The task that demonstrations are made of.
+            robot: Its robot.
+            where: The recording, for errors.
+
+        Raises:
+            InputError: It was recorded with something else, or holds no usable commands.
+        """
+        expected = {"task": task.name, "robot": robot.name, "rate": task.rate, "action_names": robot.action_names}
+        for name, value in expected.items():
+            if (found := getattr(self, name)) != value:
+                what = f"recorded with {name.replace('_', ' ')} {_text(found)}, the task has {_text(value)}"
+                raise InputError(what, where=where, instead="give the recordings of this task and robot")
+        if self.task_hash != task.content_hash:
+            what = f"recorded with another version of task '{task.name}'"
+            raise InputError(what, where=where, instead="restore the task file, or record again")
+        if len(self.actions) < SHORTEST:
+            what = f"{len(self.actions)} commands, at least {SHORTEST} are a demonstration"
+            raise InputError(what, where=where, instead="delete it, or record again")
+        if {len(row) for row in self.actions} != {len(robot.action_names)}:
+            what = f"a command has not {len(robot.action_names)} entries"
+            raise InputError(what, where=where, instead="restore the file, or record again")
+        if not np.isfinite(self.rows).all():
+            raise InputError("a command is not finite", where=where, instead="restore the file, or record again")
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else f"{value}"
+
+
+def demonstrations_folder(task: str) -> Path:
+    """Return the folder of the demonstrations of a task, where none is given."""
+    return Path("out") / f"demonstrations_{task}"
+
+
+class RecordingFolder:
+    """Folder with recordings, one file for each layout.
+
+    Args:
+        folder: The folder; it is made with the first recording.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def beside(cls, dataset: Path) -> RecordingFolder:
+        """Return the folder of the recordings of a dataset of demonstrations."""
+        return cls(dataset.with_name(f"{dataset.name}-recordings"))
+
+    def path(self, index: int) -> Path:
+        """Return the file of a layout."""
+        return self.folder / f"recording_{index:06d}.json"
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.folder / "unfinished.json"
+
+    def indices(self) -> tuple[int, ...]:
+        """Return the layouts with a recording, in order."""
+        names = (path.stem.removeprefix("recording_") for path in self.folder.glob("recording_*.json"))
+        return tuple(sorted(int(name) for name in names if name.isdigit()))
+
+    def next_index(self) -> int:
+        """Return the first layout without a recording."""
+        taken = set(self.indices())
+        return next(index for index in range(len(taken) + 1) if index not in taken)
+
+    def keep(self, recording: OperatorRecording) -> Path:
+        """Write a recording whole, and remove the unfinished one; returns its path."""
+        self._write(path := self.path(recording.index), recording, durable=True)
+        self.forget_unfinished()
+        return path
+
+    def save_unfinished(self, recording: OperatorRecording) -> None:
+        """Write what is recorded so far, in case that the process ends."""
+        self._write(self._unfinished, recording, durable=False)
+
+    def unfinished(self) -> OperatorRecording | None:
+        """Return the recording that was neither kept nor discarded; None without one.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        return self._read(self._unfinished) if self._unfinished.exists() else None
+
+    def forget_unfinished(self) -> None:
+        """Remove the unfinished recording, if there is one."""
+        remove_file(self._unfinished)
+
+    def read(self, index: int) -> OperatorRecording:
+        """Return the recording of a layout.
+
+        Raises:
+            InputError: There is none, or it cannot be read.
+        """
+        path = self.path(index)
+        if not path.exists():
+            raise InputError(f"no recording of layout {index}", where=str(self.folder), instead="record it first")
+        return self._read(path)
+
+    def __iter__(self) -> Iterator[OperatorRecording]:
+        """Iterate over all recordings in order."""
+        return map(self.read, self.indices())
+
+    def _read(self, path: Path) -> OperatorRecording:
+        return read_typed(OperatorRecording, path, limit=_FILE_BYTES)
+
+    def _write(self, path: Path, recording: OperatorRecording, *, durable: bool) -> None:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        make_subfolder(self.folder)
+        write_atomic(path, to_json(recording) + "\n", durable=durable, shared=False)

@@ -1,0 +1,286 @@
+"""Session of an operator: practice, record, undo, keep or discard, in layouts of one task. Nothing here waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import EpisodeKey, Layout
+from nimbus.datagen.episode.trajectory import TELEOPERATION, Outcome
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.planner import find_unbelievable
+from nimbus.datagen.policies.environment import Environment
+from nimbus.datagen.policies.policy import Needs
+from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
+from nimbus.datagen.tasks.scene_assets import SceneAssets
+from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.teleoperate.history import CommandHistory
+from nimbus.datagen.teleoperate.operator_input import OperatorInput, ToolCommand, check_input
+from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecording
+from nimbus.datagen.teleoperate.tool_follower import ToolFollower
+
+_LONGEST = 600.0
+"""Longest recording [s]: an operator that has left does not fill the disk."""
+
+
+class SessionPhase(StrEnum):
+    """Phase of a session."""
+
+    PRACTICE = "practice"
+    """The robot moves, and nothing is recorded."""
+    ARMED = "armed"
+    """At the start of the layout; time stands still until the operator moves."""
+    RECORDING = "recording"
+    PAUSED = "paused"
+    """Time stands still: the operator paused, went back, or a device was lost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionState:
+    """State of a session after a period, for display."""
+
+    phase: SessionPhase
+    index: int
+    """Number of the layout."""
+    step_count: int
+    """Commands since the start of the layout."""
+    seconds: float
+    """Time since the start of the layout [s]."""
+    is_success: bool
+    """The conditions of success hold, and have held for some steps."""
+    failure: str
+    """First condition that does not hold; empty when all hold."""
+    blocked: tuple[str, ...] = ()
+    """Arms whose target is out of reach."""
+    message: str = ""
+
+
+class TeleoperationSession:
+    """One task under the control of an operator, one period at a time.
+
+    The same inputs in the same periods give the same episode: clocks are those of the caller.
+
+    Args:
+        task: The task.
+        assets: Its loaded assets.
+        seed: Seed of the layouts.
+        operator: Name of the person, recorded with each demonstration.
+        device: Kind of device, recorded too.
+    """
+
+    def __init__(self, task: Task, assets: SceneAssets, *, seed: int = 0, operator: str = "", device: str = "") -> None:
+        self.task, self.assets, self.seed = task, assets, seed
+        self.operator, self.device, self.prompt = operator, device, ""
+        self.environment = Environment(task, assets, needs=Needs(cameras=()), skill=TELEOPERATION)
+        self._joint_counts = {one.name: len(one.arm.joints) for one in assets.robot.arms}
+        self.reset(0)
+
+    def layout(self, index: int) -> Layout:
+        """Draw a layout of the split of demonstrations."""
+        return demonstration_layout(self.task, self.assets, seed=self.seed, index=index)
+
+    def reset(self, index: int | None = None) -> None:
+        """Begin practice at the start of a layout, by default of the present one; a recording is dropped."""
+        self.index = self.index if index is None else index
+        self.drawn = self.layout(self.index)
+        self.environment.reset(self.drawn)
+        simulation = self.environment.simulation
+        self._followers = {one.name: ToolFollower(simulation, one) for one in self.assets.robot.arms}
+        self._low, self._high = self.environment.conventions.action_low, self.environment.conventions.action_high
+        self._history = CommandHistory(self.environment)
+        self._undone, self._is_success, self._message = 0, False, ""
+        self._failure = self.environment.judge()
+        self.phase = SessionPhase.PRACTICE
+
+    @property
+    def step_count(self) -> int:
+        """Commands since the start of the layout."""
+        return len(self._history)
+
+    @property
+    def is_recording(self) -> bool:
+        """True from the first press of record until the recording is kept or discarded."""
+        return self.phase is not SessionPhase.PRACTICE
+
+    def targets(self) -> dict[str, FloatArray]:
+        """Return the target (4, 4) of each tool by name of the arm, ``world_T_tool`` [m]."""
+        return {name: follower.target.copy() for name, follower in self._followers.items()}
+
+    def tool_poses(self) -> dict[str, FloatArray]:
+        """Return the measured pose (4, 4) of each tool by name of the arm, ``world_T_tool`` [m]."""
+        return {name: arm.tool_pose() for name, arm in self.environment.scene.arms.items()}
+
+    def record(self) -> None:
+        """Arm the recording at the start of the layout, or continue a paused one."""
+        if self.phase is SessionPhase.PAUSED:
+            self.phase = SessionPhase.RECORDING
+        elif self.phase is SessionPhase.PRACTICE:
+            self._go_to_start()
+            self.phase = SessionPhase.ARMED
+
+    def pause(self, message: str = "") -> None:
+        """Stop time in a recording; nothing of it is lost."""
+        if self.phase is SessionPhase.RECORDING:
+            self.phase = SessionPhase.PAUSED
+        self._message = message
+
+    def undo(self, seconds: float) -> None:
+        """Go back by some time [s], and wait there until :meth:`record` continues."""
+        self.go_to(self.step_count - max(1, round(seconds * self.task.rate)))
+
+    def go_to(self, step_count: int) -> None:
+        """Go back to the moment after the first commands.
+
+        Args:
+            step_count: Number of commands that remain.
+        """
+        before = self.step_count
+        self._history.go_back(step_count)
+        if self.step_count < before:
+            self._undone += 1
+        self._after_jump()
+        if self.phase is SessionPhase.RECORDING:
+            self.phase = SessionPhase.PAUSED
+
+    def _go_to_start(self) -> None:
+        self._history.go_back(0)
+        self._undone = 0
+        self._after_jump()
+
+    def _after_jump(self) -> None:
+        actions, end = self._history.actions, 0
+        for name, follower in self._followers.items():
+            begin, end = end, end + self._joint_counts[name] + 1
+            if actions:
+                follower.resume(actions[-1][begin:end])
+            else:
+                follower.restart()
+        self._failure = self.environment.judge()
+        self._is_success = False
+
+    def discard(self) -> None:
+        """Drop the recording, and begin the same layout again."""
+        self.reset()
+
+    def recording(self) -> OperatorRecording:
+        """Return what is recorded so far.
+
+        Raises:
+            InputError: It is too short to be a demonstration.
+        """
+        if not self.is_recording or self.step_count < SHORTEST:
+            what = f"{self.step_count if self.is_recording else 0} commands are recorded"
+            raise InputError(what, where="recording", instead="press record, then move the tool")
+        return OperatorRecording(
+            task=self.task.name,
+            task_hash=self.task.content_hash,
+            robot=self.assets.robot.name,
+            rate=self.task.rate,
+            seed=self.seed,
+            index=self.index,
+            action_names=self.assets.robot.action_names,
+            actions=tuple(tuple(map(float, action)) for action in self._history.actions),
+            prompt=self.prompt.strip(),
+            operator=self.operator,
+            device=self.device,
+            undone=self._undone,
+        )
+
+    def resume(self, recording: OperatorRecording) -> None:
+        """Continue a recording that was interrupted, paused at its end.
+
+        Raises:
+            InputError: It is of another task, robot or version.
+        """
+        recording.check(self.task, self.assets.robot, where="unfinished recording")
+        self.seed = recording.seed
+        self.reset(recording.index)
+        self.prompt, self._undone = recording.prompt, recording.undone
+        self.phase = SessionPhase.RECORDING
+        for action in recording.rows:
+            self._execute(action)
+        self._after_jump()
+        self.pause("continued from an unfinished recording")
+
+    def step(self, given: OperatorInput) -> SessionState:
+        """Advance by one period, unless time stands still.
+
+        Raises:
+            InputError: The input is not one for this robot; nothing has happened.
+        """
+        check_input(given, joint_counts=self._joint_counts)
+        if self.phase is SessionPhase.ARMED and not given.is_idle():
+            self.phase = SessionPhase.RECORDING
+        if self.phase in (SessionPhase.PRACTICE, SessionPhase.RECORDING):
+            self._advance(given)
+        return self.state()
+
+    def _advance(self, given: OperatorInput) -> None:
+        self._message = ""
+        if self.step_count >= _LONGEST * self.task.rate:
+            if self.phase is SessionPhase.PRACTICE:
+                self._go_to_start()
+            else:
+                self.pause(f"paused: a recording takes at most {_LONGEST:g} s; keep or discard it")
+            return
+        still = ToolCommand()
+        parts = [follower.step(given.arms.get(name, still)) for name, follower in self._followers.items()]
+        self._execute(np.clip(np.concatenate(parts), self._low, self._high))
+
+    def _execute(self, action: FloatArray) -> None:
+        result = self.environment.step(action)
+        if not result.is_stable:
+            # A state without finite numbers cannot be continued: back to the last moment before it.
+            self._history.go_back(self.step_count)
+            self._after_jump()
+            self.pause("paused: physics left finite numbers; go back some seconds and continue")
+            return
+        self._history.append(action)
+        failure = result.failure or find_unbelievable(self.environment.scene.contact_extremes())
+        self._failure, self._is_success = failure, result.is_success and failure is None
+
+    def state(self) -> SessionState:
+        """Return the present state for display."""
+        return SessionState(
+            phase=self.phase,
+            index=self.index,
+            step_count=self.step_count,
+            seconds=self.step_count / self.task.rate,
+            is_success=self._is_success,
+            failure=_describe(self._failure),
+            blocked=tuple(name for name, one in self._followers.items() if one.reach_error > _OUT_OF_REACH),
+            message=self._message,
+        )
+
+
+_OUT_OF_REACH = 0.15
+"""Distance of a target from the commanded tool above which it is shown as out of reach [m]."""
+
+
+def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: int) -> Layout:
+    """Draw a layout that operators are shown.
+
+    Args:
+        task: The task.
+        assets: Its assets.
+        seed: Seed of the layouts.
+        index: Number of the layout.
+    """
+    key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=seed, index=index, split=SPLIT)
+    physical = draw_physical(task, assets, seed=seed, index=index, split=SPLIT)
+    visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
+    return Layout(key=key, physical=physical, visual=visual)
+
+
+def _describe(failure: Outcome | None) -> str:
+    if failure is None:
+        return ""
+    return " ".join(part for part in (f"{failure.phase}:", str(failure.reason), failure.detail) if part)
+
+
+def with_prompt(layout: Layout, prompt: str) -> Layout:
+    """Return a layout whose instruction is the operator's, if there is one."""
+    return replace(layout, visual=replace(layout.visual, instruction=prompt)) if prompt else layout

@@ -1,0 +1,174 @@
+"""Motion of one arm under an operator: inverse kinematics in every period, within limits of speed and acceleration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.plan.arm import ArmKinematics, arm_model
+from nimbus.datagen.teleoperate.operator_input import HandlePose, JointTarget, PoseTarget, ToolCommand, ToolTwist
+
+if TYPE_CHECKING:
+    from nimbus.datagen.robots.robot import Manipulator
+    from nimbus.datagen.simulate.newton import NewtonSimulation
+
+FASTEST, FASTEST_TURN = 0.6, 2.5
+"""Largest speed of a tool [m/s] and of its rotation [rad/s]: quick human motion; jitter of a hand stays below it."""
+_PACE = 0.8
+"""Fraction of the joints' limits that an operator may use, so that physics can follow."""
+_AHEAD, _AHEAD_TURN = 0.10, 0.6
+"""Largest distance of a target in front of the commanded tool [m, rad]: sticks do not wind up out of reach."""
+_BLOCKED = 0.04
+"""Difference between reference and posture from which a joint pushes against something [rad or m]; free ones follow
+within a few thousandths."""
+_ITERATIONS, _MAX_STEP = 6, 0.3
+"""Steps of the inverse kinematics in one period, and the largest of each joint [rad]."""
+_THERE = 1e-9
+"""Distance below which a joint is at its target [rad or m]; its speed for braking is no limit for the others."""
+_GRIPPER_TIME = 0.5
+"""Time in which the fingers travel their whole way [s]."""
+
+
+class ToolFollower:
+    """Turns commands for one tool into joint positions of its arm, one period at a time.
+
+    Equal inputs give equal positions: nothing depends on clocks.
+
+    Args:
+        simulation: Simulation that is loaded with a layout.
+        arm: The arm.
+    """
+
+    def __init__(self, simulation: NewtonSimulation, arm: Manipulator) -> None:
+        self._simulation, self._arm = simulation, arm
+        self._period = 1.0 / simulation.rate
+        tool = make_transform(arm.tool.position, arm.tool.wxyz)
+        model = arm_model(simulation.model, arm_joints=arm.arm.joints, tool_body=arm.tool.link, body_T_tool=tool)
+        self._kinematics = ArmKinematics(model)
+        self._velocity = np.multiply(arm.arm.velocity_limits, _PACE)
+        self._acceleration = np.multiply(arm.arm.acceleration_limits, _PACE)
+        self._columns = [simulation.joint_names.index(name) for name in arm.arm.joints]
+        gripper = arm.gripper
+        self._low, self._high = sorted((gripper.closed, gripper.open))
+        self.restart()
+
+    def restart(self) -> None:
+        """Take the present posture as the target."""
+        self._q = self._simulation.joint_positions()[self._columns]
+        self._previous_step = np.zeros(len(self._q))
+        self.target: FloatArray = self._kinematics.tool_pose(self._q)
+        """(4, 4) pose that the tool moves to, ``world_T_tool`` [m]."""
+        self._joint_target: FloatArray | None = None
+        self._anchor: tuple[FloatArray, FloatArray] | None = None
+        """Pose of the handle and target of the tool when the clutch was engaged."""
+        first = self._simulation.joint_names.index(self._arm.gripper.joints[0])
+        self._opening = float(np.clip(self._simulation.joint_positions()[first], self._low, self._high))
+        self._opening_target = self._opening
+
+    def resume(self, command: FloatArray) -> None:
+        """Take an earlier command (J + 1,) as the last one, after physics went back to it [rad or m]."""
+        self.restart()
+        self._q = np.array(command[:-1], dtype=float)
+        self.target = self._kinematics.tool_pose(self._q)
+        # Tighter than the measured opening where an object is held.
+        self._opening = self._opening_target = float(np.clip(command[-1], self._low, self._high))
+
+    @property
+    def commanded_pose(self) -> FloatArray:
+        """Pose (4, 4) of the tool in the last commanded posture [m]."""
+        return self._kinematics.tool_pose(self._q)
+
+    @property
+    def reach_error(self) -> float:
+        """Distance of the target from the commanded tool [m]."""
+        return float(np.linalg.norm(self.target[:3, 3] - self.commanded_pose[:3, 3]))
+
+    def step(self, command: ToolCommand) -> FloatArray:
+        """Return the commanded positions (J + 1,) of the arm and the gripper for the next period [rad or m]."""
+        self._aim(command)
+        wanted = self._joint_target
+        if wanted is None:
+            wanted = self._kinematics.approach(self._limited(), self._q, iterations=_ITERATIONS, max_step=_MAX_STEP)
+        low, high = self._kinematics.limits.T
+        self._q = np.clip(self._q + self._step_toward(np.clip(wanted, low, high)), low, high)
+        travel = (self._high - self._low) * self._period / _GRIPPER_TIME
+        self._opening += float(np.clip(self._opening_target - self._opening, -travel, travel))
+        return np.append(self._q, self._opening)
+
+    def _aim(self, command: ToolCommand) -> None:
+        """Update the targets."""
+        if command.opening is not None:
+            gripper, share = self._arm.gripper, float(np.clip(command.opening, 0.0, 1.0))
+            self._opening_target = gripper.closed + share * (gripper.open - gripper.closed)
+        match command.motion:
+            case PoseTarget(world_T_tool=pose):
+                self._set_target(np.array(pose, dtype=float))
+            case HandlePose(space_T_handle=handle, is_engaged=is_engaged):
+                self._follow_handle(np.asarray(handle, dtype=float), is_engaged)
+            case ToolTwist(linear=linear, angular=angular):
+                turn = Rotation.from_rotvec(np.asarray(angular, dtype=float) * self._period).as_matrix()
+                pose = self.target.copy()
+                pose[:3, 3] += np.asarray(linear, dtype=float) * self._period
+                pose[:3, :3] = turn @ pose[:3, :3]
+                self._set_target(self._held_back(pose))
+            case JointTarget(positions=positions):
+                self._joint_target = np.asarray(positions, dtype=float)
+                self.target = self._kinematics.tool_pose(self._joint_target)
+            case None:
+                self._anchor = None
+
+    def _set_target(self, pose: FloatArray) -> None:
+        self.target, self._joint_target = pose, None
+
+    def _follow_handle(self, handle: FloatArray, is_engaged: bool) -> None:
+        if not is_engaged:
+            self._anchor = None
+            return
+        if self._anchor is None:
+            self._anchor = handle.copy(), self.target.copy()
+        from_handle, from_target = self._anchor
+        pose = from_target.copy()
+        pose[:3, 3] += handle[:3, 3] - from_handle[:3, 3]
+        pose[:3, :3] = handle[:3, :3] @ from_handle[:3, :3].T @ from_target[:3, :3]
+        self._set_target(pose)
+
+    def _held_back(self, pose: FloatArray) -> FloatArray:
+        """Return a target at most some way in front of the commanded tool."""
+        here = self.commanded_pose
+        return _between(here, pose, most=_AHEAD, most_turn=_AHEAD_TURN)
+
+    def _limited(self) -> FloatArray:
+        """Return the pose for this period: toward the target at the largest speed of a tool."""
+        # Two periods ahead, so that the limits of the joints, which know the way to brake, decide near the target.
+        ahead = 2 * self._period
+        return _between(self.commanded_pose, self.target, most=FASTEST * ahead, most_turn=FASTEST_TURN * ahead)
+
+    def _step_toward(self, wanted: FloatArray) -> FloatArray:
+        """Return the step (J,) of this period within speed, acceleration and the way to brake."""
+        error, period = wanted - self._q, self._period
+        # v² = 2 a s: faster than this, a joint cannot stop at its target.
+        most = np.minimum(self._velocity, np.sqrt(2 * self._acceleration * np.abs(error))) * period
+        # One factor for all joints keeps the tool on its way.
+        far = np.abs(error) > _THERE
+        step = error * min(1.0, float(np.min(most[far] / np.abs(error[far]), initial=1.0)))
+        change = self._acceleration * period**2
+        step = np.clip(step, self._previous_step - change, self._previous_step + change)
+        deviation = self._simulation.reference[self._columns] - self._simulation.joint_positions()[self._columns]
+        step = np.where((np.abs(deviation) > _BLOCKED) & (step * deviation > 0), 0.0, step)
+        self._previous_step = step
+        return step
+
+
+def _between(start: FloatArray, end: FloatArray, *, most: float, most_turn: float) -> FloatArray:
+    """Return the pose on the way from one to another, at most so far from the first [m, rad]."""
+    way = end[:3, 3] - start[:3, 3]
+    turn = Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).as_rotvec()
+    length, angle = float(np.linalg.norm(way)), float(np.linalg.norm(turn))
+    pose = start.copy()
+    pose[:3, 3] += way * min(1.0, most / max(length, 1e-12))
+    pose[:3, :3] = Rotation.from_rotvec(turn * min(1.0, most_turn / max(angle, 1e-12))).as_matrix() @ start[:3, :3]
+    return pose
