@@ -32,10 +32,10 @@ def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
 
 
 def _automatic_split(spec: CellSpec, cores: int, *, has_planner: bool) -> Split:
-    """Return a split that uses all cores: one Isaac Sim instance for each GPU, or renderers on the CPU."""
+    """Return a split that uses all cores: Isaac Sim instances for each GPU, or renderers on the CPU."""
     if spec.instances.executable:
         gpus = len(spec.instances.gpus)
-        return max(1, cores - gpus), gpus
+        return (gpus if spec.physics == "isaacsim" else max(1, cores - gpus)), gpus
     return default_split(cores, *_TYPICAL) if has_planner else (0, cores)
 
 

@@ -156,7 +156,7 @@ class WorkerPool:
             log=log,
             started=time.monotonic(),
             backoff=self._backoffs[row],
-            instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
+            instance=self._free_instance() if self._is_instance(role) else -1,
             gpu=self.gpus.choose(other.gpu for other in self),
         )
         # Reset before the worker exists: its predecessor's last heartbeat would look like a hang.
@@ -184,6 +184,10 @@ class WorkerPool:
         return any(
             handle.instance >= 0 and self.heartbeats.snapshot(handle.row).phase in ("none", "start") for handle in self
         )
+
+    def _is_instance(self, role: Role) -> bool:
+        """Return True if a worker of a role is an instance of Isaac Sim: renderers, and planners in PhysX."""
+        return bool(self._spec.instances.executable) and (role == Role.RENDERER or self._spec.physics == "isaacsim")
 
     def _free_instance(self) -> int:
         taken = {handle.instance for handle in self}

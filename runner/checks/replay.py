@@ -25,6 +25,7 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
+from nimbus.runner.isaac.physics import check_engine
 
 FedActions = Literal["executed", "recorded"]
 """Actions for a replay: ``executed`` with execution noise, or the commands ``recorded`` for training."""
@@ -103,6 +104,7 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
+        check_engine(episode.provenance.settings, where=str(path))
         check_assets(task, episode)
         if isinstance(task, NavigationTask):
             assets = open_navigation(task, task.address(layout.key.index)[0])

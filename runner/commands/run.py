@@ -37,6 +37,8 @@ from nimbus.runner.commands.options import (
     worker_split,
 )
 from nimbus.runner.commands.parser import DatasetAddress
+from nimbus.runner.isaac.physics import ENGINES, choose_physics
+from nimbus.runner.system.output import write_error
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.remote.address import StoreAddress
@@ -114,6 +116,15 @@ def command(
     sim: Annotated[
         str, typer.Option("--sim", metavar="NAME", parser=one_of(SIMULATORS), help=", ".join(SIMULATORS))
     ] = "newton",
+    physics: Annotated[
+        str | None,
+        typer.Option(
+            "--physics",
+            metavar="NAME",
+            parser=one_of(ENGINES),
+            help="engine that executes plans with --sim isaacsim: mujoco, isaacsim (isaacsim where verified)",
+        ),
+    ] = None,
     planner: Annotated[
         str, typer.Option("--planner", metavar="NAME", parser=one_of(PLANNERS), help=", ".join(PLANNERS))
     ] = "ompl",
@@ -173,6 +184,9 @@ def command(
         from nimbus.datagen.datasets.export.formats import load_writer
 
         load_writer(format)  # before the run
+    engine, line = choose_physics(physics, simulator=sim, instances=instances, task=task, skills=skills or ())
+    if line:
+        write_error(f"{line}\n")
     counts = workers.counts if workers else None
     fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
@@ -193,6 +207,7 @@ def command(
         part=(part.number, part.count) if part else (1, 1),
         variants=variants,
         simulator=sim,
+        physics=engine,
         planner=planner,
         device=device,
         gpus=devices,

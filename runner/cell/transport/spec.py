@@ -107,6 +107,8 @@ class CellSpec:
     ``indices`` and ``part``."""
     variants: int = 1
     simulator: str = "newton"
+    physics: str = "newton"
+    """Registered name of the simulator that executes plans; with ``isaacsim``, planners are instances too."""
     planner: str = "ompl"
     device: str = "cpu"
     gpus: CudaDevices = field(default_factory=CudaDevices)

@@ -59,6 +59,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         task: The task.
         planner: Registered name of the motion planner.
         attempts: Largest number of attempts at one layout.
+        physics: Registered name of the simulator.
     """
 
     version = 3
@@ -66,10 +67,10 @@ class SkillPlanner(Planner["SceneAssets"]):
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
         """Create the planner of a run."""
-        return cls(context.need_task(), context.planner, settings.attempts)
+        return cls(context.need_task(), context.planner, settings.attempts, physics=context.physics)
 
-    def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3) -> None:
-        self._task, self._planner, self._attempts = task, planner, attempts
+    def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3, *, physics: str = "newton") -> None:
+        self._task, self._planner, self._attempts, self._physics = task, planner, attempts, physics
         self._simulation: NewtonSimulation | None = None
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
@@ -80,7 +81,8 @@ class SkillPlanner(Planner["SceneAssets"]):
             return
         assets, physical = item.scene.assets, item.layouts[0].physical
         if self._simulation is None:
-            self._simulation = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)
+            simulator: type[NewtonSimulation] = registry.lookup("simulator", self._physics)
+            self._simulation = simulator(assets.stage, assets.robot, rate=self._task.rate)
         for attempt in range(self._attempts):
             begin = time.process_time()
             streams = partial(item.layouts[0].key.generator, "attempt", attempt)
