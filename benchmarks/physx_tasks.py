@@ -62,7 +62,8 @@ def main() -> int:
         elif isinstance(task, Task):
             found += compare(task, layouts=args.layouts)
     alike = sum(one == two for one, two in found)
-    sys.stdout.write(f"{alike} of {len(found)} attempts end alike; successes {[sum(row) for row in zip(*found)]}\n")
+    default, physx = (sum(row[engine] for row in found) for engine in (0, 1))
+    sys.stdout.write(f"{alike} of {len(found)} attempts end alike; successes: {default} and {physx}\n")
     return 0 if found and alike >= 0.95 * len(found) else 1
 
 

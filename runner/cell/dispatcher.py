@@ -28,6 +28,7 @@ from nimbus.runner.cell.transport.messages import (
     PlanMade,
     PlanOrder,
     Recorded,
+    Refill,
     RenderOrder,
     Stop,
     Times,
@@ -57,6 +58,7 @@ class Dispatcher:
         missing: Number of indices with an unsettled variant.
         load_time: CPU time of loading [s]; recorded with the first attempt.
         run: Number of the run in the ledger.
+        lanes: Number of episodes that a planner advances together.
     """
 
     def __init__(
@@ -73,10 +75,11 @@ class Dispatcher:
         missing: int,
         load_time: float,
         run: int,
+        lanes: int = 1,
     ) -> None:
         self.spec, self.dataset, self.pool = spec, dataset, pool
         self.evidence, self.deadlines, self.progress = evidence, deadlines, progress
-        self.has_planner = has_planner
+        self.has_planner, self.lanes = has_planner, lanes
         self._feed = Feed(dataset.ledger, spec) if spec.feed else None
         requests = self._feed or missing_work(dataset.ledger, spec)
         self.work = WorkQueue(requests, total=missing, is_ordered=self._feed is None, has_planner=has_planner)
@@ -125,7 +128,23 @@ class Dispatcher:
         handle.ordered, handle.ordered_as = time.monotonic(), lease.role
         orders = tuple(self._order(each, handle) for each in leases)
         plans = lease.role is Role.PLANNER or not self.has_planner
-        self.pool.send(handle, PlanOrder(orders=orders) if plans else RenderOrder(orders=orders))
+        lanes = self.lanes if self._fits_lockstep(lease, handle) else 0
+        self.pool.send(handle, PlanOrder(orders=orders, lanes=lanes) if plans else RenderOrder(orders=orders))
+        return True
+
+    def top_up(self, handle: WorkerHandle) -> bool:
+        """Give a worker that plans in lockstep the further orders that it has asked for; False when there are none.
+
+        Only indices that were never lost: one that ended its worker is planned alone, so that the death is charged to
+        it.
+        """
+        leases = self._draw_fresh(handle, handle.room)
+        if not leases:
+            return False
+        handle.room -= len(leases)
+        handle.orders, self.orders = handle.orders + len(leases), self.orders + len(leases)
+        orders = tuple(self._order(each, handle) for each in leases)
+        self.pool.send(handle, PlanOrder(orders=orders, lanes=self.lanes))
         return True
 
     def reconsider(self) -> None:
@@ -182,6 +201,10 @@ class Dispatcher:
         The batch is at most the worker's share of the waiting work, and smaller where workers end often. The first
         order of a role comes alone, because it builds the components that later orders reuse.
         """
+        if self._fits_lockstep(lease, handle):
+            # As many as there are lanes; fewer where many workers end, and never so many that colleagues have none.
+            rate = self.evidence.observed(lease.role)
+            return self._draw_fresh(handle, min(self.lanes, int(_RISK / rate) if rate else self.lanes) - 1)
         most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
         if most <= 1 or lease.is_isolated or lease.role not in handle.roles or self.evidence.deaths(lease.index):
             return []
@@ -194,6 +217,32 @@ class Dispatcher:
         draw = self.work.next_plan if lease.role is Role.PLANNER else self.work.next_render
         more = (draw(handle.number) for _ in range(min(most - 1, waiting // (1 + colleagues))))
         return [each for each in more if each]
+
+    def _fits_lockstep(self, lease: Lease, handle: WorkerHandle) -> bool:
+        """Return True when a lease can be planned beside others; the first one builds the components alone."""
+        is_sound = not lease.is_isolated and not self.work.losses(lease.index)
+        return self.lanes > 1 and lease.role is Role.PLANNER and lease.role in handle.roles and is_sound
+
+    def _draw_fresh(self, handle: WorkerHandle, most: int) -> list[Lease]:
+        """Lease up to so many indices to a planner, at most its share of the waiting ones."""
+        colleagues = sum(each.role == Role.PLANNER and each is not handle for each in self.pool)
+        waiting = self.work.counts.pending
+        leases: list[Lease] = []
+        # A slot is reserved when the order is built, and the first lease of a request has none yet.
+        free = self._free_plan_slots - sum(each.place is None for each in self._unordered(handle))
+        for _ in range(min(most, max(1, waiting // (1 + colleagues)), free)):
+            if (lease := self.work.next_plan(handle.number, is_fresh=True)) is None:
+                break
+            leases.append(lease)
+        return leases
+
+    def _unordered(self, handle: WorkerHandle) -> list[Lease]:
+        """Return the leases of a planner whose orders are not built yet."""
+        return [
+            each
+            for each in self.work.held_by(handle.number)
+            if not self.plan_slots.is_reserved(handle.number, each.index)
+        ]
 
     def _next_plan(self, handle: WorkerHandle) -> Lease | None:
         return self.work.next_plan(handle.number) if self._free_plan_slots > 0 else None
@@ -259,6 +308,8 @@ class Dispatcher:
         match message:
             case Idle():
                 self._take_idle(handle, message)
+            case Refill():
+                self._take_refill(handle, message)
             case Recorded():
                 self.commits.record(handle, message)
             case EpisodeWritten():
@@ -268,12 +319,21 @@ class Dispatcher:
             case Times():
                 self._take_times(handle, message)
 
-    def _take_idle(self, handle: WorkerHandle, message: Idle) -> None:
+    def _take_refill(self, handle: WorkerHandle, message: Refill) -> None:
         self._take_times(handle, message)
+        self._note_done(handle, message)
+        handle.room = message.room
+
+    def _note_done(self, handle: WorkerHandle, message: Idle | Refill) -> None:
         if handle.ordered_as and (count := message.done - handle.done) > 0:
             role = Role(handle.ordered_as)
             self.throughput.record(role, message.seconds, count=count, is_first=role not in handle.roles)
             handle.done = message.done
+
+    def _take_idle(self, handle: WorkerHandle, message: Idle) -> None:
+        self._take_times(handle, message)
+        self._note_done(handle, message)
+        handle.room = 0
         if message.done < handle.orders:
             return  # sent before the last order arrived
         handle.is_idle, handle.flushing, handle.roles = True, message.flushing, message.roles

@@ -52,6 +52,10 @@ class PlanSlots:
             return -1, 0
         return slot, self._slots.generation(slot)
 
+    def is_reserved(self, planner: int, index: int) -> bool:
+        """Return True when a planner has a place for the plan of an index."""
+        return (planner, index) in self._reserved
+
     def mark_ready(self, planner: int, index: int, lease: int, *, in_file: bool) -> Place:
         """Mark a plan as written into its slot or spill file; returns its location."""
         slot = self._reserved.pop((planner, index), None)

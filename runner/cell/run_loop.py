@@ -35,6 +35,10 @@ _FLUSH = 1.0
 """Interval between two ledger writes of records that need no immediate commit [s]."""
 
 
+_MOST_SLOTS = 256
+"""Largest number of shared slots that lockstep planning asks for."""
+
+
 class RunLoop:
     """Runs the workers until everything is stored, the run is stopped, or it fails.
 
@@ -69,7 +73,9 @@ class RunLoop:
         self._drain_fork_server = drain_fork_server
         resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
-        slots = resources.slots or 2 * sum(split) + 2
+        # In lockstep a planner holds a slot for each lane while as many plans wait for a renderer.
+        lockstep = min(_MOST_SLOTS, 2 * loaded.lanes * split[0]) if loaded.lanes > 1 else 0
+        slots = max(resources.slots or 2 * sum(split) + 2, lockstep)
         shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         self.pool = WorkerPool(
@@ -100,6 +106,7 @@ class RunLoop:
             missing=before.missing,
             load_time=loaded.load_time,
             run=self.run.id,
+            lanes=loaded.lanes,
         )
         self.fault_handler = FaultHandler(
             self.dispatcher,
@@ -254,12 +261,18 @@ class RunLoop:
         self.sizer.make_room_for_isolated()
         for handle in self.pool:
             if not handle.is_idle or handle.stopped:
+                if handle.room and not (handle.retiring or handle.ending or self._drained_at) and self._has_space:
+                    self.dispatcher.top_up(handle)
                 continue
             if handle.retiring or self._drained_at is not None:
                 if not handle.flushing:
                     self.dispatcher.stop_worker(handle)
-            elif not self.disk.is_full and not self.spool.is_full:
+            elif self._has_space:
                 self.dispatcher.give(handle)
+
+    @property
+    def _has_space(self) -> bool:
+        return not self.disk.is_full and not self.spool.is_full
 
     def _take_message(self, handle: WorkerHandle, message: Any) -> None:
         if isinstance(message, WorkerError):

@@ -51,6 +51,8 @@ class WorkerHandle:
     ordered_as: str = ""
     """Role of the last order; the worker's own may have changed since."""
     is_idle: bool = False
+    room: int = 0
+    """Number of further orders that it asks for while it plans others in lockstep."""
     flushing: bool = False
     idle_at: int = -1
     """Revision of the work at which nothing fitted it, see :meth:`Dispatcher.reconsider`."""

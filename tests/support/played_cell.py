@@ -102,6 +102,7 @@ def open_cell(
     slots: int = 0,
     resources: Resources | None = None,
     instances: Instances | None = None,
+    lanes: int = 1,
 ) -> Iterator[Cell]:
     """A cell without workers; one with slots has planners."""
     with open_dataset(folder / "data") as dataset, selectors.DefaultSelector() as selector:
@@ -123,5 +124,6 @@ def open_cell(
             missing=episodes,
             load_time=0.0,
             run=1,
+            lanes=lanes,
         )
         yield Cell(dataset, pool, dispatcher)

@@ -19,17 +19,23 @@ RETURNS = {
         "attachment_manager": "collision.attachment_manager.AttachmentManager",
         "plan_cspace": "solver.solver_trajopt_result.TrajOptSolverResult",
         "plan_pose": "solver.solver_trajopt_result.TrajOptSolverResult",
+        "scene_collision_checker": "geom.collision.collision_scene.SceneCollision",
         "trajopt_solver": "solver.solver_trajopt.TrajOptSolver",
     },
     "motion.motion_planner_batch.BatchMotionPlanner": {
         "attachment_manager": "collision.attachment_manager.AttachmentManager",
         "plan_cspace": "solver.solver_trajopt_result.TrajOptSolverResult",
         "plan_pose": "solver.solver_trajopt_result.TrajOptSolverResult",
+        "scene_collision_checker": "geom.collision.collision_scene.SceneCollision",
         "trajopt_solver": "solver.solver_trajopt.TrajOptSolver",
     },
     "motion.motion_planner_cfg.MotionPlannerCfg": {
         "create": "motion.motion_planner_cfg.MotionPlannerCfg",
+        "ik_solver_config": "solver.solver_ik_cfg.IKSolverCfg",
         "trajopt_solver_config": "solver.solver_trajopt_cfg.TrajOptSolverCfg",
+    },
+    "collision.attachment_manager.AttachmentManager": {
+        "kinematics_params": "robot.types.kinematics_params.KinematicsParams",
     },
     "solver.solver_trajopt.TrajOptSolver": {"config": "solver.solver_trajopt_cfg.TrajOptSolverCfg"},
     "solver.solver_trajopt_result.TrajOptSolverResult": {"interpolated_trajectory": "state.state_joint.JointState"},

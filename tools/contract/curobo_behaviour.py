@@ -24,6 +24,9 @@ _RESULT = _SRC + "solver.solver_trajopt_result:TrajOptSolverResult"
 _STATE, _POSE = _SRC + "state.state_joint:JointState", _SRC + "types.pose:Pose"
 _GOAL, _DEVICE = _SRC + "types.tool_pose:GoalToolPose", _SRC + "types.device_cfg:DeviceCfg"
 _MANAGER = _SRC + "collision.attachment_manager:AttachmentManager"
+_KINEMATICS = _SRC + "robot.types.kinematics_params:KinematicsParams"
+_CHECKER = _SRC + "geom.collision.collision_scene:SceneCollision"
+_IK_CONFIG = _SRC + "solver.solver_ik_cfg:IKSolverCfg"
 
 ROBOT_KEYS = {
     *("asset_root_path", "base_link", "collision_link_names", "collision_sphere_buffer", "collision_spheres"),
@@ -76,6 +79,9 @@ class Curobo:
             played |= {f"{planner}.{name}": _nothing for name in ("warmup", "reset_seed", "destroy")}
             played[f"{planner}.joint_names"] = lambda planner: list(planner.played_joints)
             played[f"{planner}.attachment_manager"] = self._manager
+        played[f"{_CHECKER}.load_collision_model"] = self._load_world
+        played[f"{_KINEMATICS}.update_link_spheres"] = _update_spheres
+        played[f"{_MANAGER}.kinematics_params"] = lambda manager: manager.played_kinematics
         played[f"{_MANAGER}.update"] = _attach
         played[f"{_MANAGER}.detach"] = lambda manager, link_name=None, enable_obstacle_names=None: None
         played[f"{_STATE}.from_numpy"] = self._state
@@ -100,7 +106,12 @@ class Curobo:
         config = self._make(_CONFIG)
         config.trajopt_solver_config = self._make(_TRAJOPT_CONFIG)
         config.trajopt_solver_config.interpolation_dt = 0.025
+        config.ik_solver_config = self._make(_IK_CONFIG)
+        config.ik_solver_config.exit_early = True
         config.played_robot, config.played_options = robot["robot_cfg"]["kinematics"], options
+        scenes, batch = options.get("scene_model"), options.get("max_batch_size", 1)
+        if options.get("multi_env") and (not isinstance(scenes, list) or len(scenes) != batch):
+            raise ValueError("an environment for each query needs a list with as many scenes")
         if unknown := set(config.played_robot) - ROBOT_KEYS:
             raise TypeError(f"KinematicsLoaderCfg got unexpected keys {unknown}")
         if "graph_planner_config" in options:
@@ -112,8 +123,13 @@ class Curobo:
         planner.config = config
         planner.trajopt_solver = self._make(_TRAJOPT)
         planner.trajopt_solver.config = config.trajopt_solver_config
-        planner.scene_collision_checker = None
         planner.played_cache = config.played_options.get("collision_cache")
+        planner.played_worlds = len(config.played_options.get("scene_model") or [{}])
+        planner.scene_collision_checker = None
+        if planner.played_cache is not None:
+            planner.scene_collision_checker = checker = self._make(_CHECKER)
+            checker.played_cache, checker.played_worlds = planner.played_cache, {}
+            checker.played_count = planner.played_worlds
         planner.played_sizes = (
             config.played_options.get("max_batch_size", 1),
             config.played_options.get("max_goalset", 1),
@@ -121,10 +137,13 @@ class Curobo:
         planner.played_arm = _Arm(Path(robot["urdf_path"]).read_text(), robot)
         planner.played_joints = robot["cspace"]["joint_names"]
         planner.played_slots = robot["extra_collision_spheres"]
+        planner.played_kinematics = kinematics = self._make(_KINEMATICS)
+        kinematics.played_slots, kinematics.played_count = planner.played_slots, planner.played_worlds
+        kinematics.played_spheres = {}
 
     def _manager(self, planner: Any) -> Any:
         manager = self._make(_MANAGER)
-        manager.played_slots = planner.played_slots
+        manager.played_slots, manager.played_kinematics = planner.played_slots, planner.played_kinematics
         return manager
 
     # The world
@@ -132,10 +151,16 @@ class Curobo:
     def _update_world(self, planner: Any, scene_cfg: Any) -> None:
         if planner.played_cache is None:
             raise AttributeError("'NoneType' object has no attribute 'load_collision_model'")
+        self._load_world(planner.scene_collision_checker, scene_cfg)
+
+    def _load_world(self, checker: Any, scene_cfg: Any, env_idx: int = 0) -> None:
+        if not 0 <= env_idx < checker.played_count:
+            raise IndexError(f"environment {env_idx} of {checker.played_count}")
+        checker.played_worlds[env_idx] = scene_cfg
         for kind in ("cuboid", "mesh"):
             obstacles = getattr(scene_cfg, kind) or []
-            if len(obstacles) > planner.played_cache.get(kind, 0):
-                raise ValueError(f"Cannot add {kind}, cache is full ({planner.played_cache.get(kind, 0)})")
+            if len(obstacles) > checker.played_cache.get(kind, 0):
+                raise ValueError(f"Cannot add {kind}, cache is full ({checker.played_cache.get(kind, 0)})")
             if len({obstacle.name for obstacle in obstacles}) < len(obstacles):
                 raise ValueError(f"{kind} already exists")
             for obstacle in obstacles:
@@ -244,6 +269,22 @@ def _attach(
         raise ValueError(f"{len(sphere_tensor)} spheres, but link '{link_name}' has {manager.played_slots[link_name]}")
     if world_objects_pose_offset is not None:
         raise AssertionError("these spheres are in the frame of the link already")
+
+
+def _update_spheres(
+    kinematics: Any,
+    link_name: str,
+    sphere_position_radius: Tensor,
+    start_sph_idx: int = 0,
+    config_idx: int | None = None,
+) -> None:
+    """Without a number of the configuration, those of all are changed."""
+    if start_sph_idx + len(sphere_position_radius) > kinematics.played_slots[link_name]:
+        raise ValueError(f"{len(sphere_position_radius)} spheres of {kinematics.played_slots[link_name]}")
+    if config_idx is not None and not 0 <= config_idx < kinematics.played_count:
+        raise IndexError(f"configuration {config_idx} of {kinematics.played_count}")
+    for number in range(kinematics.played_count) if config_idx is None else (config_idx,):
+        kinematics.played_spheres[number] = np.array(sphere_position_radius)
 
 
 class _Arm:

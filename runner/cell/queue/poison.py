@@ -99,6 +99,10 @@ class PoisonDetector:
         # episode's own deaths are left out, because they are what is tested.
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
+    def observed(self, role: str) -> float:
+        """Return the share of leases that ended with a death; 0 without data."""
+        return self._died[role] / max(1, self._ended[role])
+
     def verdict(self, index: int) -> PoisonDecision:
         """Decide on an episode; called after each of its deaths."""
         role = self._last_role.get(index, "")

@@ -88,9 +88,16 @@ class WorkQueue:
         self._next: Missing | None = None
         self._exhausted = False
 
-    def next_plan(self, worker: int) -> Lease | None:
-        """Lease the lowest pending index; indices that were lost follow those lost less often."""
-        return self._hand_out(self._first_pending(), worker, Role.PLANNER) if self._has_planner else None
+    def next_plan(self, worker: int, *, is_fresh: bool = False) -> Lease | None:
+        """Lease the lowest pending index; indices that were lost follow those lost less often.
+
+        Args:
+            worker: Number of the worker.
+            is_fresh: True for an index that was not lost before.
+        """
+        if not self._has_planner or (is_fresh and not self._has_fresh_pending()):
+            return None
+        return self._hand_out(self._first_pending(), worker, Role.PLANNER)
 
     def next_render(self, worker: int) -> Lease | None:
         """Lease the oldest plan; plans that were lost follow those lost less often."""
@@ -154,6 +161,11 @@ class WorkQueue:
             return None
         self._settled += 1
         return self._release(held)
+
+    def losses(self, index: int) -> int:
+        """Return how often the lease of an index was lost."""
+        held = self._held.get(index)
+        return held.losses if held else 0
 
     def is_written(self, index: int) -> bool:
         """Return True when a lease of this index runs and all of its files are complete."""
@@ -291,6 +303,10 @@ class WorkQueue:
             self._last = request.index
             self._next = request if request.variants else None
         return self._next
+
+    def _has_fresh_pending(self) -> bool:
+        held = self._pending.first(self._held)
+        return (held is not None and not held.losses) or self._peek() is not None
 
     def _first_pending(self) -> _QueuedEpisode | None:
         held = self._pending.first(self._held)

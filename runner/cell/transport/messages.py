@@ -41,6 +41,8 @@ class PlanOrder(Message, frozen=True, kw_only=True):
     """Order to plan episodes in turn, each into its shared slot; a worker without a separate role also renders them."""
 
     orders: tuple[Order, ...]
+    lanes: int = 0
+    """Number of episodes to advance together, and to ask for more meanwhile; 0 to plan these in sequence."""
 
 
 class RenderOrder(Message, frozen=True, kw_only=True):
@@ -84,6 +86,16 @@ class Idle(Times, frozen=True, kw_only=True):
     """True while the last rendered episode is still being written."""
     roles: tuple[str, ...] = ()
     """Halves of the chain that this worker has already built; such a role costs nothing to take again."""
+
+
+class Refill(Times, frozen=True, kw_only=True):
+    """Request for further orders while others are planned in lockstep."""
+
+    room: int
+    """Number of orders that it can take."""
+    done: int
+    seconds: float = 0.0
+    """Duration of the orders completed since the previous request, as if they had been planned in sequence [s]."""
 
 
 class Recorded(Message, frozen=True, kw_only=True):
@@ -147,6 +159,8 @@ class Loaded(Message, frozen=True, kw_only=True):
     """True when the pipeline is split into two roles."""
     load_time: float
     """CPU time of loading [s]."""
+    lanes: int = 1
+    """Number of episodes that a planner advances together."""
     compiles: bool = False
     """True when the renderer's kernels are not cached and must be compiled first."""
 
@@ -175,7 +189,7 @@ class Ended(Message, frozen=True, kw_only=True):
 
 AnyMessage: TypeAlias = (
     PlanOrder | RenderOrder | Stop
-    | Times | PlanMade | Idle | Recorded | EpisodeWritten | WorkerError
+    | Times | PlanMade | Idle | Refill | Recorded | EpisodeWritten | WorkerError
     | Spawn | Spawned | Loaded | Ready
     | Alive | Ended
 )  # fmt: skip

@@ -42,7 +42,7 @@ class InstanceLauncher(Protocol):
 
 def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: InstanceLauncher) -> None:
     """Load the job, then fork workers on request; returns when the supervisor closes the channel."""
-    from nimbus.datagen.pipeline import preload
+    from nimbus.datagen.pipeline import count_lanes, preload
     from nimbus.runner.cell.transport.messages import Loaded, Ready, Spawn, from_bytes, to_bytes
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
     from nimbus.runner.cell.worker.errors import classify_error
@@ -62,6 +62,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
             origin=job.origin,
             has_planner=cut(job.pipeline) > 0,
             load_time=job.load_time + time.thread_time() - begin,
+            lanes=count_lanes(job.pipeline, job.context),
             compiles=not kernels_are_compiled(spec.device, job.pipeline, has_cameras=job.has_cameras),
         )
         channel.send(to_bytes(loaded))

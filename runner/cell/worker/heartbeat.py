@@ -129,18 +129,37 @@ class Heartbeat:
         lease = self._lease if lease is None else lease
         if (number, index, lease) == (self._phase, self._index, self._lease):
             return self.tick()
-        now = self._leave()
+        self._enter(number, index, lease, self._leave())
+
+    def _enter(self, number: int, index: int, lease: int, now: int, *, spent: float = 0.0) -> None:
         self._phase, self._index, self._lease = number, index, lease
         row = self._row
+        self._begin = now - round(spent * 1e9)
         # A seqlock: an odd edition marks a write in progress, and readers retry.
         row[_EDITION] = self._edition + 1
         # The new begin is written before the new phase, so that a phase never looks older than it is.
-        row[_STAMP] = row[_BEGIN] = now
+        row[_STAMP], row[_BEGIN] = now, self._begin
         row[_EXTENDED] = 0
         row[_INDEX], row[_LEASE] = index, lease
         row[_PHASE] = number
         self._edition += 2
         row[_EDITION] = self._edition
+
+    def turn(self, name: str, *, index: int, lease: int, spent: float = 0.0) -> None:
+        """Go on with one of several episodes that are worked on in turn.
+
+        Each has its own limit on the duration of the phase, which counts its own turns only.
+
+        Args:
+            name: The phase.
+            index: The episode; -1 for work on several at once.
+            lease: Its lease.
+            spent: Time that it has had in this phase [s].
+        """
+        if (_NUMBERS[name], index + 1, lease) == (self._phase, self._index, self._lease):
+            return self.tick()
+        # The duration of a turn says nothing about that of the phase.
+        self._enter(_NUMBERS[name], index + 1, lease, self._leave(is_whole=False), spent=spent)
 
     def tick(self, units: int = 1) -> None:
         """Record progress in this phase."""
@@ -167,14 +186,14 @@ class Heartbeat:
         """Return the oldest phases ended since the last call, at most ``most``: name, begin and end [s since 1970]."""
         return [self._spans.popleft() for _ in range(min(most, len(self._spans)))]
 
-    def _leave(self) -> int:
-        """Record the end of the current phase; returns its time [monotonic ns]."""
+    def _leave(self, *, is_whole: bool = True) -> int:
+        """Record the end of the current phase, or of a turn of it; returns its time [monotonic ns]."""
         now, wall = time.monotonic_ns(), time.time()
         gap, stay = max(self._gap, now - self._last), now - self._begin
         known_gap, known_stay = self._longest.get(self._phase, (0, 0))
         name = PHASES[self._phase]
         if self._phase:
-            self._longest[self._phase] = max(gap, known_gap), max(stay, known_stay)
+            self._longest[self._phase] = max(gap, known_gap), max(stay if is_whole else 0, known_stay)
             # Consecutive spans of one phase become one: an episode of thousands of heartbeats has a handful of spans.
             if self._spans and self._spans[-1][0] == name and self._spans[-1][2] == self._since:
                 self._since = self._spans.pop()[1]

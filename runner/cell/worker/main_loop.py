@@ -9,6 +9,7 @@ import socket
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any
 
 from nimbus.datagen import progress
 from nimbus.datagen.files.own_files import create_file
-from nimbus.datagen.stages import Planned, Randomized, Request, Scene, TimedObservations
+from nimbus.datagen.stages import Planned, Planner, Randomized, Request, Scene, TimedObservations
 from nimbus.datagen.store.episode_file.read import stored_plan
 from nimbus.datagen.store.ledger.attempt import KeptFailure, attempt_of
 from nimbus.datagen.store.publish import disk
@@ -31,6 +32,7 @@ from nimbus.runner.cell.transport.messages import (
     PlanMade,
     PlanOrder,
     Recorded,
+    Refill,
     RenderOrder,
     Stop,
     Times,
@@ -85,6 +87,7 @@ class Worker:
         self._roles: list[str] = []
         self._done = 0
         self._times_due = 0.0
+        self._together_since = 0.0
 
     def run(self) -> None:
         """Work until an order to stop, or until the supervisor has ended."""
@@ -92,6 +95,10 @@ class Worker:
         seconds = 0.0
         while not isinstance(message := self._next_orders(seconds), Stop):
             begin = time.monotonic()
+            if isinstance(message, PlanOrder) and message.lanes:
+                self._plan_together(message.orders, message.lanes)
+                seconds = self._untold()
+                continue
             match message:
                 case PlanOrder():
                     carry_out = self._plan if self._head else self._all_stages
@@ -148,12 +155,71 @@ class Worker:
             if isinstance(item, Planned) and not item.trajectory.outcome.success:
                 self._record(item, order)
             elif made is not None:
-                stage = type(self._head[-1]).__name__
-                raise ValueError(f"{stage} gave a second plan for episode {order.index}: one that succeeds is the last")
+                raise self._second_plan(order.index)
             else:
                 made = item
         if made is not None:
             self._hand_over(made, order)
+
+    def _plan_together(self, orders: tuple[Order, ...], lanes: int) -> None:
+        """Plan episodes in lockstep, and take further orders whenever there is room, until none are left."""
+        self._take_role(Role.PLANNER)
+        *before, planner = self._head
+        assert isinstance(planner, Planner)
+        known: dict[int, Order] = {}
+        self._together_since = time.monotonic()
+
+        def items() -> Iterator[Randomized | None]:
+            """Yield the layouts of orders, and None while no order waits."""
+            waiting, asked = deque(orders), 0
+            while True:
+                if message := self._next_now():
+                    waiting, asked = deque([*waiting, *message.orders]), 0
+                # One more than there are lanes, so that a lane that becomes free need not wait for an answer.
+                if (room := lanes + 1 - len(waiting) - len(known)) > asked:
+                    asked = room
+                    self._batch.send(Refill(room=room, done=self._done, seconds=self._untold(), **self._times()))
+                if not waiting:
+                    yield None
+                    continue
+                order = waiting.popleft()
+                known[order.index] = order
+                self._stamp.phase("load", index=order.index, lease=order.lease)
+                yield from run_one(before, self._request(order))
+
+        def watch(item: Randomized | None, spent: float) -> None:
+            """Note the episode of this turn."""
+            order = None if item is None else known[item.scene.request.index]
+            self._stamp.turn("plan", index=order.index if order else -1, lease=order.lease if order else 0, spent=spent)
+
+        for item in planner.process_together(items(), lanes=lanes, watch=watch):
+            if (order := known.get(item.scene.request.index)) is None:
+                raise self._second_plan(item.scene.request.index)
+            if item.trajectory.outcome.success:
+                self._hand_over(item, order)
+            else:
+                self._record(item, order)
+            if item.final:
+                del known[order.index]
+                self._done += 1
+        self._done += len(known)  # those without a result, for which the supervisor ends this worker
+
+    def _second_plan(self, index: int) -> ValueError:
+        stage = type(self._head[-1]).__name__
+        return ValueError(f"{stage} gave a second plan for episode {index}: one that succeeds is the last")
+
+    def _next_now(self) -> PlanOrder | None:
+        """Return further orders that have arrived."""
+        if not self._channel.poll(0) or (received := self._channel.receive()) is None:
+            return None
+        message = from_bytes(received[0])
+        assert isinstance(message, PlanOrder)
+        return message
+
+    def _untold(self) -> float:
+        """Return the time since the last report of completed orders that are planned in lockstep [s]."""
+        since, self._together_since = self._together_since, time.monotonic()
+        return self._together_since - since
 
     def _record(self, item: Planned, order: Order) -> None:
         kept, shown = self._keep(item, order)

@@ -8,7 +8,7 @@ import pytest
 
 from nimbus.runner.cell.queue.deadlines import CPU, Bounds, Deadlines
 from nimbus.runner.cell.queue.lease import Role
-from nimbus.runner.cell.transport.messages import Idle, Recorded
+from nimbus.runner.cell.transport.messages import Idle, Recorded, Refill
 from nimbus.runner.cell.transport.spec import Resources
 from nimbus.runner.cell.watchdog import Watchdog
 from tests.support.played_cell import Cell, open_cell
@@ -239,3 +239,34 @@ def test_a_failed_plan_may_come_in_parts(tmp_path: Path) -> None:
             cell.dispatcher.commits.commit()
         assert cell.dispatcher.is_done and cell.dispatcher.plan_slots.free_count == 1
         assert (cell.dispatcher.work.counts.rejected, planner.results) == (5, 1)
+
+
+def test_lockstep_planner_is_topped_up_with_fresh_episodes(tmp_path: Path) -> None:
+    """It holds a lease for each lane; one that was lost before is planned alone."""
+    with open_cell(tmp_path, episodes=30, variants=1, slots=40, lanes=4) as cell:
+        first = cell.employ("planner")
+        assert first.orders == 1, "the first one builds the components"
+        cell.finish(first)
+        assert cell.orders_for(first) == 4
+        cell.dispatcher.take(first, Refill(room=3, done=first.orders - 2, seconds=1.0))
+        assert cell.dispatcher.top_up(first) and first.orders == 8 and first.room == 0
+        held = {lease.index for lease in cell.dispatcher.work.held_by(first.number)}
+        cell.lose(first)
+        second = cell.employ("planner")
+        cell.finish(second)
+        assert cell.orders_for(second) == 4
+        assert held.isdisjoint(lease.index for lease in cell.dispatcher.work.held_by(second.number))
+        given = 0
+        while not held & {lease.index for lease in cell.dispatcher.work.held_by(second.number)}:
+            cell.finish(second)
+            given = cell.orders_for(second)
+        assert given == 1, "only lost ones are left"
+
+
+def test_lockstep_planners_share_episodes_and_slots(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=12, variants=1, slots=9, lanes=8) as cell:
+        planners = [cell.employ("planner") for _ in range(2)]
+        for planner in planners:
+            cell.finish(planner)
+        counts = [cell.orders_for(planner) for planner in planners]
+        assert counts == [5, 2], "half of those that wait, and then two of nine slots are left"

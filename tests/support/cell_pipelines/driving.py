@@ -9,19 +9,22 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
 import numpy as np
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.lockstep import Lane, Lockstep
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import tick
 from nimbus.datagen.stages import (
+    LaneWatch,
     Planned,
     Planner,
     Randomized,
@@ -202,6 +205,47 @@ class Plan(Planner[Map]):
             yield Planned(scene=item.scene, layouts=item.layouts, trajectory=trajectory)
 
 
+class YardMotions:
+    """Planner of motions that only notes what it was asked for."""
+
+    def __init__(self, log: Events) -> None:
+        self._log = log
+
+    def plan_batch(self, queries: Sequence[SimpleNamespace]) -> list[str]:
+        """Answer queries, each of which is an episode's index."""
+        self._log.append(f"batch of {len(queries)}")
+        for query in queries:
+            self._log.append(f"query {query.index}")
+        return ["a motion"] * len(queries)
+
+
+class PlanInLanes(Plan):
+    """Finds ways in lockstep; an episode asks for one to three motions."""
+
+    @classmethod
+    def lane_count(cls, context: RunContext) -> int:
+        return 4
+
+    def process(self, item: Randomized[Map]) -> Iterator[Planned[Map]]:
+        motions, index = YardMotions(self.log), item.layouts[0].key.index
+        for _ in range(1 + index % 3):
+            motions.plan_batch([SimpleNamespace(index=index)])
+        yield from super().process(item)
+
+    def process_together(
+        self, items: Iterator[Randomized[Map] | None], *, lanes: int, watch: LaneWatch[Map]
+    ) -> Iterator[Planned[Map]]:
+        motions = cast(Any, YardMotions(self.log))
+
+        def attempts(item: Randomized[Map], lane: Lane) -> Iterator[Planned[Map]]:
+            index = item.layouts[0].key.index
+            for _ in range(1 + index % 3):
+                lane.exchange(motions, cast(Any, SimpleNamespace(index=index)))
+            yield from super(PlanInLanes, self).process(item)
+
+        yield from Lockstep(attempts, lanes=lanes, watch=watch).run(items)
+
+
 class Render(Renderer[Map]):
     """Sees the map around the robot, five steps at a time."""
 
@@ -242,3 +286,4 @@ register_component("randomize", "yard", YardRandomizer, YardSettings)
 register_component("plan+render", "yard", YardRobot, YardSettings)
 register_component("plan", "yard", Plan, PlanSettings)
 register_component("render", "yard", Render, YardSettings)
+register_component("plan", "lanes", PlanInLanes, PlanSettings)

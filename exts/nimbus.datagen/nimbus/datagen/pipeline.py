@@ -231,6 +231,19 @@ def preload(pipeline: Pipeline, context: RunContext) -> None:
             load(context)
 
 
+def count_lanes(pipeline: Pipeline, context: RunContext) -> int:
+    """Return the number of episodes that the planner advances together.
+
+    A component's class may have a class method ``lane_count`` for it, which takes the context.
+
+    Args:
+        pipeline: Names of components and their settings.
+        context: The run's values.
+    """
+    made = (_settings(pipeline, component, context)[0] for component in pipeline.components)
+    return max((count(context) for part in made if (count := getattr(part, "lane_count", None))), default=1)
+
+
 def check_components(pipeline: Pipeline, context: RunContext) -> None:
     """Check the names and the settings of a pipeline's components, and make none.
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, Protocol
 
 from typing_extensions import TypeVar
 
@@ -24,6 +24,7 @@ from nimbus.datagen.progress import tick
 Assets = TypeVar("Assets", default=object)
 """Scene that a load component makes, and the stages after it use."""
 Assets_co = TypeVar("Assets_co", default=object, covariant=True)
+Assets_contra = TypeVar("Assets_contra", default=object, contravariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,10 +239,37 @@ class Randomizer(Stage[Scene[Assets], Randomized[Assets]], Generic[Assets]):
     name = "randomize"
 
 
+class LaneWatch(Protocol[Assets_contra]):
+    """Follows a planner that advances several episodes in turn."""
+
+    def __call__(self, item: Randomized[Assets_contra] | None, spent: float) -> None:
+        """Note the episode that is advanced next; None for a batch of motions of several episodes.
+
+        Args:
+            item: The episode.
+            spent: Wall-clock time that it has had so far [s].
+        """
+        ...
+
+
 class Planner(Stage[Randomized[Assets], Planned[Assets]], Generic[Assets]):
     """Plans and executes attempts."""
 
     name = "plan"
+
+    def process_together(
+        self, items: Iterator[Randomized[Assets] | None], *, lanes: int, watch: LaneWatch[Assets]
+    ) -> Iterator[Planned[Assets]]:
+        """Yield the attempts at several items, each as soon as it is made; here one item after another.
+
+        Args:
+            items: Drawn whenever there is room for another one; None for "nothing now".
+            lanes: Largest number of items in progress.
+            watch: Called whenever another item is advanced.
+        """
+        while (item := next(items, None)) is not None:
+            watch(item, 0.0)
+            yield from self.process(item)
 
 
 class Renderer(Stage[Planned[Assets], Rendered[Assets]], Generic[Assets]):

@@ -37,20 +37,20 @@ def query(count: int = 1, *, boxes: int = 1, size: float = 0.1, spheres: int = 2
         "robot": {"urdf": ROBOT.urdf, "config": ROBOT.config, "joints": list(ROBOT.joints)},
         "tool": TOOL,
         "attached": ATTACHED,
-        "world": f"{boxes} {size}",
-        "mesh_names": ["tetrahedron-0"],
+        "worlds": [{"key": f"{boxes} {size}", "mesh_names": ["tetrahedron-0"]}],
+        "world_of": [0] * count,
         "batch": 1 if count == 1 else 4,
         "goal_slots": 1,
     }
     arrays = {
         "starts": np.tile(HOME, (count, 1)),
         "goal_joints": np.tile(AWAY, (count, 1)),
-        "attached": np.full((spheres, 4), 0.01),
-        "box_poses": np.tile([1.0, 0, 0, 1, 0, 0, 0], (boxes, 1)),
-        "box_sizes": np.full((boxes, 3), size),
-        "mesh_poses": np.array([[0, 1.0, 0, 1, 0, 0, 0]]),
-        "vertices0": size * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
-        "faces0": np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+        **{f"attached{row}": np.full((spheres, 4), 0.01) for row in range(count)},
+        "box_poses0": np.tile([1.0, 0, 0, 1, 0, 0, 0], (boxes, 1)),
+        "box_sizes0": np.full((boxes, 3), size),
+        "mesh_poses0": np.array([[0, 1.0, 0, 1, 0, 0, 0]]),
+        "vertices0_0": size * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+        "faces0_0": np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
     }
     return header | changed, arrays
 
@@ -81,3 +81,21 @@ def test_planners_are_kept_until_the_world_outgrows_them_or_the_robot_changes(ad
 def test_a_batch_is_filled_up_and_only_what_was_asked_comes_back(adapter: Any) -> None:
     answer, found = adapter.plan(*query(count=3))
     assert len(answer["queries"]) == len(found) == 3
+
+
+def test_each_query_has_its_own_world_and_spheres(adapter: Any) -> None:
+    """Two queries in worlds of one and three boxes, the second with an empty hand, fill a batch of four."""
+    header, arrays = query(count=2)
+    _, other = query(boxes=3, size=0.2)
+    header["worlds"].append({"key": "other", "mesh_names": ["tetrahedron-1"]})
+    header["world_of"] = [0, 1]
+    arrays |= {name.replace("0", "1", 1): value for name, value in other.items() if name[:4] in ("box_", "mesh")}
+    arrays |= {"vertices1_0": other["vertices0_0"], "faces1_0": other["faces0_0"], "attached1": np.zeros((0, 4))}
+    answer, _ = adapter.plan(header, arrays)
+    planner = adapter._batches[4, 1]
+    worlds = planner.scene_collision_checker.played_worlds
+    assert [len(worlds[row].cuboid) for row in range(4)] == [1, 3, 3, 3]
+    spheres = planner.attachment_manager.kinematics_params.played_spheres
+    assert [int((spheres[row][:, 3] > 0).sum()) for row in range(4)] == [2, 0, 0, 0]
+    assert [told["status"] for told in answer["queries"]] == ["success"] * 2
+    assert not planner.config.ik_solver_config.exit_early, "a result would depend on when the others are solved"

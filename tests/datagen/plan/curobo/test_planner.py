@@ -84,21 +84,35 @@ def test_a_pick_and_its_lines_are_those_of_the_default_planner(scene: PlanningSc
     assert planner.join(scene, [carried])
 
 
-def test_a_batch_gives_what_single_queries_give_and_splits_where_worlds_differ(
-    scene: PlanningScene, planner: CuroboPlanner
-) -> None:
+def test_batch_equals_single_plans(scene: PlanningScene, planner: CuroboPlanner) -> None:
+    """Poses, goal sets, postures, two worlds and a held object, more than a batch holds, and failures among them."""
     other = make_scene(MODEL)
     other.hold("can", np.diag([1.0, -1.0, -1.0, 1.0]))
-    far = (top_down(1.3, 0.0, 0.3),)
-    queries = [
+    far, left, right = (top_down(1.3, 0.0, 0.3),), tuple(above("left")), tuple(above("right"))
+    queries = [MotionQuery(scene=scene, start_q=HOME, goals=left[:1], rng=RNG) for _ in range(BATCH)]
+    queries += [
         MotionQuery(scene=where, start_q=HOME, goals=goals, rng=RNG)
-        for where, goals in [(scene, (above("left")[0],))] * BATCH
-        + [(scene, far), (scene, (above("right")[0],)), (other, (above("right")[0],)), (scene, tuple(above("left")))]
+        for where, goals in ((scene, far), (scene, right[:1]), (other, right[:1]), (scene, left), (other, left))
     ]
+    queries += [MotionQuery(scene=where, start_q=HOME, goal_q=AWAY, rng=RNG) for where in (other, scene)]
     plans = planner.plan_batch(queries)
-    assert [plan.status for plan in plans[BATCH:]] == ["no_ik", "success", "success", "success"]
-    single = planner.plan_pose(scene, HOME, [above("left")[0]], rng=RNG)
-    assert all(plan.positions.tobytes() == single.positions.tobytes() for plan in plans[:BATCH])
+    assert [plan.status for plan in plans[BATCH:]] == ["no_ik", *["success"] * 6]
+    singles = [planner.plan_batch([query])[0] for query in queries[BATCH - 1 :]]
+    assert [plan.positions.tobytes() for plan in plans[BATCH - 1 :]] == [one.positions.tobytes() for one in singles]
+    assert [plan.goal_index for plan in plans[BATCH - 1 :]] == [one.goal_index for one in singles]
+    posed = planner.plan_pose(scene, HOME, left, rng=RNG)
+    assert posed.positions.tobytes() == plans[BATCH + 3].positions.tobytes()
+
+
+def test_query_keeps_its_own_limits(scene: PlanningScene, planner: CuroboPlanner) -> None:
+    slow = CuroboPlanner(velocity_limits=0.5 * VELOCITY, acceleration_limits=0.25 * ACCELERATION)
+    fast = MotionQuery(scene=scene, start_q=HOME, goal_q=AWAY, rng=RNG)
+    calm = MotionQuery(
+        scene=scene, start_q=HOME, goal_q=AWAY, rng=RNG, velocity=slow.velocity, acceleration=slow.acceleration
+    )
+    both = planner.plan_batch([fast, calm])
+    assert both[1].positions.tobytes() == slow.plan_joints(scene, HOME, AWAY, rng=RNG).positions.tobytes()
+    assert both[1].duration > 1.5 * both[0].duration
 
 
 def test_equal_queries_give_equal_motions_whatever_was_asked_before(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,16 +17,18 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, Trajectory
 from nimbus.datagen.execute.disturbance_watch import Disturbed
 from nimbus.datagen.execute.interpreter import TaskPerformer, performer
+from nimbus.datagen.execute.lockstep import Lane, Lockstep
 from nimbus.datagen.execute.resuming import find_unmet, recover
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
+from nimbus.datagen.plan.batch import BatchPlanner, MotionExchange
 from nimbus.datagen.plan.motion import MotionPlanner
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.tool_poses import find_end_effectors
 from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.stages import Planned, Planner, Randomized
+from nimbus.datagen.stages import LaneWatch, Planned, Planner, Randomized
 from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import Task
 
@@ -71,28 +74,75 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3, *, physics: str = "newton") -> None:
         self._task, self._planner, self._attempts, self._physics = task, planner, attempts, physics
-        self._simulation: NewtonSimulation | None = None
+        self._simulations: dict[int, NewtonSimulation] = {}
+        """Simulation of each lane."""
+        self.batches: Counter[int] = Counter()
+        """Number of batches of motions by number of queries, of the episodes that were last advanced together."""
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
         """Yield attempts until one succeeds, or the plan that is already stored."""
+        yield from self._make_attempts(item, 0)
+
+    def process_together(
+        self, items: Iterator[Randomized[SceneAssets] | None], *, lanes: int, watch: LaneWatch[SceneAssets]
+    ) -> Iterator[Planned[SceneAssets]]:
+        """Yield the attempts at several items, whose motions are planned in batches.
+
+        Args:
+            items: Drawn whenever a lane is free; None for "nothing now".
+            lanes: Largest number of items in progress.
+            watch: Called whenever another item is advanced.
+        """
+
+        def attempts(item: Randomized[SceneAssets], lane: Lane) -> Iterator[Planned[SceneAssets]]:
+            """Make the attempts of one lane."""
+            return self._make_attempts(item, lane.number, clock=lane.clock, exchange=lane.exchange)
+
+        lockstep = Lockstep(attempts, lanes=lanes, watch=watch)
+        self.batches = lockstep.batches
+        yield from lockstep.run(items)
+
+    @classmethod
+    def lane_count(cls, context: RunContext) -> int:
+        """Return the number of items that it can advance together: the batch of the motion planner, and one in PhysX."""
+        if context.physics == "isaacsim":
+            return 1  # Isaac Sim has one stage open
+        planner = registry.lookup("planner", context.planner)
+        return planner.batch_size if issubclass(planner, BatchPlanner) else 1
+
+    def _make_attempts(
+        self,
+        item: Randomized[SceneAssets],
+        lane: int,
+        *,
+        clock: Callable[[], float] = time.process_time,
+        exchange: MotionExchange | None = None,
+    ) -> Iterator[Planned[SceneAssets]]:
         if (plan := item.scene.request.plan) is not None:
             layouts = tuple(replace(layout, physical=plan.physical) for layout in item.layouts)
             yield Planned(scene=item.scene, layouts=layouts, trajectory=plan.trajectory, attempt=plan.attempt)
             return
         assets, physical = item.scene.assets, item.layouts[0].physical
-        if self._simulation is None:
+        if lane not in self._simulations:
             simulator: type[NewtonSimulation] = registry.lookup("simulator", self._physics)
-            self._simulation = simulator(assets.stage, assets.robot, rate=self._task.rate)
+            self._simulations[lane] = simulator(assets.stage, assets.robot, rate=self._task.rate)
+        simulation = self._simulations[lane]
         for attempt in range(self._attempts):
-            begin = time.process_time()
+            begin = clock()
             streams = partial(item.layouts[0].key.generator, "attempt", attempt)
             # Slower from attempt to attempt: most failures (slips, creep, tracking errors) grow with acceleration.
             pace = _CALMER**attempt
             trajectory = run_attempt(
-                self._task, self._simulation, physical, streams=streams, planner=self._planner, pace=pace
+                self._task,
+                simulation,
+                physical,
+                streams=streams,
+                planner=self._planner,
+                pace=pace,
+                exchange=exchange,
             )
             final = trajectory.outcome.success or attempt == self._attempts - 1
-            times = {"plan": time.process_time() - begin}
+            times = {"plan": clock() - begin}
             yield Planned(
                 scene=item.scene, layouts=item.layouts, trajectory=trajectory, attempt=attempt, final=final, times=times
             )
@@ -103,7 +153,9 @@ class SkillPlanner(Planner["SceneAssets"]):
 register_component("plan", "skills", SkillPlanner, SkillPlannerSettings)
 
 
-def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1.0) -> MotionPlanner:
+def make_motion_planner(
+    name: str, robot: Robot, *, rate: float, pace: float = 1.0, exchange: MotionExchange | None = None
+) -> MotionPlanner:
     """Create the motion planner of a registered name for a robot.
 
     Args:
@@ -111,12 +163,14 @@ def make_motion_planner(name: str, robot: Robot, *, rate: float, pace: float = 1
         robot: The robot.
         rate: Commands per second [Hz].
         pace: Fraction of the usual speed; motions keep their shape and take ``1 / pace`` times as long.
+        exchange: Collects the queries of several episodes, for a planner of batches.
     """
     return registry.lookup("planner", name)(
         velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
         # Squared: a motion of the same shape that takes 1 / pace times as long has pace² of its accelerations.
         acceleration_limits=np.multiply(robot.arm.acceleration_limits, pace**2),
         period=1.0 / rate,
+        **({} if exchange is None else {"exchange": exchange}),
     )
 
 
@@ -128,12 +182,14 @@ def run_attempt(
     streams: Streams,
     planner: str,
     pace: float = 1.0,
+    exchange: MotionExchange | None = None,
 ) -> Trajectory:
     """Run one attempt at a layout, from loading to evaluation; a failure is an outcome, not an error.
 
     After success the arm holds still for some rows, and the state is evaluated again at the very end.
     """
-    return perform(task, begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace))
+    doing = begin_attempt(task, simulation, layout, streams=streams, planner=planner, pace=pace, exchange=exchange)
+    return perform(task, doing)
 
 
 def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = lambda: None) -> Trajectory:
@@ -181,12 +237,15 @@ def begin_attempt(
     streams: Streams,
     planner: str,
     pace: float = 1.0,
+    exchange: MotionExchange | None = None,
 ) -> TaskPerformer:
     """Load a layout and let it settle; returns the performer of the task's steps."""
     simulation.load(layout)
     settle(simulation)
     planners = {
-        arm: make_motion_planner(planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace)
+        arm: make_motion_planner(
+            planner, simulation.robot.with_arm(arm), rate=simulation.rate, pace=pace, exchange=exchange
+        )
         for arm in simulation.robot.arm_names
     }
     noise = task.execution_noise

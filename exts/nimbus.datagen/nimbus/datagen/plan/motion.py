@@ -121,12 +121,19 @@ class GraspPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class MotionQuery:
-    """Query of a batch: from a posture to the nearest of some poses."""
+    """Query of a batch: from a posture to the nearest of some poses, or to another posture."""
 
     scene: PlanningScene
     start_q: FloatArray
-    goals: tuple[FloatArray, ...]
+    goals: tuple[FloatArray, ...] = ()
+    """(4, 4) ``world_T_tool`` each; empty where ``goal_q`` is given."""
+    goal_q: FloatArray | None = None
+    """(J,) last posture [rad or m]."""
     rng: np.random.Generator
+    velocity: FloatArray | None = None
+    """(J,) limits [rad/s]; those of the planner where None."""
+    acceleration: FloatArray | None = None
+    """(J,) limits [rad/s^2]; those of the planner where None."""
 
 
 class MotionPlanner(Protocol):

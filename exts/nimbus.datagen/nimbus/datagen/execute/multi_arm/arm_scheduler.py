@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.execute.coroutine import Coroutine
 from nimbus.datagen.geometry.transforms import quat_from_matrix
 
 if TYPE_CHECKING:
@@ -74,56 +74,6 @@ def _row(positions: FloatArray, moment: float) -> FloatArray:
     )
 
 
-class _Stopped(BaseException):
-    """Raised inside a task to end it after another one failed."""
-
-
-class _Turn:
-    """One function in its own thread that runs only while all others wait."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work = work
-        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
-        self._stop = False
-        self.done = False
-        self.error: BaseException | None = None
-        # Threads serve as coroutines here: skills are plain functions that block in command(), and only one runs at a
-        # time.
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        self._go.acquire()
-        try:
-            if not self._stop:
-                self._work()
-        except _Stopped:
-            pass
-        except BaseException as error:  # raised again in the thread that called run_together
-            self.error = error
-        self.done = True
-        self._back.release()
-
-    def resume(self) -> None:
-        """Run until it pauses or ends."""
-        self._go.release()
-        self._back.acquire()
-
-    def pause(self) -> None:
-        """Wait for the next turn; called by the function."""
-        self._back.release()
-        self._go.acquire()
-        if self._stop:
-            raise _Stopped
-
-    def stop(self) -> None:
-        """End the function where it pauses."""
-        if not self.done:
-            self._stop = True
-            self.resume()
-        self._thread.join()
-
-
 class ArmScheduler:
     """Runs functions in fixed turns, so that results never depend on thread timing.
 
@@ -134,11 +84,11 @@ class ArmScheduler:
 
     def __init__(self, works: Mapping[str, Callable[[], None]], advance: Callable[[], None]) -> None:
         self._works, self._advance = works, advance
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[str, Coroutine] = {}
 
     def run(self) -> None:
         """Run until all have ended; the first error ends the others and is raised."""
-        self._turns = {name: _Turn(work) for name, work in self._works.items()}
+        self._turns = {name: Coroutine(work) for name, work in self._works.items()}
         try:
             while True:
                 for turn in self._turns.values():

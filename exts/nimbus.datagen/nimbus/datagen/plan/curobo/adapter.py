@@ -29,6 +29,8 @@ _STEP = 0.02
 """Time between points of a returned trajectory [s]."""
 _ROOM = 16
 """Granularity of obstacle caches, which cannot grow."""
+_NO_SPHERE = -100.0
+"""Radius of an unused sphere, as cuRobo marks them [m]."""
 _MOST_MESHES = 400
 """Number of loaded meshes after which their memory is released."""
 
@@ -49,29 +51,36 @@ class CuroboAdapter:
         self._room = (0, 0)
         self._singles: dict[int, MotionPlanner] = {}
         self._batches: dict[tuple[int, int], BatchMotionPlanner] = {}
-        self._world_keys: dict[tuple[int, int], str] = {}
+        self._world_keys: dict[tuple[int, int], list[str]] = {}
+        """World of each row, by size of the batch and of the goal set."""
         self._meshes: set[str] = set()
         self._device = DeviceCfg()
 
     def plan(self, header: dict[str, Any], arrays: Arrays) -> tuple[dict[str, Any], Arrays]:
-        """Plan motions from postures to poses or postures, all in one world with one object in the hand.
+        """Plan motions from postures to poses or postures, each in its own world with its own object in the hand.
 
         Args:
-            header: ``robot`` (``urdf``, ``config``, ``joints``), ``tool``, ``attached`` (names of links), ``world`` (a
-                key), ``mesh_names``, ``batch`` (size to plan at) and ``goal_slots``.
-            arrays: ``starts`` (B, J); ``goal_poses`` (B, G, 7) or ``goal_joints`` (B, J); ``attached`` (N, 4) spheres;
-                ``box_poses``, ``box_sizes``, ``mesh_poses``, and ``vertices`` and ``faces`` with each mesh's number.
+            header: ``robot`` (``urdf``, ``config``, ``joints``), ``tool``, ``attached`` (names of links), ``worlds``
+                (``key`` and ``mesh_names`` each), ``world_of`` (the world of each query), ``batch`` (size to plan at)
+                and ``goal_slots``.
+            arrays: ``starts`` (B, J); ``goal_poses`` (B, G, 7) or ``goal_joints`` (B, J); ``attached`` (N, 4) spheres
+                with each query's number; with each world's number ``box_poses``, ``box_sizes``, ``mesh_poses``, and
+                ``vertices`` and ``faces`` with each mesh's number as well.
 
         Returns:
             For each query ``status``, and on success ``positions`` with its number, (H, J), ``step`` [s] apart.
         """
         self._take_robot(header["robot"])
-        self._make_room(len(arrays["box_poses"]), len(header["mesh_names"]))
+        worlds = range(len(header["worlds"]))
+        self._make_room(
+            max(len(arrays[f"box_poses{number}"]) for number in worlds),
+            max(len(world["mesh_names"]) for world in header["worlds"]),
+        )
         count, batch = len(arrays["starts"]), int(header["batch"])
         slots = int(header["goal_slots"])
         planner = self._single(slots) if batch == 1 else self._batch(batch, slots)
-        self._take_world(planner, (batch, slots), header, arrays)
-        self._attach(planner, header["attached"], arrays)
+        self._take_worlds(planner, (batch, slots), header, arrays)
+        self._attach(planner, header["attached"], arrays, count=count, batch=batch)
         # Equal queries give equal motions only if each starts with the same random state.
         planner.reset_seed()
         start = self._state(_padded(arrays["starts"], batch))
@@ -120,6 +129,9 @@ class CuroboAdapter:
     def _config(self, batch: int, slots: int) -> MotionPlannerCfg:
         config = MotionPlannerCfg.create(
             robot=self._robot,
+            # One world for each query of a batch: as many as there are scenes. A cache alone would make one.
+            scene_model=None if batch == 1 else [{} for _ in range(batch)],
+            multi_env=batch > 1,
             # Without a scene and a cache there would be nothing to load a world into.
             collision_cache={"cuboid": self._room[0], "mesh": self._room[1]},
             position_tolerance=POSITION_TOLERANCE,
@@ -128,6 +140,9 @@ class CuroboAdapter:
             max_goalset=slots,
         )
         config.trajopt_solver_config.interpolation_dt = _STEP
+        if batch > 1:
+            # An early end, once every query has a solution, would make each result depend on the others.
+            config.ik_solver_config.exit_early = False
         return config
 
     def _single(self, slots: int) -> MotionPlanner:
@@ -148,44 +163,52 @@ class CuroboAdapter:
 
     # State that changes from query to query
 
-    def _take_world(
+    def _take_worlds(
         self,
         planner: MotionPlanner | BatchMotionPlanner,
         sizes: tuple[int, int],
         header: dict[str, Any],
         arrays: Arrays,
     ) -> None:
-        """Reload the whole world when it changed, because single obstacles cannot be moved or disabled reliably."""
-        if self._world_keys.get(sizes) == header["world"]:
+        """Load the worlds that changed, each as a whole: single obstacles cannot be moved or disabled reliably."""
+        world_of: list[int] = header["world_of"]
+        wanted = [header["worlds"][number]["key"] for number in world_of]
+        wanted += wanted[-1:] * (sizes[0] - len(wanted))  # rows that fill up a batch repeat the last query
+        known = self._world_keys.setdefault(sizes, [""] * sizes[0])
+        if known == wanted:
             return
         if len(self._meshes) > _MOST_MESHES:
             planner.clear_scene_cache()
-            self._meshes = set()
-        cuboids = [
-            Cuboid(name=f"box{index}", pose=pose.tolist(), dims=size.tolist())
-            for index, (pose, size) in enumerate(zip(arrays["box_poses"], arrays["box_sizes"], strict=True))
-        ]
-        meshes = [
-            Mesh(
-                name=name,
-                pose=arrays["mesh_poses"][index].tolist(),
-                vertices=arrays[f"vertices{index}"].tolist(),
-                faces=arrays[f"faces{index}"].tolist(),
-            )
-            for index, name in enumerate(header["mesh_names"])
-        ]
-        planner.update_world(Scene(cuboid=cuboids, mesh=meshes))
-        self._world_keys[sizes] = header["world"]
-        self._meshes |= set(header["mesh_names"])
+            self._meshes, known = set(), [""] * sizes[0]
+        for row, key in enumerate(wanted):
+            if known[row] == key:
+                continue
+            scene = _scene(world_of[min(row, len(world_of) - 1)], header, arrays)
+            if sizes[0] == 1:
+                planner.update_world(scene)
+            else:
+                planner.scene_collision_checker.load_collision_model(scene, env_idx=row)
+        self._world_keys[sizes] = wanted
+        self._meshes |= {name for world in header["worlds"] for name in world["mesh_names"]}
 
-    def _attach(self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays) -> None:
+    def _attach(
+        self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays, *, count: int, batch: int
+    ) -> None:
         """Update the spheres attached to the tool, given in the link's frame, so without a further offset."""
         manager = planner.attachment_manager
-        spheres = arrays["attached"]
-        if len(spheres):
-            manager.update(self._device.to_device(spheres), self._state(arrays["starts"][:1]), link_name=link)
-        else:
-            manager.detach(link_name=link)
+        if batch == 1:
+            if len(spheres := arrays["attached0"]):
+                manager.update(self._device.to_device(spheres), self._state(arrays["starts"][:1]), link_name=link)
+            else:
+                manager.detach(link_name=link)
+            return
+        # The manager would give all queries the same spheres.
+        slots = self._robot["robot_cfg"]["kinematics"]["extra_collision_spheres"][link]
+        for row in range(batch):
+            spheres = arrays[f"attached{min(row, count - 1)}"]
+            unused = np.tile([0.0, 0.0, 0.0, _NO_SPHERE], (slots - len(spheres), 1))
+            filled = self._device.to_device(np.vstack([spheres, unused]))
+            manager.kinematics_params.update_link_spheres(link, filled, config_idx=row)
 
     def _state(self, positions: FloatArray) -> JointState:
         """Return the joint state of positions (B, J); cuRobo accepts exactly two dimensions."""
@@ -233,6 +256,26 @@ class CuroboAdapter:
             if status == "success":
                 found[f"positions{query}"] = np.asarray(positions[query, : int(ends[query])], dtype=float)
         return {"queries": queries, "step": step, "time": float(result.total_time or 0.0)}, found
+
+
+def _scene(number: int, header: dict[str, Any], arrays: Arrays) -> Scene:
+    """Return one world of a request."""
+    cuboids = [
+        Cuboid(name=f"box{index}", pose=pose.tolist(), dims=size.tolist())
+        for index, (pose, size) in enumerate(
+            zip(arrays[f"box_poses{number}"], arrays[f"box_sizes{number}"], strict=True)
+        )
+    ]
+    meshes = [
+        Mesh(
+            name=name,
+            pose=arrays[f"mesh_poses{number}"][index].tolist(),
+            vertices=arrays[f"vertices{number}_{index}"].tolist(),
+            faces=arrays[f"faces{number}_{index}"].tolist(),
+        )
+        for index, name in enumerate(header["worlds"][number]["mesh_names"])
+    ]
+    return Scene(cuboid=cuboids, mesh=meshes)
 
 
 def _padded(rows: FloatArray, count: int) -> FloatArray:

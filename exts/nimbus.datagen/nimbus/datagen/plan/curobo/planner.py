@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.plan.batch import BatchPlanner
 from nimbus.datagen.plan.curobo.process import curobo_process
 from nimbus.datagen.plan.curobo.retime import retime
 from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, describe_robot, hanging_spheres
@@ -21,7 +23,6 @@ from nimbus.datagen.plan.curobo.world import CuroboWorld, describe_world, pose_v
 from nimbus.datagen.plan.motion import MotionPlan, MotionQuery, MotionStatus
 from nimbus.datagen.plan.path import path_length, thin_path
 from nimbus.datagen.plan.scene import PlanningScene
-from nimbus.datagen.plan.timed import TimedPlanner
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.registry import register
 
@@ -38,185 +39,133 @@ _START_DISTANCE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Task:
-    """Context of one request to cuRobo's process."""
+class _Problem:
+    """A query as cuRobo's process gets it."""
 
-    scene: PlanningScene
+    query: MotionQuery
     robot: RobotModel
     world: CuroboWorld
     attached: FloatArray
 
     @property
-    def key(self) -> tuple[str, str, str, bytes]:
-        return self.robot.urdf, repr(self.robot.config), self.world.key, self.attached.tobytes()
+    def slots(self) -> int:
+        """Number of goals that its planner is built for: one, or a whole set."""
+        return GOALS if len(self.query.goals) > 1 else 1
+
+    @property
+    def kind(self) -> tuple[str, str, bool, int]:
+        """Key of the queries that one request can hold: their worlds and attached spheres may differ."""
+        return self.robot.urdf, repr(self.robot.config), self.query.goal_q is None, self.slots
 
 
 @register("planner", "curobo")
-class CuroboPlanner(TimedPlanner):
-    """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.timed.TimedPlanner`.
+class CuroboPlanner(BatchPlanner):
+    """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.batch.BatchPlanner`.
 
-    cuRobo draws its own random numbers from a seed that is set back before each query: the streams that the queries
-    bring are not used, and on another device or driver the motions may differ.
+    Every query goes through a planner of batches, alone too; one that fails there is planned again on its own, where
+    cuRobo also searches a graph. cuRobo draws its own random numbers from a seed that is set back before each request:
+    the streams that the queries bring are not used, and on another device or driver the motions may differ.
     """
 
-    def plan_pose(
-        self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
-    ) -> MotionPlan:
-        """Plan a free motion to the nearest of some poses of the tool.
-
-        Args:
-            scene: Bodies around the arm, and the arm itself.
-            start_q: (J,) first posture [rad or m].
-            goals: (4, 4) ``world_T_tool`` each [m].
-            rng: Not used: cuRobo draws its own numbers.
-        """
-        start, poses = np.asarray(start_q, dtype=float), [np.asarray(goal, dtype=float) for goal in goals]
-        refused = refuse(scene, start)
-        if refused is not None:
-            return refused
-        return self._first(scene, start, poses, _subsets(len(poses)))
-
-    def plan_joints(
-        self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
-    ) -> MotionPlan:
-        """Plan a free motion to a posture.
-
-        Args:
-            scene: Bodies around the arm, and the arm itself.
-            start_q: (J,) first posture [rad or m].
-            goal_q: (J,) last posture [rad or m].
-            rng: Not used: cuRobo draws its own numbers.
-        """
-        start, goal = np.asarray(start_q, dtype=float), np.asarray(goal_q, dtype=float)
-        for refused in (refuse(scene, start), refuse(scene, goal, is_goal=True)):
-            if refused is not None:
-                return refused
-        task = self._task(scene)
-        (plan,) = self._ask(task, np.array([start]), goal_joints=np.array([goal]))
-        return plan
+    version = 2
+    batch_size = BATCH
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
-        """Plan queries in one world with the same held object at once, the others in sequence.
-
-        A query that fails in a batch is retried on its own.
-        """
-        plans: list[MotionPlan | None] = [None] * len(queries)
-        groups: dict[tuple[object, ...], list[int]] = {}
-        tasks: dict[tuple[object, ...], _Task] = {}
+        """Plan queries at once, each in its own world with its own held object."""
+        plans = [self._refuse(query) for query in queries]
+        kinds: dict[tuple[str, str, bool, int], list[tuple[int, _Problem]]] = {}
         for index, query in enumerate(queries):
-            plans[index] = refuse(query.scene, np.asarray(query.start_q, dtype=float))
-            if plans[index] is None and len(query.goals) <= GOALS:
-                task = self._task(query.scene)
-                key = (*task.key, len(query.goals) == 1)
-                groups.setdefault(key, []).append(index)
-                tasks.setdefault(key, task)
-        for key, members in groups.items():
+            if plans[index] is None:
+                problem = self._problem(query)
+                kinds.setdefault(problem.kind, []).append((index, problem))
+        for members in kinds.values():
             for first in range(0, len(members), BATCH):
-                some = members[first : first + BATCH]
-                if len(some) > 1:
-                    starts = np.array([queries[index].start_q for index in some], dtype=float)
-                    goals = [[np.asarray(goal, dtype=float) for goal in queries[index].goals] for index in some]
-                    for index, plan in zip(some, self._ask(tasks[key], starts, goals=goals), strict=True):
-                        plans[index] = plan if plan else None
-        return [
-            plan if plan is not None else self.plan_pose(query.scene, query.start_q, query.goals, rng=query.rng)
-            for plan, query in zip(plans, queries, strict=True)
-        ]
+                some = [member for member in members[first : first + BATCH] if len(member[1].query.goals) <= GOALS]
+                found = self._ask([problem for _, problem in some], batch=BATCH) if some else []
+                for (index, _), plan in zip(some, found, strict=True):
+                    plans[index] = plan or None
+            for index, problem in members:
+                if plans[index] is None:
+                    plans[index] = self._plan_alone(problem)
+        return [plan for plan in plans if plan is not None]
 
-    def _first(
-        self, scene: PlanningScene, start: FloatArray, poses: list[FloatArray], subsets: Iterator[list[int]]
-    ) -> MotionPlan:
+    def _refuse(self, query: MotionQuery) -> MotionPlan | None:
+        """Return the failed plan of a query with an invalid posture."""
+        refused = refuse(query.scene, np.asarray(query.start_q, dtype=float))
+        if refused is None and query.goal_q is not None:
+            refused = refuse(query.scene, query.goal_q, is_goal=True)
+        return refused
+
+    def _plan_alone(self, problem: _Problem) -> MotionPlan:
         """Return the first success over some goal sets, or the failure that came nearest to one."""
+        goals = problem.query.goals
+        if problem.query.goal_q is not None:
+            return self._ask([problem], batch=1)[0]
         best = MotionPlan(status=MotionStatus.NO_IK)
-        task = self._task(scene)
-        for chosen in subsets:
-            goals = [poses[index] for index in chosen]
-            (plan,) = self._ask(task, np.array([start]), goals=[goals], names=[chosen])
+        for chosen in _subsets(len(goals)):
+            part = replace(problem, query=replace(problem.query, goals=tuple(goals[index] for index in chosen)))
+            (plan,) = self._ask([part], batch=1)
             if plan:
-                return plan
+                return replace(plan, goal_index=chosen[plan.goal_index])
             best = max(best, plan, key=lambda one: _NEARNESS.index(one.status))
         return best
 
-    def _task(self, scene: PlanningScene) -> _Task:
-        parts = scene.parts()
-        robot = describe_robot(parts, home=scene.home, velocity=self.velocity, acceleration=self.acceleration)
-        return _Task(scene=scene, robot=robot, world=describe_world(parts), attached=hanging_spheres(parts))
+    def _problem(self, query: MotionQuery) -> _Problem:
+        parts = query.scene.parts()
+        robot = describe_robot(parts, home=query.scene.home, velocity=self.velocity, acceleration=self.acceleration)
+        return _Problem(query=query, robot=robot, world=describe_world(parts), attached=hanging_spheres(parts))
 
-    def _ask(
-        self,
-        task: _Task,
-        starts: FloatArray,
-        *,
-        goals: list[list[FloatArray]] | None = None,
-        names: list[list[int]] | None = None,
-        goal_joints: FloatArray | None = None,
-    ) -> list[MotionPlan]:
-        """Send one request; ``names`` are the callers' indices of each query's goals."""
-        world, robot = task.world, task.robot
-        slots = 1 if goals is None or all(len(some) == 1 for some in goals) else GOALS
+    def _ask(self, problems: list[_Problem], *, batch: int) -> list[MotionPlan]:
+        """Send one request with queries of one kind."""
+        first, worlds = problems[0], list({problem.world.key: problem.world for problem in problems}.values())
+        keys = [world.key for world in worlds]
         header = {
-            "robot": {"urdf": robot.urdf, "config": robot.config, "joints": list(robot.joints)},
+            "robot": {"urdf": first.robot.urdf, "config": first.robot.config, "joints": list(first.robot.joints)},
             "tool": TOOL,
             "attached": ATTACHED,
-            "world": world.key,
-            "mesh_names": list(world.mesh_names),
-            "batch": 1 if len(starts) == 1 else BATCH,
-            "goal_slots": slots,
+            "worlds": [{"key": world.key, "mesh_names": list(world.mesh_names)} for world in worlds],
+            "world_of": [keys.index(problem.world.key) for problem in problems],
+            "batch": batch,
+            "goal_slots": first.slots,
         }
-        arrays = {
-            "starts": starts,
-            "attached": task.attached,
-            "box_poses": world.box_poses,
-            "box_sizes": world.box_sizes,
-            "mesh_poses": world.mesh_poses,
-        }
-        arrays |= {f"vertices{index}": vertices for index, vertices in enumerate(world.mesh_vertices)}
-        arrays |= {f"faces{index}": faces for index, faces in enumerate(world.mesh_faces)}
-        if goal_joints is not None:
-            arrays["goal_joints"] = goal_joints
+        arrays = {"starts": np.array([problem.query.start_q for problem in problems], dtype=float)}
+        arrays |= {f"attached{row}": problem.attached for row, problem in enumerate(problems)}
+        for number, world in enumerate(worlds):
+            arrays |= _world_arrays(number, world)
+        if first.query.goal_q is not None:
+            arrays["goal_joints"] = np.array([problem.query.goal_q for problem in problems], dtype=float)
         else:
-            assert goals is not None
-            arrays["goal_poses"] = np.array([_filled(some, slots) for some in goals])
+            arrays["goal_poses"] = np.array([_filled(problem.query.goals, first.slots) for problem in problems])
         answer, found = curobo_process().ask(header, arrays)
         plans: list[MotionPlan] = []
-        for index, (start, told) in enumerate(zip(starts, answer["queries"], strict=True)):
+        for row, (problem, told) in enumerate(zip(problems, answer["queries"], strict=True)):
             if told["status"] != "success":
                 plans.append(MotionPlan(status=MotionStatus(told["status"])))
                 continue
-            goal = min(int(told["goal_index"]), len(goals[index]) - 1) if goals is not None else 0
-            end = goal_joints[index] if goal_joints is not None else None
-            pose = goals[index][goal] if goals is not None else None
-            plan = self._finish(
-                task.scene, start, found[f"positions{index}"], float(answer["step"]), end=end, pose=pose
-            )
-            spent = {"plan_time": float(answer.get("time", 0.0)) / len(starts)}
+            goal = min(int(told["goal_index"]), max(0, len(problem.query.goals) - 1))
+            plan = self._finish(problem.query, goal, found[f"positions{row}"], float(answer["step"]))
+            spent = {"plan_time": float(answer.get("time", 0.0)) / len(problems)}
             spent |= {name: told[name] for name in ("position_error", "rotation_error") if name in told}
             plan.statistics.update(spent)
-            plans.append(_with_goal(plan, names[index][goal] if names else goal))
+            plans.append(plan)
         return plans
 
-    def _finish(
-        self,
-        scene: PlanningScene,
-        start: FloatArray,
-        positions: FloatArray,
-        step: float,
-        *,
-        end: FloatArray | None,
-        pose: FloatArray | None,
-    ) -> MotionPlan:
+    def _finish(self, query: MotionQuery, goal: int, positions: FloatArray, step: float) -> MotionPlan:
         """Time a trajectory and check its commands."""
-        begin, positions = time.process_time(), np.array(positions)
+        begin, positions, scene = time.process_time(), np.array(positions), query.scene
+        start = np.asarray(query.start_q, dtype=float)
         if len(positions) < 2 or np.abs(positions[0] - start).max() > _START_DISTANCE:
             return MotionPlan(status=MotionStatus.REJECTED, detail="does not begin where the arm is")
         positions[0] = start
-        if end is not None:
-            if np.abs(positions[-1] - end).max() > END_ANGLE:
+        if query.goal_q is not None:
+            if np.abs(positions[-1] - query.goal_q).max() > END_ANGLE:
                 return MotionPlan(status=MotionStatus.REJECTED, detail="ends in another posture")
-            positions[-1] = end
-        elif pose is not None and (miss := _miss(scene.tool_pose(positions[-1]), pose)):
+            positions[-1] = query.goal_q
+        elif miss := _miss(scene.tool_pose(positions[-1]), query.goals[goal]):
             return MotionPlan(status=MotionStatus.REJECTED, detail=miss)
-        motion = retime(positions, step, velocity=self.velocity, acceleration=self.acceleration, period=self.period)
+        velocity = self.velocity if query.velocity is None else query.velocity
+        acceleration = self.acceleration if query.acceleration is None else query.acceleration
+        motion = retime(positions, step, velocity=velocity, acceleration=acceleration, period=self.period)
         waypoints = thin_path(positions)
         if not all(map(scene.within_limits, motion.positions)):
             return MotionPlan(status=MotionStatus.REJECTED, detail="leaves the joint limits", waypoints=waypoints)
@@ -233,7 +182,7 @@ class CuroboPlanner(TimedPlanner):
             positions=motion.positions,
             velocities=motion.velocities,
             waypoints=waypoints,
-            goal_index=0,
+            goal_index=goal,
             statistics=statistics,
         )
 
@@ -280,14 +229,21 @@ def _subsets(count: int) -> Iterator[list[int]]:
         yield from ([index] for index in range(min(count, SINGLES)))
 
 
-def _filled(poses: list[FloatArray], slots: int) -> FloatArray:
+def _filled(poses: Sequence[FloatArray], slots: int) -> FloatArray:
     """Return (slots, 7) poses, with the last one repeated."""
     vectors = [pose_vector(pose) for pose in poses]
     return np.array(vectors + vectors[-1:] * (slots - len(vectors)))
 
 
-def _with_goal(plan: MotionPlan, goal: int) -> MotionPlan:
-    return replace(plan, goal_index=goal) if plan else plan
+def _world_arrays(number: int, world: CuroboWorld) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a request's world, with its number in their names."""
+    arrays: dict[str, NDArray[Any]] = {
+        f"box_poses{number}": world.box_poses,
+        f"box_sizes{number}": world.box_sizes,
+        f"mesh_poses{number}": world.mesh_poses,
+    }
+    arrays |= {f"vertices{number}_{index}": vertices for index, vertices in enumerate(world.mesh_vertices)}
+    return arrays | {f"faces{number}_{index}": faces for index, faces in enumerate(world.mesh_faces)}
 
 
 def _miss(reached: FloatArray, goal: FloatArray) -> str:

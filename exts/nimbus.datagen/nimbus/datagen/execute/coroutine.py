@@ -1,0 +1,63 @@
+"""Function in a thread of its own that runs only while all others wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class _TurnStopped(BaseException):
+    """Raised inside a function to end it where it pauses."""
+
+    def __init__(self, turn: Coroutine) -> None:
+        self.turn = turn
+
+
+class Coroutine:
+    """Function that runs in turns: from :meth:`resume` until it pauses or ends.
+
+    Threads serve as coroutines here: skills are plain functions that block deep inside, and only one runs at a time.
+    """
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._stop = False
+        self.done = False
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self._go.acquire()
+        try:
+            if not self._stop:
+                self._work()
+        except _TurnStopped as stopped:
+            # That of a turn around this one goes on outward, so that the whole function ends.
+            if stopped.turn is not self:
+                self.error = stopped
+        except BaseException as error:  # raised again in the thread that resumed it
+            self.error = error
+        self.done = True
+        self._back.release()
+
+    def resume(self) -> None:
+        """Run until it pauses or ends."""
+        self._go.release()
+        self._back.acquire()
+
+    def pause(self) -> None:
+        """Wait for the next turn; called by the function, from any thread that it waits for."""
+        if not self._stop:
+            self._back.release()
+            self._go.acquire()
+        if self._stop:
+            raise _TurnStopped(self)
+
+    def stop(self) -> None:
+        """End the function where it pauses."""
+        if not self.done:
+            self._stop = True
+            self.resume()
+        self._thread.join()
