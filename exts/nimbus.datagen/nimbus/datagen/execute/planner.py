@@ -104,7 +104,7 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     @classmethod
     def lane_count(cls, context: RunContext) -> int:
-        """Return the number of items that it can advance together: the batch of the motion planner, and one in PhysX."""
+        """Return the number of items that it can advance together: the motion planner's batch; one in PhysX."""
         if context.physics == "isaacsim":
             return 1  # Isaac Sim has one stage open
         planner = registry.lookup("planner", context.planner)
