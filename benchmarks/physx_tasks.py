@@ -13,6 +13,7 @@ from functools import partial
 
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.files.scene_files import scene_names
+from nimbus.datagen.load.engines import find_unsupported_task
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
@@ -20,7 +21,6 @@ from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.task import Task, load_any_task
-from nimbus.runner.isaac.physics import find_unsupported_task
 from tests.support.played_physics import played_physics
 
 

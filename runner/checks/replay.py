@@ -17,6 +17,7 @@ from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.path_planner import drive_again
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.load.engines import check_engine
 from nimbus.datagen.load.navigation_loader import open_navigation
 from nimbus.datagen.policies.correction import POLICY
 from nimbus.datagen.random_streams import generator
@@ -25,7 +26,6 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
-from nimbus.runner.isaac.physics import check_engine
 
 FedActions = Literal["executed", "recorded"]
 """Actions for a replay: ``executed`` with execution noise, or the commands ``recorded`` for training."""

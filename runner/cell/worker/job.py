@@ -120,7 +120,7 @@ def job_of(spec: CellSpec, task: BaseTask, *, assets: object | None = None) -> J
 
         pipeline = with_isaacsim(pipeline)
     if spec.physics == "isaacsim":
-        from nimbus.runner.isaac.physics import refuse_unsupported
+        from nimbus.datagen.load.engines import refuse_unsupported
 
         refuse_unsupported(task, pipeline)
     begin = time.thread_time()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.load.engines import find_unsupported_task
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.task import load_any_task
 from nimbus.runner.cell.launcher import run_cell
@@ -15,7 +16,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from nimbus.runner.isaac.find import find_instances
-from nimbus.runner.isaac.physics import choose_physics, find_unsupported_task, is_verified, record_verification
+from nimbus.runner.isaac.physics import choose_physics, is_verified, record_verification
 from tests.support.isaac_installation import RTX, install
 
 
