@@ -174,7 +174,8 @@ def command(
 
         load_writer(format)  # before the run
     counts = workers.counts if workers else None
-    fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
+    are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
+    fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
         raise InputError(
@@ -199,7 +200,7 @@ def command(
         stack=stack,
         settings=({} if images == "lossless" else {"images": images})
         | ({"keep_failures": True} if keep_failures else {}),
-        resources=Resources(workers=counts, fixed_roles=fixed),
+        resources=Resources(workers=counts, fixed_roles=fixed, moves_instances=moves),
         instances=instances,
     )
     if cluster is not None:
