@@ -190,6 +190,7 @@ class PoolSizer:
             ready=counts.planned + counts.rendering,
             plan_seconds=cell.plan_seconds,
             render_seconds=cell.render_seconds,
+            measured=min(map(self._dispatcher.throughput.count, _ROLES)),
             plan_yield=cell.plan_yield,
             start_seconds=self._dispatcher.start_costs.seconds,
             slots=cell.slots,

@@ -9,9 +9,6 @@ import numpy as np
 
 from nimbus.runner.cell.queue.instance_roles import InstanceCell, Split, choose_split
 
-_ENOUGH = 3
-"""Renderings after which durations are measured."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceRun:
@@ -97,7 +94,7 @@ class _Simulation:
             self._after(self.run.start_seconds, "start")
 
     def _decide(self) -> None:
-        if not self.moves or (self.planners, self.renderers) != self.target or len(self.measured[1]) < _ENOUGH:
+        if not self.moves or (self.planners, self.renderers) != self.target or not all(self.measured):
             return
         plan, render = (float(np.mean(times)) for times in self.measured)
         good = len(self.measured[1]) + self.ready + self.rendering
@@ -109,6 +106,7 @@ class _Simulation:
                 ready=self.ready + self.rendering,
                 plan_seconds=plan,
                 render_seconds=render,
+                measured=min(map(len, self.measured)),
                 plan_yield=good / len(self.measured[0]),
                 start_seconds=self.run.start_seconds,
                 slots=self.run.slots,

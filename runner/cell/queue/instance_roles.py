@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-_MARGIN = 0.02
-"""Smallest gain of a change, as a fraction of the remaining time: means of few measurements are inexact."""
+_MARGIN, _SPREAD = 0.02, 0.5
+"""Smallest gain of a change, as a fraction of the remaining time: a fixed part, and one that falls with the square root
+of the number of measurements, because means of few are inexact."""
+
+_LEAST, _LEAST_IDLE = 16, 2
+"""Smallest number of measurements; fewer are enough for planners that have nothing left to do."""
 
 Split = tuple[int, int]
 
@@ -28,6 +32,8 @@ class InstanceCell:
     """Mean duration of planning an episode [s]; 0 while unknown."""
     render_seconds: float
     """Mean duration of rendering an episode [s]; 0 while unknown."""
+    measured: int
+    """Number of episodes that both durations are measured from."""
     plan_yield: float = 1.0
     start_seconds: float
     """Duration of an instance's start [s]."""
@@ -46,7 +52,7 @@ def choose_split(cell: InstanceCell) -> Split:
     ``start_seconds``, during which its core makes nothing.
     """
     now = cell.planners, cell.renderers
-    if not (cell.plan_seconds and cell.render_seconds):
+    if not (cell.plan_seconds and cell.render_seconds) or cell.measured < (_LEAST if cell.pending else _LEAST_IDLE):
         return now
     total = sum(now)
     least_planners = 1 if cell.pending else 0
@@ -59,7 +65,8 @@ def choose_split(cell: InstanceCell) -> Split:
     remaining = _remaining(cell, now) if now[0] or not cell.pending else math.inf
     best = min(splits, key=lambda split: (_remaining(cell, split), abs(split[1] - cell.renderers)))
     gain = remaining - _remaining(cell, best)
-    return best if gain > _MARGIN * remaining or math.isinf(remaining) else now
+    margin = _MARGIN + _SPREAD / math.sqrt(cell.measured)
+    return best if math.isinf(remaining) or gain > margin * remaining else now
 
 
 def _remaining(cell: InstanceCell, split: Split) -> float:
@@ -73,25 +80,31 @@ def _remaining(cell: InstanceCell, split: Split) -> float:
     work = (cell.ready + cell.plan_yield * cell.pending) * cell.render_seconds
     living = min(cell.renderers, renderers) - min(cell.starting, renderers)
     joins = [number * cell.start_seconds for number in range(1, renderers - living + 1)]
-    stays = _end(work, living, joins)
+    stays = _end(work, living, joins, render_seconds=cell.render_seconds)
     # Plans cannot be made further ahead than they can wait.
     if cell.pending:
-        planned = max(planned, _end(max(0.0, work - cell.slots * cell.render_seconds), living, joins))
+        planned = max(
+            planned, _end(max(0.0, work - cell.slots * cell.render_seconds), living, joins, render_seconds=0.0)
+        )
     # The last plan is rendered after it is made.
     ends = [max(stays, planned + (cell.render_seconds if cell.pending else 0.0))]
-    more = min(planners, cell.most_renderers - renderers)
+    more = min(planners, cell.most_renderers - renderers) if cell.pending else 0
     last = max([planned, *joins])
     for count in range(1, more + 1):
         late = [last + number * cell.start_seconds for number in range(1, count + 1)]
-        ends.append(max(_end(work, living, [*joins, *late]), planned + cell.render_seconds))
+        ends.append(
+            max(_end(work, living, [*joins, *late], render_seconds=cell.render_seconds), planned + cell.render_seconds)
+        )
     return min(ends)
 
 
-def _end(work: float, living: int, joins: list[float]) -> float:
-    """Return when some work [s] is done by workers of which some join later [s]."""
-    now, count = 0.0, living
+def _end(work: float, living: int, joins: list[float], *, render_seconds: float) -> float:
+    """Return when some work [s] is done by workers of which some join later [s], in pieces of ``render_seconds``."""
+    now, count, joined = 0.0, living, 0.0
     for time in [*joins, math.inf]:
         if count and work <= count * (time - now):
-            return now + work / count
+            # One that joins late renders at least one episode, or would not have helped.
+            return max(now + work / count, joined)
         work, now, count = work - count * (time - now), time, count + 1
+        joined = time + render_seconds
     return math.inf
