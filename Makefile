@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all short-chaos short-cluster short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -27,12 +27,19 @@ test: .venv/installed-dev
 fast-tests: .venv/installed-dev
 	$(PYTEST) -m "not slow" tests
 
-# With the slow tests: real physics, browsers, processes that are killed. The short chaos, which measures times, runs
-# beside the linters, for which one core is enough.
+# With the slow tests: real physics, browsers, processes that are killed. The short chaos measures times, so that all that
+# runs beside it has a lower priority; it waits much, and leaves a core and a half to them.
 test-all: .venv/installed-dev
-	$(MAKE) --jobs 2 --output-sync lint short-chaos
-	$(MAKE) --jobs 2 --output-sync=line short-fuzz short-gpu all-tests
+	$(MAKE) --jobs 3 --output-sync short-chaos beside-chaos
+	$(MAKE) all-tests
 	$(MAKE) short-cluster
+
+beside-chaos: .venv/installed-dev
+	nice -n 10 $(MAKE) lint short-fuzz-then-gpu
+
+short-fuzz-then-gpu: .venv/installed-dev
+	$(MAKE) short-fuzz
+	$(MAKE) short-gpu
 
 all-tests: .venv/installed-dev
 	$(PYTEST) --ignore tests/chaos tests

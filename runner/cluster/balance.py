@@ -271,6 +271,11 @@ class Balance:
         return len(self._holders)
 
     @property
+    def open_seconds(self) -> float:
+        """Expected work of all episodes that are not settled, on one slot [s]."""
+        return sum(work.open * work.costs.mean_seconds for work in self.work.values())
+
+    @property
     def done(self) -> bool:
         """All episodes are settled or given up."""
         return not self._left

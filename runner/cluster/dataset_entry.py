@@ -62,6 +62,14 @@ class DatasetEntry:
         """Place of the nodes' uploads."""
         return upload_place(self.dataset.folder)
 
+    def sign(self, name: str, method: str) -> str:
+        """Return a URL with which a node may use an object of the dataset; empty where it is a folder.
+
+        Raises:
+            InputError: The head's own credentials do not suffice.
+        """
+        return self._entry.sign(name, method)
+
     def states(self) -> bytearray:
         """State of each episode after earlier runs, by index."""
         spec, ledger = self.task.spec, self.dataset.ledger

@@ -91,6 +91,10 @@ class UploadedEpisode:
 class EpisodeEntry(Protocol):
     """Head's side of the delivery."""
 
+    def sign(self, name: str, method: str) -> str:
+        """Return a URL with which a node may use an object; empty where its files are in no store."""
+        ...
+
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Enter episodes and kept failures, durable when this returns; the ids of episodes whose files are in place.
 
@@ -194,6 +198,10 @@ class FolderEntry:
             ]
         )
         return {attempt.episode_id for attempt in taken}
+
+    def sign(self, name: str, method: str) -> str:
+        """Sign nothing; see :class:`EpisodeEntry`."""
+        return ""
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
         """Remove the staged files; see :class:`EpisodeEntry`."""

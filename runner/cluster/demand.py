@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+HORIZON = 3600.0
+"""[s] from its start in which a job is to end, where its bounds allow it."""
+_LEAST_HORIZON = 600.0
+"""[s] Shortest time that nodes are counted for: one that starts later than that before the end helps little."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeBounds:
@@ -27,3 +32,8 @@ def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, ho
         return 0
     enough = math.ceil(left_seconds / (node_slots * horizon))
     return min(bounds.most, max(bounds.least, enough))
+
+
+def time_left(elapsed: float) -> float:
+    """Return the horizon of a job that began ``elapsed`` [s] ago [s]."""
+    return max(_LEAST_HORIZON, HORIZON - elapsed)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from nimbus.datagen.errors import StorageError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
+from nimbus.runner.cluster.demand import time_left, wanted_nodes
 from nimbus.runner.cluster.head_status import HeadStatus
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.machine import platform_name
@@ -35,9 +36,12 @@ from nimbus.runner.cluster.messages import (
     Report,
     Reported,
     Request,
+    SignatureRequest,
+    Signed,
     Unknown,
     Vote,
 )
+from nimbus.runner.cluster.signing import is_allowed
 
 _POLL = 1.0
 """Time that a node without work waits before it pulls again [s]."""
@@ -84,6 +88,9 @@ class Head:
         self._entries = entries
         self._tasks = {task.name: task for task in job.tasks}
         self._waiting = _ReportQueue()
+        self.wanted = job.bounds.least if job.bounds else 0
+        """Number of nodes that the job wants; 0 where it has no bounds."""
+        self._started: float | None = None
         self._drained: dict[str, str] = {}
         """Why a node is to leave, by name."""
         self._is_stopping = ""
@@ -160,7 +167,8 @@ class Head:
         for group, index in self.balance.try_giving_up():
             self._give_up(group, index)
         self._write_given_up()
-        self.status.update(self.balance, self._drained, now)
+        self._count_wanted(now)
+        self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted)
 
     def stop(self, why: str) -> None:
         """Hand out nothing more; nodes leave with their next message."""
@@ -243,6 +251,8 @@ class Head:
                     return Finished()
                 lease = balance.pull(node, idle, now, ahead=ahead)
                 if lease is None:
+                    if self.wanted and len(balance.nodes) > self.wanted and not balance.nodes[node].holdings:
+                        return Finished(why="fewer nodes are wanted")
                     return NoLease(seconds=_POLL)
                 self.status.leased(lease)
                 return Leased(number=lease.number, group=lease.group, indices=lease.indices)
@@ -263,12 +273,39 @@ class Head:
                 new = self._entries[group].record_faults(node, rows)
                 balance.health.record_fault(node, len(new))
                 self.status.count_faults(node, new)
+            case SignatureRequest(group=group, name=name, method=method):
+                return Signed(url=self._sign(node, group, name, method))
             case Leave(why=why, has_failed=has_failed):
                 balance.leave(node)
                 if has_failed or node in self._drained:
                     self.failure = f"node {node}: {why}"
                 self.status.leave(node, why, has_failed=has_failed)
         return Done()
+
+    def _count_wanted(self, now: float) -> None:
+        """Follow the demand for nodes, where the job has bounds for it."""
+        if (bounds := self.job.bounds) is None:
+            return
+        if self._started is None:
+            self._started = now
+        nodes = self.balance.nodes.values()
+        slots = max(1, round(sum(node.slots for node in nodes) / len(nodes))) if nodes else 1
+        horizon = time_left(now - self._started)
+        left = self.balance.open_seconds
+        self.wanted = wanted_nodes(left, node_slots=slots, bounds=bounds, horizon=horizon) or bounds.least
+
+    def _sign(self, node: str, group: str, name: str, method: str) -> str:
+        def may_write(index: int) -> bool:
+            item = (group, index)
+            return item in self.balance.nodes[node].holdings or self.balance.is_settled(*item)
+
+        if not is_allowed(name, node, may_write):
+            return ""
+        try:
+            return self._entries[group].sign(name, method)
+        except InputError as error:
+            self.status.tell(f"node {node}: no signature: {error}"[:300], kind="fault")
+            return ""
 
     def _give_up(self, group: str, index: int) -> None:
         evidence = self.balance.given_up[group, index]
@@ -298,7 +335,7 @@ def _groups(request: Request) -> Iterator[str]:
             yield from (episode.group for episode in episodes)
         case Beat(held=held):
             yield from held
-        case GiveBack(group=group) | Vote(group=group) | Faults(group=group):
+        case GiveBack(group=group) | Vote(group=group) | Faults(group=group) | SignatureRequest(group=group):
             yield group
         case _:
             return

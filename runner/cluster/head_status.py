@@ -56,7 +56,10 @@ class HeadStatus:
             stored=known.status.stored if known else 0,
         )
         self._nodes[request.node] = _ListedNode(status, known.joined if known and not known.left else now, now)
-        self.tell(f"node {request.node} on {request.host}: {request.slots} slots", kind="workers")
+        self.tell(
+            f"node {request.node} on {request.host}: {request.slots} slot{'s' if request.slots != 1 else ''}",
+            kind="workers",
+        )
         if abs(request.clock - time.time()) > _CLOCK:
             what = f"its clock differs by {request.clock - time.time():.0f} s; times in the ledger are its own"
             self.tell(f"node {request.node}: {what}", kind="fault")
@@ -109,7 +112,7 @@ class HeadStatus:
         """Note an event in one line."""
         self.progress.tell(text, kind=kind)
 
-    def update(self, balance: Balance, drained: Mapping[str, str], now: float) -> None:
+    def update(self, balance: Balance, drained: Mapping[str, str], now: float, *, wanted_nodes: int = 0) -> None:
         """Bring the status up to date."""
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
@@ -122,6 +125,7 @@ class HeadStatus:
             leases=self._leases,
             waiting=balance.waiting,
             held=balance.held,
+            wanted_nodes=wanted_nodes,
             node_hours=round(sum(hours.values()), 4),
             cost=round(cost, 4),
             nodes=shown,

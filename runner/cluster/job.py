@@ -10,6 +10,7 @@ from functools import partial
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.random_streams import episode_generator
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
+from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.messages import Capabilities
 
 _MOST_CLASSES = 64
@@ -91,6 +92,8 @@ class ClusterJob:
     tasks: tuple[JobTask, ...]
     price_per_hour: dict[str, float] = field(default_factory=dict)
     """Price of a node hour by price class."""
+    bounds: NodeBounds | None = None
+    """Bounds of the number of nodes; None for all that there are."""
     gpus: str | None = None
     """Text of ``--gpus``, by which each node chooses among its own; None where it was not given."""
 

@@ -162,6 +162,10 @@ class HeadClient:
             self.close()
             raise HeadUnreachableError(str(error)) from None
 
+    def another(self) -> HeadClient:
+        """Return a client with a connection of its own, for another thread."""
+        return HeadClient(self._path)
+
     def close(self) -> None:
         """Close the connection."""
         if self._socket:

@@ -17,6 +17,7 @@ from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
+from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.owned_folder import make_owned
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
@@ -120,6 +121,8 @@ class LocalCluster:
             for number in range(1, nodes + 1)
         ]
         self._socket = socket
+        self._active = job.bounds.least if job.bounds else nodes
+        """Number of agents that run; with bounds, the others start when the job wants them."""
         self._settled = -1
         self._failure = self._last_words = ""
         self._has_begun = False
@@ -183,7 +186,7 @@ class LocalCluster:
         return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")
 
     def _attend_agents(self, now: float) -> None:
-        for agent in self._agents:
+        for agent in self._wanted_agents():
             if agent.has_ended() and agent.process:
                 if agent.process.returncode in (0, FAILED):
                     if not agent.is_over and agent.process.returncode == FAILED:
@@ -197,8 +200,15 @@ class LocalCluster:
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.start()
 
+    def _wanted_agents(self) -> list[_Child]:
+        """List the agents that have started, and those that the job wants now."""
+        if (bounds := self._job.bounds) and (status := read_status(Path(self._job.folder))) and status.cluster:
+            wanted = min(bounds.most, status.cluster.wanted_nodes)
+            self._active = max(self._active, wanted)
+        return self._agents[: self._active]
+
     def _all_are_over(self) -> bool:
-        return all(agent.is_over for agent in self._agents)
+        return all(agent.is_over for agent in self._agents[: self._active])
 
     def _head_end(self) -> HeadEnd | None:
         """Return how the head ended; None where it was killed."""

@@ -21,12 +21,20 @@ class ClusterShape:
     """Nodes of a cluster that is started for one run."""
 
     nodes: int
+    """Nodes, or the fewest of them."""
     cpus: int
     """CPUs of each node."""
     memory_gb: int
     """Memory of each node [10⁹ bytes]."""
     gpus: int = 0
     """GPUs of each node."""
+    most_nodes: int = 0
+    """Most nodes, which the run asks for by its demand; 0: it is the same number."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """True where the number of nodes follows the demand."""
+        return self.most_nodes > self.nodes
 
 
 def ray_job(
@@ -46,13 +54,14 @@ def ray_job(
         "kind": "RayJob",
         "metadata": {"name": kubernetes_name(name)},
         "spec": {
-            "entrypoint": shlex.join(["nimbus", "run", *words, "--cluster", "auto"]),
+            "entrypoint": shlex.join(["nimbus", "run", *words, *_bounds(shape), "--cluster", "auto"]),
             "shutdownAfterJobFinishes": True,
             "ttlSecondsAfterFinished": _KEPT,
             "backoffLimit": 3,
             "rayClusterSpec": {
                 "rayVersion": RAY_VERSION,
                 "authOptions": {"mode": "token"},
+                **({"enableInTreeAutoscaling": True} if shape.is_elastic else {}),
                 "headGroupSpec": {
                     "rayStartParams": {"num-cpus": "0"},
                     "template": _pod("ray-head", image, cpus=2, memory_gb=8, gpus=0, account=service_account),
@@ -62,7 +71,7 @@ def ray_job(
                         "groupName": "nodes",
                         "replicas": shape.nodes,
                         "minReplicas": shape.nodes,
-                        "maxReplicas": shape.nodes,
+                        "maxReplicas": max(shape.nodes, shape.most_nodes),
                         "rayStartParams": {"num-cpus": str(shape.cpus)},
                         "template": _pod(
                             "ray-worker",
@@ -92,7 +101,7 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: 
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={kubernetes_name(name)}
-#SBATCH --nodes={shape.nodes}
+#SBATCH --nodes={shape.nodes}{f"-{shape.most_nodes}" if shape.is_elastic else ""}
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task={shape.cpus}
 #SBATCH --mem={shape.memory_gb}G
@@ -105,6 +114,10 @@ head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun ray symmetric-run --address "$head:{port}" --min-nodes {shape.nodes} --num-cpus {shape.cpus} -- \\
     {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])}
 """
+
+
+def _bounds(shape: ClusterShape) -> tuple[str, ...]:
+    return ("--nodes", f"{shape.nodes}..{shape.most_nodes}") if shape.is_elastic else ()
 
 
 def to_yaml(content: dict[str, Any]) -> str:

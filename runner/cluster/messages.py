@@ -145,6 +145,15 @@ class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
     rows: tuple[Fault, ...]
 
 
+class SignatureRequest(Struct, frozen=True, kw_only=True, tag="sign"):
+    """Request for a URL with which the node may use one object of a store, for a while."""
+
+    node: NodeName
+    group: str
+    name: ShortText
+    method: Annotated[str, msgspec.Meta(pattern=r"\A(?:PUT|GET|HEAD)\Z")]
+
+
 class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     """Last message of an agent."""
 
@@ -220,6 +229,13 @@ class Beaten(Struct, frozen=True, kw_only=True, tag="beaten"):
     """Why the node is to leave."""
 
 
+class Signed(Struct, frozen=True, kw_only=True, tag="signed"):
+    """Answer to a request for a signature."""
+
+    url: str = ""
+    """Empty where the node may not use the object."""
+
+
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
     """The message was taken."""
 
@@ -228,8 +244,8 @@ class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
     """The head does not know the node: join first."""
 
 
-Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | Leave
-Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Done | Unknown
+Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | SignatureRequest | Leave
+Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Signed | Done | Unknown
 
 _encode = msgspec.json.Encoder().encode
 _requests = msgspec.json.Decoder(Request)

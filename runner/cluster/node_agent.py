@@ -37,6 +37,7 @@ from nimbus.runner.cluster.messages import (
 )
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.node_delivery import NodeDelivery
+from nimbus.runner.cluster.signing import HeadSignatures
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent, resident_bytes
 
@@ -97,8 +98,14 @@ class NodeAgent:
         self._tasks: dict[str, CellTask] = {}
         self._cells: dict[str, NodeCell] = {}
         self._held: dict[str, _HeldWork] = {}
+        self._signatures = HeadSignatures(options.node, client.another())
         self._delivery = NodeDelivery(
-            options.node, options.slots, self._ask, self._cells, lambda group: self._tasks[group].upload
+            options.node,
+            options.slots,
+            self._ask,
+            self._cells,
+            lambda group: self._tasks[group].upload,
+            self._signatures.ask,
         )
         self._has_joined = False
         self._first_task = 0
@@ -124,6 +131,7 @@ class NodeAgent:
             raise
         finally:
             self._delivery.close()
+            self._signatures.close()
             for cell in self._cells.values():
                 cell.kill()
 

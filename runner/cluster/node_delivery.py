@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
@@ -46,6 +47,7 @@ class NodeDelivery:
         ask: Sends a request; None where no answer comes.
         cells: Cells of the node, by group.
         places: Place of uploads by group.
+        sign: Asks for a URL by group, name of an object and method; called in threads.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class NodeDelivery:
         ask: Callable[[Request], Answer | None],
         cells: Mapping[str, NodeCell],
         places: Callable[[str], str],
+        sign: Callable[[str, str, str], str],
     ) -> None:
         self.failure = ""
         """Reason for which nothing can be uploaded, in one line."""
         self._node, self._slots, self._ask, self._cells, self._places = node, slots, ask, cells, places
+        self._sign = sign
         self._outbox = Outbox()
         self._pool = ThreadPoolExecutor(_THREADS)
         self._uploaders: dict[str, EpisodeUploader] = {}
@@ -187,7 +191,7 @@ class NodeDelivery:
     def _uploader(self, group: str) -> EpisodeUploader:
         place = self._places(group)
         if place not in self._uploaders:
-            self._uploaders[place] = open_uploader(place, self._node)
+            self._uploaders[place] = open_uploader(place, self._node, sign=partial(self._sign, group))
         return self._uploaders[place]
 
     def _slot_seconds(self, result: CellResult, now: float) -> float:

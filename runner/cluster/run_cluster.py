@@ -10,6 +10,7 @@ from nimbus.datagen.store.folder import check_writable
 from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import needs_of
@@ -33,13 +34,19 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
 
 
 def run_on_cluster(
-    spec: CellSpec, address: ClusterAddress, *, gpus: str | None = None, price_per_hour: float | None = None
+    spec: CellSpec,
+    address: ClusterAddress,
+    *,
+    bounds: NodeBounds | None = None,
+    gpus: str | None = None,
+    price_per_hour: float | None = None,
 ) -> int:
     """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
         spec: The run; its folder is that of the dataset.
         address: Of the cluster.
+        bounds: Of the number of nodes; all that there are where left out.
         gpus: Text of ``--gpus``, for each node.
         price_per_hour: Price of a node hour.
 
@@ -53,7 +60,7 @@ def run_on_cluster(
     with loading():
         task = describe_task(Path(spec.task).stem or "task", spec, needs=needs_of(spec))
     prices = {"": price_per_hour} if price_per_hour else {}
-    job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices, gpus=gpus)
+    job = ClusterJob(folder=spec.folder, tasks=(task,), price_per_hour=prices, bounds=bounds, gpus=gpus)
     end = run_cluster_job(job, address, spec.resources)
     return conclude(end, folder, price=price_per_hour)
 

@@ -13,6 +13,7 @@ from nimbus.runner.cell.run import SHORT, show
 from nimbus.runner.cell.store_run import run_into_store, spool_limit
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.job_description import describe_task
 from nimbus.runner.cluster.job_file import JobItem, load_job
@@ -30,6 +31,7 @@ def run_job(
     spec: CellSpec,
     cluster: ClusterAddress,
     *,
+    bounds: NodeBounds | None = None,
     gpus: str | None = None,
     address: StoreAddress | None = None,
     spool: int | None = None,
@@ -41,6 +43,7 @@ def run_job(
         file: The job.
         spec: What the tasks have in common; its folder holds their datasets.
         cluster: Its address.
+        bounds: Of the number of nodes; all that there are where left out.
         gpus: Text of ``--gpus``, for each node.
         address: Store below which the datasets are, in the place of the folder.
         spool: [bytes] of files that may wait for the store.
@@ -55,14 +58,14 @@ def run_job(
         folder = Path(spec.folder)
         check_writable(folder)
         placed = [replace(item, spec=replace(item.spec, folder=str(folder / item.name))) for item in items]
-        return _run(folder, placed, cluster, gpus=gpus, price_per_hour=price_per_hour)
+        return _run(folder, placed, cluster, bounds=bounds, gpus=gpus, price_per_hour=price_per_hour)
     folder = remote_root() / _JOBS / address.key
 
     def run_from(number: int, placed: list[JobItem]) -> int:
         """Open the spool of each task, then run all of them."""
         if number == len(items):
             make_folder(folder)
-            return _run(folder, placed, cluster, gpus=gpus, price_per_hour=price_per_hour)
+            return _run(folder, placed, cluster, bounds=bounds, gpus=gpus, price_per_hour=price_per_hour)
 
         def go_on(place: Path) -> int:
             share = (spool or spool_limit(place)) // len(items)
@@ -77,7 +80,13 @@ def run_job(
 
 
 def _run(
-    folder: Path, items: list[JobItem], cluster: ClusterAddress, *, gpus: str | None, price_per_hour: float | None
+    folder: Path,
+    items: list[JobItem],
+    cluster: ClusterAddress,
+    *,
+    bounds: NodeBounds | None,
+    gpus: str | None,
+    price_per_hour: float | None,
 ) -> int:
     with loading():
         tasks = [
@@ -85,7 +94,7 @@ def _run(
             for item in items
         ]
     prices = {"": price_per_hour} if price_per_hour else {}
-    job = ClusterJob(folder=str(folder), tasks=tuple(tasks), price_per_hour=prices, gpus=gpus)
+    job = ClusterJob(folder=str(folder), tasks=tuple(tasks), price_per_hour=prices, bounds=bounds, gpus=gpus)
     end = run_cluster_job(job, cluster, items[0].spec.resources)
     return _conclude(end, folder, items, price=price_per_hour)
 

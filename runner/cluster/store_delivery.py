@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.remote.address import is_address, parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
-from nimbus.datagen.store.remote.send import send_attempt
+from nimbus.datagen.store.remote.send import EpisodeTarget, send_attempt
+from nimbus.datagen.store.remote.signed_store import SignedStore
 from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import address_of, is_remote
 from nimbus.runner.cluster.delivery import (
@@ -23,6 +24,7 @@ from nimbus.runner.cluster.delivery import (
     UploadedFiles,
     staged_episode,
 )
+from nimbus.runner.cluster.signing import UrlSigner, needs_signatures
 
 
 class StoreUploader:
@@ -32,7 +34,7 @@ class StoreUploader:
         store: Of the dataset.
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: EpisodeTarget) -> None:
         self._store = store
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
@@ -57,6 +59,7 @@ class StoreEntry:
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset, self._uploads = dataset, Uploads(dataset.folder)
+        self._signer: UrlSigner | None = None
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Note the objects, then enter the rows; see :class:`EpisodeEntry`."""
@@ -68,6 +71,11 @@ class StoreEntry:
             if episode.attempt.path
         ]
         return {attempt.episode_id for attempt in self._dataset.enter(placed)}
+
+    def sign(self, name: str, method: str) -> str:
+        """Sign with the head's credentials; see :class:`EpisodeEntry`."""
+        self._signer = self._signer or UrlSigner(parse_address(address_of(self._dataset.folder)))
+        return self._signer.sign(name, method)
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
         """Do nothing: the objects are those of the first result."""
@@ -82,18 +90,20 @@ def upload_place(folder: Path) -> str:
     return address_of(folder)
 
 
-def open_uploader(place: str, node: str) -> EpisodeUploader:
+def open_uploader(place: str, node: str, *, sign: Callable[[str, str], str] | None = None) -> EpisodeUploader:
     """Open the node's side of the delivery.
 
     Args:
         place: See :func:`upload_place`.
         node: Name of the node.
+        sign: Ask the head for a URL by an object's name and a method: for a node without credentials.
 
     Raises:
         InputError: The store needs an extra or credentials that this node lacks, or the folder is not there.
     """
     if is_address(place):
-        return StoreUploader(ObjectStore(parse_address(place)))
+        address = parse_address(place)
+        return StoreUploader(SignedStore(address, sign) if sign and needs_signatures(address) else ObjectStore(address))
     if not Path(place).is_dir():
         what = "this node does not reach the folder of the dataset"
         raise InputError(what, where=place, instead="give --out in a folder that all nodes share, or in a store")

@@ -12,6 +12,7 @@ PANELS: dict[str, dict[str, str]] = {
         "run": "make a dataset, or continue the one in the folder",
         "demonstrate": "make episodes from what an operator recorded in the studio",
         "scale": "give a run that goes on more or fewer workers, or other roles",
+        "multiply": "turn a few demonstrations into many episodes, in new layouts, checked in physics",
         "close-the-loop": "demonstrations, a policy trained on their states, and its success",
         "evaluate": "success of a policy on held-out layouts, with its interval; compare two",
         "serve-policy": "let a policy answer over openpi's wire, to this machine alone",

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import Seed, one_of, whole
+from nimbus.runner.commands.options import CountRange, Seed, count_range, one_of, whole
 from nimbus.runner.system.output import write_out
 
 KINDS = ("manifest", "slurm")
@@ -29,7 +29,10 @@ def command(
     ],
     episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
     seed: Seed = 0,
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", parser=whole(1, 10_000), help="nodes (4)")] = 4,
+    nodes: Annotated[
+        CountRange | None,
+        typer.Option("--nodes", metavar="M..N", parser=count_range, help="nodes, or the fewest and most of them (4)"),
+    ] = None,
     cpus: Annotated[int, typer.Option("--cpus", metavar="N", parser=whole(1, 1024), help="CPUs of each (16)")] = 16,
     memory: Annotated[
         int, typer.Option("--memory", metavar="GB", parser=whole(1, 100_000), help="memory of each [GB] (64)")
@@ -47,7 +50,8 @@ def command(
 
     words = ["--task", task, "--episodes", str(episodes), "--seed", str(seed), "--out", out]
     words += ["--device", "cuda"] if gpus else []
-    shape = ClusterShape(nodes=nodes, cpus=cpus, memory_gb=memory, gpus=gpus)
+    count = nodes or CountRange(4, 4)
+    shape = ClusterShape(nodes=count.least, most_nodes=count.most, cpus=cpus, memory_gb=memory, gpus=gpus)
     if kind == "slurm":
         write_out(slurm_script(words, shape, name=f"nimbus-{task}"))
         return 0

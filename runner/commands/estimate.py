@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
     from nimbus.datagen.store.ledger.attempt import Attempt
 
-_HORIZON = 3600.0
-"""[s] in which a job is to end, for the number of nodes that it wants."""
 PROBE = 5
 """Number of episodes that are made to measure their cost."""
 
@@ -133,7 +131,7 @@ def _estimate_cluster(
     as_json: bool,
 ) -> int:
     """Print the forecast of a task or job on clusters."""
-    from nimbus.runner.cluster.demand import NodeBounds, wanted_nodes
+    from nimbus.runner.cluster.demand import HORIZON, NodeBounds, wanted_nodes
     from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster, slot_counts
     from nimbus.runner.cluster.job_file import is_job, load_job
 
@@ -153,7 +151,7 @@ def _estimate_cluster(
     if nodes:
         left = sum(task.total_seconds for task in tasks)
         bounds = NodeBounds(least=nodes.least, most=nodes.most)
-        wanted = wanted_nodes(left, node_slots=node_slots, bounds=bounds, horizon=_HORIZON)
+        wanted = wanted_nodes(left, node_slots=node_slots, bounds=bounds, horizon=HORIZON)
         counts = sorted({*counts, wanted * node_slots})
     rows = [
         forecast_cluster(tasks, slots, node_slots=node_slots, startup=startup, price_per_hour=price)

@@ -19,6 +19,7 @@ from nimbus.runner.commands.options import (
     ROLES,
     SIMULATORS,
     Cluster,
+    CountRange,
     Device,
     Gpus,
     Images,
@@ -29,6 +30,7 @@ from nimbus.runner.commands.options import (
     Skills,
     Stack,
     WorkerSplit,
+    count_range,
     one_of,
     parse_part,
     sample,
@@ -136,6 +138,15 @@ def command(
         ),
     ] = None,
     cluster: Cluster = None,
+    nodes: Annotated[
+        CountRange | None,
+        typer.Option(
+            "--nodes",
+            metavar="M..N",
+            parser=count_range,
+            help="fewest and most nodes of a cluster: as many as end the run in an hour (all)",
+        ),
+    ] = None,
     serial: Serial = False,
     coupled: Annotated[
         bool,
@@ -169,6 +180,16 @@ def command(
 
         devices = select_devices(gpus, device=device, simulator=sim)
         instances = select_instances(gpus, simulator=sim, planner=planner, is_single=serial or coupled)
+    bounds = None
+    if nodes is not None:
+        if cluster is None:
+            raise InputError("bounds of the nodes are for a cluster", where="--nodes", instead="give --cluster as well")
+        from nimbus.runner.cluster.demand import NodeBounds
+
+        bounds = NodeBounds(least=nodes.least, most=nodes.most)
+        if cluster.is_local and nodes.least > cluster.nodes:
+            what = f"at least {nodes.least} nodes, and there are {cluster.nodes}"
+            raise InputError(what, where=f"--cluster {cluster}", instead=f"give --cluster local:{nodes.least}")
     if format:
         from nimbus.datagen.datasets.export.formats import load_writer
 
@@ -215,7 +236,9 @@ def command(
         from nimbus.runner.cluster.run_job import run_job
 
         place = cluster or ClusterAddress(kind="local", nodes=1)
-        return run_job(job, spec, place, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour)
+        return run_job(
+            job, spec, place, bounds=bounds, gpus=gpus, address=address, spool=spool, price_per_hour=price_per_hour
+        )
     how = {"serial": serial, "coupled": coupled, "price_per_hour": price_per_hour}
 
     def run_all(folder: Path) -> int:
@@ -226,7 +249,7 @@ def command(
         if cluster is not None:
             from nimbus.runner.cluster.run_cluster import run_on_cluster
 
-            code = run_on_cluster(mine, cluster, gpus=gpus, price_per_hour=price_per_hour)
+            code = run_on_cluster(mine, cluster, bounds=bounds, gpus=gpus, price_per_hour=price_per_hour)
         elif tasks is None:
             code = run_spec(mine, **how)
         else:

@@ -31,6 +31,8 @@ def nodes_view(cluster: ClusterStatus, stored: int) -> tuple[RenderableType, ...
         table.add_row(*_cells(node))
     parts = [f"{cluster.waiting} waiting", f"{cluster.held} with nodes", f"{cluster.leases} leases"]
     parts.append(f"{cluster.node_hours:.2f} node hours")
+    if cluster.wanted_nodes:
+        parts.append(f"{cluster.wanted_nodes} nodes wanted")
     if cluster.cost:
         parts.append(f"cost {cluster.cost:.2f}" + (f", {cluster.cost / stored:.4f} a stored episode" if stored else ""))
     return table, Text("; ".join(parts), style="dim")

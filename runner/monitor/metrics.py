@@ -44,6 +44,7 @@ def _lines(status: Status) -> Iterator[str]:
         return
     yield from _metric("nimbus_leases", "Leases handed out.", [({}, cluster.leases)])
     yield from _metric("nimbus_episodes_waiting", "Episodes that no node has.", [({}, cluster.waiting)])
+    yield from _metric("nimbus_wanted_nodes", "Nodes wanted, of a job with bounds.", [({}, cluster.wanted_nodes)])
     yield from _metric("nimbus_node_hours", "Hours of all nodes.", [({}, cluster.node_hours)])
     yield from _metric("nimbus_cost", "Cost of the node hours, where a price is known.", [({}, cluster.cost)])
     nodes = [({"node": node.name, "state": node.state}, 1) for node in cluster.nodes]

@@ -128,6 +128,8 @@ class ClusterStatus:
     """Episodes that no node has."""
     held: Whole = 0
     """Episodes that nodes have."""
+    wanted_nodes: Whole = 0
+    """Number of nodes that the job wants, where it has bounds."""
     node_hours: Span = 0.0
     cost: Span = 0.0
     """Cost of the node hours, where prices are known."""

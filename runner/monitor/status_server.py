@@ -11,6 +11,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, unquote
 
+from rich.terminal_theme import MONOKAI
+
 from nimbus.datagen.errors import InputError
 from nimbus.runner.monitor.cluster_view import status_view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
@@ -96,7 +98,7 @@ def page(status: Status) -> str:
     """Return the page of a run: the view of the terminal, and a link to each node."""
     console = TerminalConsole(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
     console.print(status_view(status))
-    view = console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+    view = console.export_html(theme=MONOKAI, inline_styles=True, code_format="<pre>{code}</pre>")
     names = [node.name for node in status.cluster.nodes] if status.cluster else []
     links = " ".join(f'<a href="/node/{quote(name, safe="")}">{html.escape(name)}</a>' for name in names)
     return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=f"{view}<p>{links}</p>")

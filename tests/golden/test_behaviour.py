@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -69,9 +70,10 @@ TASKS: dict[str, tuple[str, ...]] = {
     "sweep_blocks": ("sweep",),
     "turn_knob": ("turn",),
     "wipe_table": ("wipe", "wiped"),
+    "by demonstration": ("do",),
     "": ("move", "go_to_pose", "go_to_joints", "gripper", "wait", "aligned", "at_pose"),
 }
-"""What is looked at in which task; the empty name is that of the task above."""
+"""What is looked at in which task; the empty name, and ``by demonstration``, are those of the task above."""
 EVERYWHERE = ReachMap((-10.0, -10.0), np.ones((400, 400), dtype=bool))
 TASK_OF = {component: name for name, components in TASKS.items() for component in components}
 
@@ -130,6 +132,9 @@ def done(name: str) -> Done:
     """A task that comes with Nimbus, or the one above, done."""
     joints = "go_to_joints: [0, -0.5, 0, -2, 0, 1.6, 0.7]"
     own = MOVES.replace("wait: 0.2]", f"wait: 0.2, {joints}]")
+    if name == "by demonstration":
+        demo = Path(__file__).with_name("take_block.demo.json")
+        own, name = OWN.replace("STEPS", f"[do: {{demo: {demo}, on: 'items[0]'}}]"), ""
     conditions = "[aligned: 'items[0]', at_pose: {object: 'items[0]', at: start.center, within: 8 cm}]"
     return perform(load_task(name) if name else parse_task(own.replace("SUCCESS", conditions)))
 

@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import nimbus.gym
+from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.policies.control_modes import MODE_NAMES
@@ -57,14 +58,21 @@ def test_held_out_layouts_are_none_of_a_run():
     assert held_out.physical != run.physical and held_out.key.id != run.key.id
 
 
+@cache
+def demonstrated() -> Trajectory:
+    """The first layout's demonstration, which no control mode changes."""
+    env = environment()
+    layout, assets = env.layout(0), env._assets
+    simulation = NewtonSimulation(assets.stage, assets.robot, rate=env._task.rate)
+    return run_attempt(env._task, simulation, layout.physical, streams=layout.key.generator, planner="ompl")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODE_NAMES)
 def test_demonstration_succeeds_in_every_control_mode(mode: str):
     env = environment(mode)
     env.reset(seed=0)
-    layout, assets = env.layout(0), env._assets
-    simulation = NewtonSimulation(assets.stage, assets.robot, rate=env._task.rate)
-    demonstration = run_attempt(env._task, simulation, layout.physical, streams=layout.key.generator, planner="ompl")
+    demonstration = demonstrated()
     assert demonstration.outcome.success
     info: dict[str, object] = {}
     fed = demonstration.executed_actions if mode == "joint" else demonstration.actions

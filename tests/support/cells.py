@@ -121,7 +121,12 @@ class Run:
             self.kill()
             out, err = self.process.communicate()
             raise AssertionError(f"no end after {patience} s: {out}\n{err}\n{self._last_words()}") from None
-        assert not until(lambda: not self.processes(), patience=1.0) or not self.processes(), self.processes()
+        assert (
+            not until(
+                lambda: not self.processes(),
+            )
+            or not self.processes()
+        ), self.processes()
         done = Done(self.process.returncode, out, err)
         if code is not None:
             assert done.code == code, f"exit code {done.code}\n{out}\n{err}"
@@ -146,6 +151,10 @@ class Run:
         found = self.events(text)
         assert len(found) >= count, self.end()
         return found[count - 1][1]
+
+    def let_go(self) -> None:
+        """End all waits of the mishap ``hold``."""
+        Path(self.spec.settings["events"]).with_suffix(".go").touch()
 
     def processes(self) -> list[int]:
         """All processes of this cell but the launcher."""
@@ -185,7 +194,7 @@ def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
 
 def leaves_nothing(spec: CellSpec) -> None:
     """No process and no file in ``stage/`` is left of a run."""
-    assert until(lambda: not tagged(spec), patience=1.0), tagged(spec)
+    assert until(lambda: not tagged(spec)), tagged(spec)
     assert list(Path(spec.folder, "stage").glob("*")) == []
 
 

@@ -37,8 +37,9 @@ def _loaded(task_file: str | Path, skills: tuple[Path, ...]) -> tuple[Task, Scen
     return task, load_assets(task)
 
 
+@lru_cache
 def attempt(task_file: str | Path, *, index: int = 0, skills: tuple[Path, ...] = ()) -> Trajectory:
-    """The first attempt at one layout of seed 0, as a run makes it.
+    """The first attempt at one layout of seed 0, as a run makes it; made once, to be read only.
 
     Args:
         task_file: Path, or the name of a task that comes with Nimbus.

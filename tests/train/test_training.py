@@ -63,7 +63,7 @@ def test_ranks_that_change_and_die_lose_nothing(data: Path, tmp_path: Path) -> N
     reached = int(beats.read_text() or 0)
     wait(lambda: beats.exists() and int(beats.read_text() or 0) > reached + 3)
     process.send_signal(signal.SIGTERM)
-    assert "rank 1 ended with -9: all ranks start again" in process.communicate(timeout=60)[1]
+    assert "rank 1 ended with -9: all ranks start again" in process.communicate(timeout=300)[1]
     assert process.returncode == 128 + signal.SIGTERM
     run("train_ddp.py", *words, "--out", tmp_path / "changed", "--ranks", 1)
     assert losses(tmp_path / "changed") == pytest.approx(losses(tmp_path / "alone"), abs=1e-6)
@@ -71,7 +71,7 @@ def test_ranks_that_change_and_die_lose_nothing(data: Path, tmp_path: Path) -> N
 
 
 def wait(is_done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while not is_done():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -20,6 +20,7 @@ from typing import Any
 import grpc  # pyright: ignore[reportMissingModuleSource]
 import ray  # pyright: ignore[reportMissingImports]
 from ray._private.grpc_utils import init_grpc_channel  # pyright: ignore[reportMissingImports]
+from ray.autoscaler.sdk import request_resources  # pyright: ignore[reportMissingImports]
 from ray.core.generated import ray_client_pb2, ray_client_pb2_grpc  # pyright: ignore[reportMissingImports]
 from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMissingImports]
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
@@ -35,6 +36,7 @@ from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
 from nimbus.runner.cluster.on_ray.reach import check_token, first_line, own_root, refusal
 from nimbus.runner.cluster.on_ray.request import NAMESPACE, RayLine, RayOrder
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
+from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.output import write_json
 from nimbus.runner.system.owned_folder import OwnedFolder, make_owned, remove_stale
@@ -80,6 +82,8 @@ class HeadActor:
         self._head = KeptProcess(words, self._private.path / "head.log", text=job, is_over=_has_end)
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}
+        self._asked = 0
+        """Number of nodes that Ray's autoscaler was asked for."""
 
         if (version, platform) == (nimbus_version(), platform_name()):
             self._head.start()  # here, because Ray calls nothing else when it restarts this actor
@@ -134,6 +138,9 @@ class HeadActor:
         end = _end_of(self._head.output)
         failure = self._head.failure  # none: it was stopped while it loaded
         end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
+        if self._job.bounds:
+            with suppress(RayError):
+                request_resources(bundles=[])
         for relay in self._placed.values():
             with suppress(RayError):
                 ray.get(relay.leave.remote(end.state == "done"), timeout=_PATIENCE)
@@ -145,12 +152,13 @@ class HeadActor:
         ray.kill(ray.get_runtime_context().current_actor)
 
     def _place(self) -> None:
-        """Create a relay on each node that is new."""
+        """Create a relay on each node that is new, up to as many as the job wants."""
+        most = self._wanted()
         for node in ray.nodes():
             number, cpus = node["NodeID"], int(node["Resources"].get("CPU", 0))
             if not node["Alive"]:
                 self._placed.pop(number, None)
-            elif number not in self._placed and cpus:
+            elif number not in self._placed and cpus and len(self._placed) < most:
                 slots = min(self._slots, cpus) or cpus
                 kind: Any = ray.remote(RelayActor)
                 self._placed[number] = kind.options(
@@ -164,6 +172,22 @@ class HeadActor:
                     max_concurrency=4,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(number, soft=False),
                 ).remote(self._name, f"n{number[:8]}", slots, tuple(task.name for task in self._job.tasks))
+
+    def _wanted(self) -> int:
+        """Return how many nodes the job wants, and ask Ray's autoscaler for them; relays that left are removed."""
+        if (bounds := self._job.bounds) is None:
+            return sys.maxsize
+        status = read_status(Path(self._job.folder))
+        wanted = min(bounds.most, max(bounds.least, status.cluster.wanted_nodes if status and status.cluster else 0))
+        for number, relay in list(self._placed.items()):
+            with suppress(RayError):
+                if ray.get(relay.has_left.remote(), timeout=_PATIENCE):
+                    ray.kill(relay)
+                    del self._placed[number]
+        if wanted != self._asked:
+            request_resources(bundles=[{"CPU": max(1, self._slots)}] * wanted)
+            self._asked = wanted
+        return wanted
 
 
 class RelayActor:
@@ -195,13 +219,22 @@ class RelayActor:
             str(self._folder),
             str(os.getpid()),
         )
-        self._agent = KeptProcess(words, self._folder / "agent.log", is_over=lambda code, output: code in (0, FAILED))
+        self._has_left = False
+        self._agent = KeptProcess(words, self._folder / "agent.log", is_over=self._is_over)
         threading.Thread(target=self._carry, daemon=True, name="carry").start()
         self._agent.start()
 
     def pid(self) -> int:
         """Return the process of this actor."""
         return os.getpid()
+
+    def has_left(self) -> bool:
+        """Check whether the agent left because fewer nodes are wanted, or all is done."""
+        return self._has_left
+
+    def _is_over(self, code: int, output: str) -> bool:
+        self._has_left = code == 0
+        return code in (0, FAILED)
 
     def leave(self, is_done: bool) -> None:
         """End the agent and its cells; remove their files where the run is done."""

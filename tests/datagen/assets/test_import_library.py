@@ -90,11 +90,13 @@ def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
 
 @pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "other"
-    single = tmp_path / "apple.stl"
-    shutil.copy(things[0] / "apple.stl", single)
-    import_assets([things[0], single], out, jobs=3)
-    import_assets([single, things[0]], tmp_path / "again", jobs=1)
+    out, folder, single = tmp_path / "other", tmp_path / "things", tmp_path / "apple.stl"
+    folder.mkdir()
+    shutil.copy(things[0] / "wood_block.glb", folder)
+    for place in (folder, single):
+        shutil.copy(things[0] / "apple.stl", place)
+    import_assets([folder, single], out, jobs=2)
+    import_assets([single, folder], tmp_path / "again", jobs=1)
     assert contents(out) == contents(tmp_path / "again")
     assert "apple_2" in open_library(f"{out}/").kinds
 

@@ -27,7 +27,7 @@ SCHEMA = {
 QUESTION = ModelQuestion("You name fruit.", "Name one.", SCHEMA)
 FOUND = {"fruit": "pear", "count": 2}
 TEXT = json.dumps(FOUND)
-QUICK = Limits(tries=6, seconds=0.5, first_wait=0.01, longest_wait=1.0)
+QUICK = Limits(tries=6, seconds=3.0, first_wait=0.01, longest_wait=1.0)
 SECRET = "sk-secret-0123456789"
 
 
@@ -46,14 +46,14 @@ def ask(steps: Sequence[Step], folder: Path, limits: Limits = QUICK) -> tuple[An
 
 def hang(handler: BaseHTTPRequestHandler) -> None:
     """Send nothing for longer than the client waits."""
-    time.sleep(1.0)
+    time.sleep(4.0)
 
 
 def drip(handler: BaseHTTPRequestHandler) -> None:
     """Send a header a byte at a time, each in time, and never the whole of it."""
-    for _ in range(40):
+    for _ in range(25):
         handler.wfile.write(b"H")
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def stream(handler: BaseHTTPRequestHandler) -> None:

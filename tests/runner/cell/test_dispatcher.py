@@ -178,9 +178,9 @@ def test_an_idle_worker_that_is_stopped_has_time_to_leave(tmp_path: Path, monkey
         handle.pid, killed = 1 << 30, []
         monkeypatch.setattr(cell.pool, "kill", lambda handle, why: killed.append(why))
         monkeypatch.setattr(cell.pool, "dump", lambda handle: None)
-        time.sleep(0.3)
+        time.sleep(2.2)
         cell.dispatcher.stop_worker(handle)
-        Watchdog(cell.pool, Deadlines({**CPU, "order": Bounds.fixed(0.2, 0.2)}), tick=0.1).look(time.monotonic())
+        Watchdog(cell.pool, Deadlines({**CPU, "order": Bounds.fixed(2.0, 2.0)}), tick=0.1).look(time.monotonic())
         assert killed == []
 
 

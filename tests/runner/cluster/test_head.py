@@ -17,6 +17,7 @@ from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import head as head_module
 from nimbus.runner.cluster import head_process
+from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.line_socket import HeadClient
@@ -26,10 +27,14 @@ from nimbus.runner.cluster.messages import (
     Beat,
     EpisodeReport,
     Faults,
+    Finished,
     Join,
     Joined,
     JoinRefused,
+    Leased,
+    LeaseRequest,
     NodeReading,
+    NoLease,
     Report,
     Reported,
     Request,
@@ -147,3 +152,28 @@ def test_same_command_has_one_digest(tmp_path: Path):
     other = replace(spec, resources=replace(spec.resources, spool_bytes=7))
     assert replace(job, tasks=(replace(job.tasks[0], spec=other),)).digest == job.digest
     assert replace(job, tasks=(replace(job.tasks[0], spec=replace(spec, seed=9)),)).digest != job.digest
+
+
+def test_demand_for_nodes_follows_the_work(tmp_path: Path):
+    """A node without work leaves where fewer are wanted; one with work never does."""
+    spec = make_spec(tmp_path / "data", episodes=2000)
+    job = replace(job_of(spec), bounds=NodeBounds(least=1, most=40))
+    server = HeadServer(job, tmp_path / "s", slots=1)
+    try:
+        assert server.head.wanted == 1  # nothing is known of the nodes
+        answers(server, join(), join(node="n2"))
+        server.head.look(1.0)
+        assert server.head.wanted == 6  # 20,000 s of work on one slot, in an hour
+        server.head.look(1801.0)
+        assert server.head.wanted == 12
+        assert server.progress.status.cluster and server.progress.status.cluster.wanted_nodes == 12
+        server.head.balance.work["drive"].open = server.head.balance.work["drive"].left = 1
+        server.head.look(1802.0)
+        assert server.head.wanted == 1
+        idle = LeaseRequest(node="n1", idle=1, ahead=1)
+        leased, busy = answers(server, idle, LeaseRequest(node="n1", idle=0, ahead=1))
+        assert isinstance(leased, Leased) and isinstance(busy, NoLease)
+        (spare,) = answers(server, LeaseRequest(node="n2", idle=1, ahead=1))
+        assert isinstance(spare, Finished) and spare.why == "fewer nodes are wanted"
+    finally:
+        server._close("interrupted")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.cluster.machine import OFFER
 from tests.support.cells import finish, make_spec
@@ -46,6 +48,15 @@ def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
     run = ClusterRun(make_spec(tmp_path / "data"), nodes=1, environment=lambda _: {OFFER: '{"memory": 5}'})
     end = run.run()
     assert end.state == "failed" and "no offer of a node" in end.line
+
+
+@pytest.mark.slow
+def test_node_that_is_not_wanted_is_not_started(alone: dict[str, str], tmp_path: Path):
+    """Ten light episodes are no work for a second one."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    run = ClusterRun(spec, job=replace(job_of(spec), bounds=NodeBounds(least=1, most=2)))
+    assert run.run().state == "done" and run.hashes() == alone
+    assert [node.name for node in run.status().cluster.nodes] == ["n1"]  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ SCHEMA: dict[str, Any] = {
         "ttlSecondsAfterFinished": int,
         "backoffLimit": int,
         "rayClusterSpec": {
+            "enableInTreeAutoscaling": bool,
             "rayVersion": str,
             "authOptions": {"mode": str},
             "headGroupSpec": {"rayStartParams": dict, "template": POD},
@@ -66,6 +67,19 @@ def test_manifest_is_a_ray_job(capsys: pytest.CaptureFixture[str]):
     nodes = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
     assert nodes["minReplicas"] == nodes["maxReplicas"] == 3
     assert all(type(text) is str for text in nodes["rayStartParams"].values())
+
+
+def test_nodes_of_a_manifest_follow_the_demand(capsys: pytest.CaptureFixture[str]):
+    words = ["--task", "sort_trash", "--out", "s3://b/x", "--nodes", "2..40"]
+    assert main(["cluster", "manifest", *words, "--image", "registry/nimbus:1"]) == 0
+    job = yaml.safe_load(capsys.readouterr().out)
+    check(job, SCHEMA)
+    cluster = job["spec"]["rayClusterSpec"]
+    nodes = cluster["workerGroupSpecs"][0]
+    assert cluster["enableInTreeAutoscaling"] and (nodes["minReplicas"], nodes["maxReplicas"]) == (2, 40)
+    assert "--nodes 2..40 --cluster auto" in job["spec"]["entrypoint"]
+    assert main(["cluster", "slurm", *words]) == 0
+    assert "#SBATCH --nodes=2-40\n" in capsys.readouterr().out
 
 
 def test_script_of_slurm_is_read_by_a_shell(capsys: pytest.CaptureFixture[str]):

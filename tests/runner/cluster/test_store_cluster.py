@@ -34,8 +34,9 @@ def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_nodes_store_what_one_process_makes(address: str, tmp_path: Path):
-    """An agent dies between an upload and its report; the same command again finds nothing to do."""
-    run(address, tmp_path, n1={"NIMBUS_FAILPOINT": "after_upload:2"})
+    """An agent without keys dies between an upload and its report; the same command again finds nothing to do."""
+    keyless = {"NIMBUS_UPLOADS": "signed", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    run(address, tmp_path, n1=keyless | {"NIMBUS_FAILPOINT": "after_upload:2"})
     alone = finish(make_spec(tmp_path / "alone", episodes=EPISODES), serial=True)
     copy = open_dataset(address)
     assert dataset_hashes(copy) == alone and verify(copy).problems == ()

@@ -120,7 +120,7 @@ def rows(folder: Path) -> list[Attempt]:
 def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_continues(tiny: Path, tmp_path: Path):
     process = start_run("--episodes", "50", out=tmp_path / "data")
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=300)
     assert process.returncode == 130
     assert error == "stopping after this attempt; Ctrl-C again stops at once\ninterrupted\n"
     sound(tmp_path / "data")

@@ -16,7 +16,7 @@ from nimbus.runner.evaluation.measures import read_answer_times
 from nimbus.runner.evaluation.results import NAME, read_evaluation
 from tests.support.runs import TINY, start
 
-LAYOUTS = 3
+LAYOUTS = 2
 IDLE = """
 import numpy as np
 from nimbus.datagen.policies.policy import Needs
@@ -97,7 +97,7 @@ def idle(folder: Path, condition: str = "False") -> str:
 def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
     assert evaluate("demonstrator", tmp_path / "demonstrated", "--serial") == 0
     shown = read_evaluation(tmp_path / "demonstrated")
-    assert shown.split == "evaluation" and shown.success_count >= 2
+    assert shown.split == "evaluation" and shown.success_count >= 1
     assert evaluate(f"replay:{tmp_path / 'demonstrated'}", tmp_path / "replayed", "--serial") in (0, 1)
     replayed = {one.index: one for one in read_evaluation(tmp_path / "replayed").layouts}
     assert all(replayed[one.index].success for one in shown.layouts if one.success)
@@ -126,7 +126,7 @@ def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
     assert evaluate(policy, tmp_path / "serial", "--serial") == 0
     words = ["evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(tmp_path / "cell")]
     killed = start(*words)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (tmp_path / "cell" / "ledger.sqlite").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(killed.pid, signal.SIGKILL)

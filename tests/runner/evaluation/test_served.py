@@ -76,7 +76,7 @@ def test_server_killed_amid_an_episode_changes_nothing(tmp_path: Path):
     keeper = threading.Thread(target=keep_alive)
     keeper.start()
     try:
-        assert first_answers.wait(60)
+        assert first_answers.wait(300)
         assert evaluate(f"ws://{HOST}:{port}", tmp_path / "remote") == 0
     finally:
         lives[-1].terminate()

@@ -237,7 +237,7 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
     process = start("improve", str(TINY), "--out", str(other), "--staleness", "0", *SMALL)
     loop = Improvement(other, SETTINGS)
     for name, ready in ((ROLLOUT, loop.rollouts(0)), (LEARNER, loop.rollouts(1))):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not (ready / "ledger.sqlite").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         os.kill(read_times(loop, name).pid, signal.SIGKILL)

@@ -27,7 +27,7 @@ def server() -> Iterator[StatusServer]:
 
 def get(server: StatusServer, path: str, **headers: str) -> str:
     request = urllib.request.Request(server.address + path, headers=headers)
-    with urllib.request.urlopen(request, timeout=5) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read().decode()
 
 

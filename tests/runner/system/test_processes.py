@@ -55,7 +55,7 @@ def forked(work: Callable[[], object]) -> int:
     return pid
 
 
-def is_gone(pid: int, *, within: float = 5.0) -> bool:
+def is_gone(pid: int, *, within: float = 60.0) -> bool:
     """Whether a process, of anybody, ends in time."""
     try:
         descriptor = os.pidfd_open(pid)
@@ -94,7 +94,7 @@ def test_reaping_a_child_that_lives_does_not_wait_for_ever() -> None:
     pid = forked(lambda: None)
     begin = time.monotonic()
     assert processes.reap(pid, patience=0.05) == ALIVE
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 30
     processes.kill_group(pid)
     assert processes.reap(pid) == "killed by SIGKILL"
     processes.kill_group(pid)
@@ -107,7 +107,7 @@ def test_a_pidfd_becomes_readable_when_the_process_ends() -> None:
     poll.register(descriptor, select.POLLIN)
     assert not poll.poll(0)
     processes.kill_group(pid)
-    assert poll.poll(5000)
+    assert poll.poll(60_000)
     processes.reap(pid)
     os.close(descriptor)
     with pytest.raises(ProcessLookupError):
@@ -145,7 +145,7 @@ signal.pause()
         child = say(parent)
         assert not is_gone(child, within=0)
         parent.kill()
-        assert is_gone(child, within=2)
+        assert is_gone(child)
 
 
 def test_a_child_whose_parent_is_already_another_dies_at_once() -> None:
@@ -178,7 +178,7 @@ def test_a_worker_forked_through_a_middle_process_dies_with_the_one_that_adopted
         worker, adopter = map(int, parent.stdout.readline().split())
         assert adopter == parent.pid and not is_gone(worker, within=0)
         parent.kill()
-        assert is_gone(worker, within=2)
+        assert is_gone(worker)
 
 
 def test_grandchildren_that_left_the_session_come_to_the_subreaper_and_end_there() -> None:
@@ -186,7 +186,7 @@ def test_grandchildren_that_left_the_session_come_to_the_subreaper_and_end_there
     rest = """
 known = subprocess.Popen(['sleep', '100'])
 found = []
-deadline = time.monotonic() + 5
+deadline = time.monotonic() + 60
 while not found and time.monotonic() < deadline: found = processes.orphans({known.pid})
 print(len(found), flush=True)
 for pid in found:
@@ -268,10 +268,9 @@ print(7, flush=True)
 
 def test_processes_that_start_others_while_they_are_swept_do_not_get_away() -> None:
     mark = tag()
-    script = "while True: subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(100)']); time.sleep(0.05)"
-    with python("print(1, flush=True)\n" + script, **{TAG: mark}) as process:
-        say(process)
-        time.sleep(0.3)
+    script = "while True: print(subprocess.Popen(['sleep', '100']).pid, flush=True); time.sleep(0.05)"
+    with python(script, **{TAG: mark}) as process:
+        assert say(process) != say(process)
         assert processes.sweep(mark) >= 2
         assert process.wait() == -signal.SIGKILL
         assert processes.sweep(mark) == 0

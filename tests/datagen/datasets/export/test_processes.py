@@ -36,7 +36,7 @@ def write(folder: Path, name: str) -> None:
 def fail(name: str) -> None:
     if name == "bad":
         raise StorageError("x" * 600, where="here", instead="make room")
-    time.sleep(0.0 if name == "good" else 60.0)
+    time.sleep(0.0 if name == "good" else 600.0)
 
 
 def die(name: str) -> None:
@@ -57,7 +57,7 @@ def test_error_keeps_its_type_and_line_and_ends_the_others() -> None:
         make_all(fail, ["good", "bad", "slow"], workers=2)
     assert str(caught.value) == str(StorageError("x" * 600, where="here", instead="make room"))
     assert (caught.value.where, caught.value.instead, caught.value.exit_code) == ("here", "make room", 1)
-    assert time.monotonic() - begin < 50.0
+    assert time.monotonic() - begin < 500.0
 
 
 def test_a_dead_process_is_an_error() -> None:
@@ -77,7 +77,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
 
 
 def wait_until(condition) -> None:  # noqa: ANN001
-    deadline = time.monotonic() + 50.0
+    deadline = time.monotonic() + 300.0
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

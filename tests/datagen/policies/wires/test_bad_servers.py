@@ -41,13 +41,13 @@ SCHEMES = pytest.mark.parametrize("scheme", ["ws", "groot", "vla-eval"])
 
 
 def answer_http(connection: socket.socket) -> None:
-    connection.settimeout(1.0)
+    connection.settimeout(60.0)
     connection.recv(4096)
     connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
 def stay_silent(connection: socket.socket) -> None:
-    connection.settimeout(1.5)
+    connection.settimeout(60.0)
     while connection.recv(4096):
         pass
 
@@ -63,15 +63,15 @@ def declare_2_gb(connection: socket.socket) -> None:
     )
     metadata = OPENPI.pack({"checkpoint": "c"})
     connection.sendall(b"\x82" + bytes([len(metadata)]) + metadata)
-    connection.settimeout(2.0)
+    connection.settimeout(60.0)
     connection.recv(4096)
     connection.sendall(b"\x82\x7f" + (2**31).to_bytes(8, "big") + bytes(100))
     stay_silent(connection)
 
 
-def refused(address: str) -> str:
+def refused(address: str, *, opening: str = "20") -> str:
     with pytest.raises(InputError) as caught:
-        open_policy(address, options={"checkpoint": "c", "opening": "0.5"})
+        open_policy(address, options={"checkpoint": "c", "opening": opening})
     line = str(caught.value)
     assert line.startswith(f"--policy {address}: ") and "\n" not in line
     assert line.endswith("; start the policy's server first")
@@ -103,7 +103,7 @@ def test_http_server_is_one_line(scheme: str):
 @SCHEMES
 def test_silent_server_is_one_line(scheme: str):
     with raw_server(stay_silent) as port:
-        assert re.search("no (greeting|answer) in [01] s", refused(f"{scheme}://{HOST}:{port}"))
+        assert re.search("no (greeting|answer) in [01] s", refused(f"{scheme}://{HOST}:{port}", opening="0.5"))
 
 
 @SCHEMES
@@ -191,16 +191,20 @@ def test_groot_answer_that_is_no_action_is_a_fault(answer: object, said: str, tm
 
 
 def test_late_answer_is_a_timeout_and_not_taken_later():
+    is_over = threading.Event()
+
     def answer(held: Any) -> object:
-        time.sleep(0.6 if held["nimbus"]["step"] == 8 else 0.0)
+        if held["nimbus"]["step"] == 8:
+            is_over.wait(60)
         return {"actions": np.full((4, 3), float(held["nimbus"]["step"]))}
 
     with openpi_server(answer) as address:
-        policy = begun(address, timeout="0.2")
+        policy = begun(address, timeout="3")
         policy.reset(episode())
         assert policy.act(observation(0))[0, 0] == 0
-        with pytest.raises(PolicyFault, match="no answer in 0 s") as caught:
+        with pytest.raises(PolicyFault, match="no answer in 3 s") as caught:
             policy.act(observation(8))
+        is_over.set()
         assert caught.value.reason is Reason.POLICY_TIMEOUT
         policy.reset(episode())
         assert policy.act(observation(4))[0, 0] == 4
@@ -208,18 +212,19 @@ def test_late_answer_is_a_timeout_and_not_taken_later():
 
 
 def test_server_that_does_not_read_is_a_fault():
+    is_over = threading.Event()
+
     def talk(connection: Any) -> None:
         connection.send(OPENPI.pack({"checkpoint": "c"}))
-        time.sleep(2.0)
+        is_over.wait(60)
 
     big = {"front": (1500, 1500), "wrist": (1500, 1500)}
     with websocket_server(talk) as address:
-        begin = time.monotonic()
         assert fault(address, observation(cameras=big), timeout="0.05").reason in (
             Reason.POLICY_ERROR,
             Reason.POLICY_TIMEOUT,
         )
-        assert time.monotonic() - begin < 2.0
+        is_over.set()
 
 
 def test_observation_of_more_than_64_mb_is_refused():

@@ -96,7 +96,7 @@ def test_a_process_that_is_cancelled_hears_of_it_as_of_ctrl_c(tmp_path: Path):
     script.write_text("#!/bin/sh\ntrap 'echo stored; exit 130' INT\necho ready\nwhile :; do sleep 0.05; done\n")
     script.chmod(0o755)
     process = ProcessLauncher(tmp_path / "logs", interpreter=str(script)).start(["run"])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "ready" not in process.output():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections import Counter
+from itertools import groupby
 from typing import cast
 
 import pytest
@@ -148,12 +149,12 @@ def test_no_phase_ever_looks_older_than_it_is_not_even_in_the_middle_of_a_change
 
     stamp = Heartbeat(cast(memoryview, Watched()))
     stamp.phase("wait")
-    time.sleep(0.05)
+    time.sleep(1.0)
     readings.clear()
     stamp.phase("plan", index=7)
     assert {reading.phase for reading in readings} == {"wait", "plan"}
-    assert all(reading.age_s < 0.05 and reading.in_phase_s < 0.05 for reading in readings if reading.phase == "plan")
-    assert readings[0].in_phase_s >= 0.05
+    assert all(reading.age_s < 1.0 and reading.in_phase_s < 1.0 for reading in readings if reading.phase == "plan")
+    assert readings[0].in_phase_s >= 1.0
 
 
 def test_readings_of_a_busy_writer_are_whole() -> None:
@@ -170,9 +171,10 @@ def test_readings_of_a_busy_writer_are_whole() -> None:
         while page.snapshot(0).phase in ("none", "start"):
             time.sleep(0.001)
         readings = [page.snapshot(0) for _ in range(3000)]
-        found = Counter((reading.phase, reading.index, reading.lease) for reading in readings)
-        whole = found["plan", 0, 0] + found["render", 1, 1]
-        assert whole >= 2990, found  # a writer that loses its core between two words may be read in halves
+        # A writer that loses its core between two words may be read in halves, and again until it goes on.
+        seen = [found for found, _ in groupby((reading.phase, reading.index, reading.lease) for reading in readings)]
+        halves = len(seen) - seen.count(("plan", 0, 0)) - seen.count(("render", 1, 1))
+        assert halves <= 10, Counter(seen)
         assert all(reading.age_s < 5 for reading in readings)
     finally:
         os.kill(pid, signal.SIGKILL)

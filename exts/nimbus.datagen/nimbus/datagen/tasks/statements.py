@@ -146,6 +146,17 @@ class Statement(StrictModel, ABC):
         marks = {name: _mark((*field.metadata, field.annotation), kind) for name, field in fields}
         return {name: mark for name, mark in marks.items() if mark}
 
+    def seen_from(self, folder: Path) -> Self:
+        """Return the statement with paths relative to the working directory instead of the task's folder."""
+        return self
+
+    def check_files(self) -> None:
+        """Check that the files it names can be read; called for a task file, not for the text of a stored task.
+
+        Raises:
+            InputError: A file is missing or invalid.
+        """
+
     @classmethod
     def facts(cls, kind: str) -> tuple[Fact, ...]:
         """Return the facts declared as ``needs``, ``gives`` or ``states``."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 from nimbus.datagen import registry
@@ -169,7 +170,7 @@ class Composite(ABC):
 Steps: TypeAlias = tuple[Step | Composite, ...]
 
 
-def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Steps:
+def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str, folder: Path = Path()) -> Steps:
     """Read a list of statements.
 
     Args:
@@ -177,11 +178,12 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str) -> Step
         keys: Location of the list in it.
         data: The list.
         kind: Kind that the names are registered as: ``skill`` or ``predicate``.
+        folder: Folder at which relative paths begin.
 
     Raises:
         InputError: There is an unknown name or a wrong parameter, or the value is not a list.
     """
-    return StepParser(document, kind).steps(keys, data)
+    return StepParser(document, kind, folder=folder).steps(keys, data)
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,8 @@ class StepParser:
     kind: str
     recovering: bool = False
     """True within ``recover:``."""
+    folder: Path = Path()
+    """Folder at which relative paths begin."""
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """Return an error about one field of the file, ready to raise."""
@@ -260,7 +264,7 @@ class StepParser:
                 raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
             # A wrong value of the short form is located where the statement's own value stands.
             value = {model.main: value}
-        return self.document.validate(model, data=value, at=keys)
+        return self.document.validate(model, data=value, at=keys).seen_from(self.folder)
 
 
 def _words(kind: str) -> list[str]:

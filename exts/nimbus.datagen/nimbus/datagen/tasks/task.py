@@ -29,7 +29,7 @@ from nimbus.datagen.tasks.navigation_file import (
 )
 from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Randomization
-from nimbus.datagen.tasks.steps import Steps, parse_steps
+from nimbus.datagen.tasks.steps import Steps, parse_steps, walk
 from nimbus.datagen.tasks.task_file import (
     EXECUTION_NOISE,
     CameraSettings,
@@ -171,7 +171,19 @@ def manipulation_of(task: BaseTask) -> Task:
 def load_any_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task | NavigationTask:
     """Load a task of any kind, as :func:`load_task` does."""
     path = scene_file("tasks", name_or_path, kind="task")
-    return _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
+    task = _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
+    if isinstance(task, Task):
+        _check_files(task)
+    return task
+
+
+def _check_files(task: Task) -> None:
+    """Check the files that the steps of a task name."""
+    for step, _ in (*walk(task.steps), *walk(task.success)):
+        try:
+            step.statement.check_files()
+        except InputError as error:
+            raise task.error(step.keys, f"{error.where}: {error.what}", instead=error.instead) from None
 
 
 def check_form(name_or_path: str | Path) -> None:
@@ -226,8 +238,8 @@ def _task(
     discover(skill_folders)  # once the form is right: all skills are imported here
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
-    steps = parse_steps(document, ("steps",), file.steps, kind="skill")
-    success = parse_steps(document, ("success",), file.success, kind="predicate")
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=folder)
+    success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder)
     randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(
         name=name,

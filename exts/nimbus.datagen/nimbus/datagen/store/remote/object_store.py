@@ -242,6 +242,21 @@ def check_creates_once(store: ObjectStore) -> None:
         raise InputError(what, where=str(store.address), instead=instead)
 
 
+def has_credentials(address: StoreAddress) -> bool:
+    """Check whether this process can open a store by itself: the extra is there, and S3's credentials are found."""
+    if importlib.util.find_spec("obstore") is None:
+        return False
+    if address.scheme != "s3":
+        return True
+    import boto3
+
+    return boto3.Session().get_credentials() is not None or _is_public()
+
+
+def _is_public() -> bool:
+    return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
+
+
 def _open(address: StoreAddress) -> Any:
     import obstore.store
 
@@ -277,7 +292,7 @@ def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
     if endpoint := next((found for name in ENDPOINTS if (found := os.environ.get(name))), ""):
         config["endpoint"] = endpoint
     if session.get_credentials() is None:
-        if os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true"):
+        if _is_public():
             return config | {"skip_signature": True}, None
         instead = "set AWS_PROFILE or AWS_ACCESS_KEY_ID, give the machine a role, or AWS_SKIP_SIGNATURE=true (public)"
         raise InputError("no credentials for S3 found", where=str(address), instead=instead)

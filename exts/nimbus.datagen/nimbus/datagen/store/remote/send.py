@@ -5,20 +5,37 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.commit import is_whole_file
 from nimbus.datagen.store.episode_file.content_check import is_whole
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.remote.multipart import LARGE, create_large
-from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.object_store import ObjectStat, ObjectStore
+
+
+class EpisodeTarget(Protocol):
+    """Place of an attempt's objects; see :class:`ObjectStore` for its methods."""
+
+    def create(self, name: str, content: Path | bytes) -> bool:
+        """Create an object; False where the name is taken."""
+        ...
+
+    def download(self, name: str, path: Path) -> ObjectStat:
+        """Write an object to a file."""
+        ...
+
+    def place(self, name: str) -> str:
+        """Return the full address of an object."""
+        ...
 
 
 class ConflictError(InputError):
     """Another object has the name of an episode's file: a foreign object, or content that is not determined."""
 
 
-def send_attempt(store: ObjectStore, folder: Path, attempt: Attempt) -> Iterator[tuple[str, int]]:
+def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterator[tuple[str, int]]:
     """Send an attempt's files, those of an episode or of a kept failure.
 
     An object of the same content that is there already will do: its report was lost, or another node was faster.
@@ -39,12 +56,14 @@ def send_attempt(store: ObjectStore, folder: Path, attempt: Attempt) -> Iterator
     kept = attempt.failure
     for name, size in {kept.path: kept.byte_count}.items() if kept else attempt.files.items():
         path = folder / name
-        large = size > LARGE
-        created = create_large(store, name, path, notes=folder / "multipart") if large else store.create(name, path)
+        if isinstance(store, ObjectStore) and size > LARGE:
+            created = create_large(store, name, path, notes=folder / "multipart")
+        else:  # signed URLs are for whole objects
+            created = store.create(name, path)
         yield name, size if created else _adopt(store, name, attempt)
 
 
-def _adopt(store: ObjectStore, name: str, attempt: Attempt) -> int:
+def _adopt(store: EpisodeTarget, name: str, attempt: Attempt) -> int:
     """Compare an object with what was to be sent; return its size [bytes]."""
     with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
         found = Path(place) / name.rpartition("/")[2]

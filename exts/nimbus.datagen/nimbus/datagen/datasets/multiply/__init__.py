@@ -1,0 +1,1 @@
+"""Multiplication of demonstrations: read, cut into subtasks, written as a task that repeats them."""

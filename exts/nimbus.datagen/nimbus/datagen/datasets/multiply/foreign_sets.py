@@ -1,0 +1,268 @@
+"""Demonstrations from LeRobot v3.0 and robomimic sets, read with a mapping file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.datasets.multiply.mapping import DemonstrationMapping, Entry, MappedObject
+from nimbus.datagen.datasets.multiply.source import Demonstration
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.strict_yaml import Document, read
+from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.task import Task
+
+_TABLE_RATE = 20.0
+"""Control rate of robosuite, which robomimic files do not name [Hz]."""
+
+
+class SignalSet:
+    """Signals of the episodes of a set: (T, D) arrays by name."""
+
+    names: Mapping[str, Sequence[str]]
+    """Names of columns by signal, where the set has them."""
+    rate: float
+    episodes: Sequence[str]
+
+    def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
+        """Return the signals of an episode."""
+        raise NotImplementedError
+
+
+class LeRobotSignals(SignalSet):
+    """Signals of a LeRobot v3.0 set.
+
+    Args:
+        folder: That holds ``meta/``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from nimbus.datagen.datasets.convert.meta_files import read_info
+        from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
+
+        self._frames = LeRobotFrames(folder)
+        features = read_info(folder).get("features", {})
+        self.names = {name: _flat(feature.get("names")) for name, feature in features.items()}
+        self.rate = float(self._frames.fps)
+        self.episodes = [f"episode {index}" for index in range(len(self._frames.lengths))]
+
+    def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
+        """Return the signals of an episode."""
+        return self._frames.signals(episode)
+
+
+class RobomimicSignals(SignalSet):
+    """Signals of a robomimic file.
+
+    Args:
+        path: The HDF5 file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        check_regular(path)
+        try:
+            self._file = h5py.File(path, "r")
+        except OSError as error:
+            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead="restore it") from None
+        data: Any = self._file.get("data")
+        found = [name for name in data or () if re.fullmatch(r"demo_\d+", name)]
+        if not found:
+            raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
+        self.episodes = sorted(found, key=lambda name: int(name[5:]))
+        self.names, self.rate = {}, _TABLE_RATE
+
+    def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
+        """Return the signals of an episode: those of ``obs`` as ``obs/NAME``, and ``actions``."""
+        demo: Any = self._file["data"][self.episodes[episode]]  # pyright: ignore[reportIndexIssue]
+        found = {f"obs/{name}": demo["obs"][name] for name in demo.get("obs", ()) if demo["obs"][name].ndim <= 2}
+        found |= {name: demo[name] for name in ("actions", "actions_abs", "states") if name in demo}
+        return {name: np.asarray(rows, dtype=float) for name, rows in found.items()}
+
+
+def is_foreign_set(path: Path) -> bool:
+    """Return True for a LeRobot folder or an HDF5 file, which need a mapping."""
+    return path.suffix in (".hdf5", ".h5") or (path / "meta/info.json").is_file()
+
+
+def read_foreign_set(
+    path: Path, mapping_file: Path, *, task: Task, robot: Robot, limit: int | None = None
+) -> list[Demonstration]:
+    """Read the demonstrations of a LeRobot or robomimic set.
+
+    Args:
+        path: Folder of LeRobot, or file of robomimic.
+        mapping_file: YAML file of :class:`DemonstrationMapping`.
+        task: Task that they are multiplied for.
+        robot: Its robot.
+        limit: Largest number of demonstrations; all by default.
+
+    Raises:
+        InputError: The mapping lacks something, or names columns that the set does not have.
+    """
+    document = read(mapping_file)
+    mapping = document.validate(DemonstrationMapping)
+    _check(document, mapping, task=task, robot=robot)
+    found = RobomimicSignals(path) if path.is_file() else LeRobotSignals(path)
+    reader = _SetReader(document, mapping, found, task, robot)
+    return [reader.demonstration(index, f"{path.name} {name}") for index, name in enumerate(found.episodes[:limit])]
+
+
+class _SetReader:
+    """Reads demonstrations of one set by its mapping."""
+
+    def __init__(
+        self, document: Document, mapping: DemonstrationMapping, signals: SignalSet, task: Task, robot: Robot
+    ) -> None:
+        self._document, self._mapping, self._set = document, mapping, signals
+        self._task, self._robot = task, robot
+
+    def demonstration(self, index: int, name: str) -> Demonstration:
+        """Read one demonstration."""
+        mapping, robot, signals = self._mapping, self._robot, self._set.signals(index)
+        columns = [self._column(signals, ("joints",), mapping.joints.source, self._joint(joint)) for joint in self._led]
+        joints = np.stack(columns, axis=1)
+        openings = {}
+        for arm in robot.arms:
+            found = mapping.grippers[arm.name]
+            values = self._column(signals, ("grippers", arm.name), found.source, found.entry)
+            share = np.clip((values - found.closed) / (found.open - found.closed), 0.0, 1.0)
+            openings[arm.name] = arm.gripper.closed + share * (arm.gripper.open - arm.gripper.closed)
+        positions = self._with_fingers(joints, openings)
+        bodies = {_full(thing): self._poses(signals, thing, mapped) for thing, mapped in mapping.objects.items()}
+        placed = tuple(
+            self._place(thing, mapped.kind, bodies[_full(thing)][0]) for thing, mapped in mapping.objects.items()
+        )
+        return Demonstration(
+            name=name,
+            task=self._task.name,
+            rate=mapping.rate or self._set.rate,
+            joint_positions=positions,
+            openings=openings,
+            bodies=bodies,
+            layout=PhysicalLayout(objects=placed),
+        )
+
+    @property
+    def _led(self) -> list[str]:
+        """Joints of the arms, without the grippers."""
+        return [joint for arm in self._robot.arms for joint in arm.arm.joints]
+
+    def _joint(self, joint: str) -> Entry:
+        return self._mapping.joints.entries[joint]
+
+    def _with_fingers(self, joints: FloatArray, openings: Mapping[str, FloatArray]) -> FloatArray:
+        """Return all joints (T, J): fingers that are not mapped stand at the value of the gripper."""
+        columns: list[FloatArray] = []
+        first = 0
+        for arm in self._robot.arms:
+            count = len(arm.arm.joints)
+            columns += list(joints[:, first : first + count].T)
+            columns += [openings[arm.name] * ratio for ratio in arm.gripper.ratios]
+            first += count
+        return np.stack(columns, axis=1)
+
+    def _column(
+        self, signals: Mapping[str, NDArray[Any]], keys: tuple[str, ...], source: str, entry: Entry
+    ) -> FloatArray:
+        if source not in signals:
+            what = f"the set has no signal '{source}'"
+            raise self._document.error((*keys, "source"), what, instead=suggest(source, signals))
+        rows = np.asarray(signals[source], dtype=float)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        names = self._set.names.get(source, ())
+        if isinstance(entry, str) and entry not in names:
+            what = f"'{source}' has no column '{entry}'"
+            raise self._document.error(keys, what, instead=suggest(entry, names) if names else "write its number")
+        place = names.index(entry) if isinstance(entry, str) else entry
+        if not 0 <= place < rows.shape[1]:
+            what = f"'{source}' has {rows.shape[1]} columns, not one of number {place}"
+            raise self._document.error(keys, what, instead="count from 0")
+        return rows[:, place]
+
+    def _poses(self, signals: Mapping[str, NDArray[Any]], thing: str, mapped: MappedObject) -> FloatArray:
+        """Return ``world_T_object`` (T, 4, 4)."""
+        keys = ("objects", thing)
+        place = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.position], axis=1)
+        values = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.rotation], axis=1)
+        parts = values.reshape(len(values), -1, 3) if mapped.rotation_6d else values[:, None]
+        norm = np.linalg.norm(parts, axis=2)
+        if not np.all(np.abs(norm - 1.0) < 0.05):
+            what = f"the rotation of '{thing}' is not of unit length"
+            raise self._document.error(keys, what, instead="map the columns of its rotation")
+        poses = np.tile(np.eye(4), (len(place), 1, 1))
+        if mapped.rotation_6d:
+            one, other = parts[:, 0], parts[:, 1]
+            poses[:, :3, :3] = np.stack([one, other, np.cross(one, other)], axis=2)
+        else:
+            poses[:, :3, :3] = quat_to_matrix(np.roll(values, 1, axis=1) if mapped.xyzw else values)
+        poses[:, :3, 3] = place + np.asarray(self._mapping.origin)
+        return poses
+
+    def _place(self, name: str, kind: str, pose: FloatArray) -> PlacedObject:
+        group = self._task.objects[_group(name)]
+        library = open_library(group.library)
+        known = sorted(library.kinds)
+        if kind not in known:
+            what = f"'{group.library}' has no kind '{kind}'"
+            raise self._document.error(("objects", name, "kind"), what, instead=suggest(kind, known))
+        model = library.model(kind, 0)
+        return PlacedObject(
+            name=_full(name),
+            group=_group(name),
+            library=group.library,
+            kind=kind,
+            variant=0,
+            object_class=group.class_of(model.object_class),
+            position=(float(pose[0, 3]), float(pose[1, 3]), float(pose[2, 3])),
+            wxyz=quat_from_matrix(pose[:3, :3]),
+            rest_pose=model.rest_poses[0].name,
+            mass=model.mass,
+            friction=model.friction,
+            anchored=model.anchored,
+        )
+
+
+def _check(document: Document, mapping: DemonstrationMapping, *, task: Task, robot: Robot) -> None:
+    """Refuse a mapping that lacks joints, grippers or objects of the task."""
+    wanted = [joint for arm in robot.arms for joint in arm.arm.joints]
+    if missing := [joint for joint in wanted if joint not in mapping.joints.entries]:
+        what = f"the joint '{missing[0]}' of '{robot.name}' is not mapped"
+        raise document.error(("joints", "entries"), what, instead="add its column")
+    if missing := [name for name in robot.arm_names if name not in mapping.grippers]:
+        what = f"the gripper of the arm '{missing[0]}' is not mapped"
+        raise document.error(("grippers",), what, instead=f"add {missing[0]}: {{source: action, entry: …}}")
+    groups = {_group(name) for name in mapping.objects}
+    if unknown := sorted(groups - set(task.objects)):
+        what = f"the task '{task.name}' has no object '{unknown[0]}'"
+        raise document.error(("objects", unknown[0]), what, instead=suggest(unknown[0], task.objects))
+    if missing := [name for name in task.objects if name not in groups]:
+        what = f"the pose of '{missing[0]}' is missing, without which no motion can be moved with it"
+        instead = "map its columns of observation.environment_state, or record object poses"
+        raise document.error(("objects",), what, instead=instead)
+
+
+def _full(name: str) -> str:
+    """Return the name of an object in a layout: the task's ``peg`` is ``peg_0``."""
+    return name if re.search(r"_\d+$", name) else f"{name}_0"
+
+
+def _group(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
+
+
+def _flat(names: Any) -> list[str]:
+    """Return the names of columns, however LeRobot nests them."""
+    if isinstance(names, dict):
+        return [name for part in names.values() for name in _flat(part)]
+    return [str(name) for name in names] if isinstance(names, (list, tuple)) else []

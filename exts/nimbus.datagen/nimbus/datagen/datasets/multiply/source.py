@@ -1,0 +1,123 @@
+"""Demonstrations as multiplication sees them, whatever dataset they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.trajectory import SkillSegment
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.info import read_info
+from nimbus.datagen.tasks.task import Task
+
+LEAST_SECONDS = 1.0
+"""Shortest demonstration [s]."""
+LEAST_RATE, LARGEST_RATE = 4.0, 1000.0
+"""Range of rates of demonstrations [Hz]: below it a grasp falls between two rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demonstration:
+    """States of one demonstration, ``T`` rows."""
+
+    name: str
+    task: str
+    rate: float
+    """Rows per second [Hz]."""
+    joint_positions: FloatArray
+    """(T, J) of the robot's joints in its own order [rad or m]."""
+    openings: Mapping[str, FloatArray]
+    """(T,) commanded position of each gripper's first joint by arm [m or rad]."""
+    bodies: Mapping[str, FloatArray]
+    """``world_T_body`` (T, 4, 4) of objects, their parts and fixtures by name [m]."""
+    layout: PhysicalLayout
+    """Objects of the scene, as they are placed at the start."""
+    labels: tuple[SkillSegment, ...] = field(default=())
+    """Skill steps; empty for a demonstration given by hand."""
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows, T."""
+        return len(self.joint_positions)
+
+    def check(self) -> None:
+        """Check that it can be cut into subtasks.
+
+        Raises:
+            InputError: It is too short, its rate is out of range, or numbers are not finite.
+        """
+        if not LEAST_RATE <= self.rate <= LARGEST_RATE:
+            what = f"recorded at {self.rate:g} Hz"
+            instead = f"record between {LEAST_RATE:g} and {LARGEST_RATE:g} Hz: it is resampled to the task's rate"
+            raise InputError(what, where=self.name, instead=instead)
+        if self.row_count < LEAST_SECONDS * self.rate:
+            what = f"a demonstration of {self.row_count} rows, {self.row_count / self.rate:.1f} s"
+            raise InputError(what, where=self.name, instead=f"give demonstrations of {LEAST_SECONDS:g} s and more")
+        if not np.isfinite(self.joint_positions).all():
+            raise InputError("joint positions that are not finite", where=self.name, instead="leave this episode out")
+
+
+def read_nimbus_set(folder: Path, *, task: Task, robot: Robot, limit: int | None = None) -> list[Demonstration]:
+    """Read the demonstrations of a Nimbus dataset.
+
+    Args:
+        folder: The dataset.
+        task: Task that they are multiplied for.
+        robot: Its robot.
+        limit: Largest number of demonstrations, the first ones by name; all by default.
+
+    Raises:
+        InputError: They are of another robot or lack objects of the task, or there are none.
+    """
+    info = read_info(folder)
+    if info.robot and info.robot != robot.name:
+        what = f"demonstrations of the robot '{info.robot}', the task '{task.name}' has '{robot.name}'"
+        raise InputError(what, where=str(folder), instead="give demonstrations of the task's robot")
+    paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
+    if not paths:
+        raise InputError("holds no demonstrations", where=str(folder), instead="record some, or give another dataset")
+    return [_read_episode(path, task=task, robot=robot) for path in paths]
+
+
+def _read_episode(path: Path, *, task: Task, robot: Robot) -> Demonstration:
+    with EpisodeFile(path) as episode:
+        layout, trajectory = episode.layout(), episode.trajectory()
+    if trajectory.joint_names != robot.joint_names:
+        what = f"joints {', '.join(trajectory.joint_names[:3])}, …; those of '{robot.name}' are other ones"
+        raise InputError(what, where=path.name, instead="give demonstrations of the task's robot")
+    groups = {item.group for item in layout.physical.objects}
+    if missing := [name for name in task.objects if name not in groups]:
+        what = (
+            f"a demonstration without '{missing[0]}', which the task '{task.name}' has; its task is '{layout.key.task}'"
+        )
+        raise InputError(what, where=path.name, instead="give demonstrations of the same task")
+    poses = np.tile(np.eye(4), (*trajectory.body_positions.shape[:2], 1, 1))
+    poses[..., :3, :3] = quat_to_matrix(trajectory.body_wxyz)
+    poses[..., :3, 3] = trajectory.body_positions
+    gripper = {
+        name: trajectory.actions[:, place] for name, place in zip(robot.arm_names, gripper_entries(robot), strict=True)
+    }
+    return Demonstration(
+        name=path.stem,
+        task=layout.key.task,
+        rate=trajectory.rate,
+        joint_positions=trajectory.joint_positions,
+        openings=gripper,
+        bodies={name: poses[:, place] for place, name in enumerate(trajectory.body_names)},
+        layout=layout.physical,
+        labels=trajectory.segments,
+    )
+
+
+def gripper_entries(robot: Robot) -> list[int]:
+    """Return the entry of each arm's gripper in an action."""
+    counts = [len(one.arm.joints) + 1 for one in robot.arms]
+    return [sum(counts[: index + 1]) - 1 for index in range(len(counts))]

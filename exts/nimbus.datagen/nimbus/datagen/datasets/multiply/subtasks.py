@@ -1,0 +1,297 @@
+"""Subtasks of a demonstration: what each arm does near which thing, as takes that can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ContactRows
+from nimbus.datagen.datasets.multiply.intervals import WorkInterval, find_grips, find_intervals
+from nimbus.datagen.datasets.multiply.source import Demonstration
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.demonstrations.demonstration_file import (
+    HAND,
+    ON,
+    GripperEvent,
+    Take,
+    Track,
+    pose_row,
+)
+
+_SMOOTHING = 0.07
+"""Standard deviation of the filter that takes the trembling out of a path [s]."""
+_STILL, _STILL_TURN = 0.02, 0.1
+"""Speeds below which the tool pauses [m/s, rad/s]; pauses are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subtask:
+    """One subtask of one demonstration."""
+
+    arms: tuple[str, ...]
+    frame: str
+    """Body in whose frame it is; empty for the world."""
+    start: int
+    stop: int
+    verb: str
+    """``take``, ``put``, ``move`` or ``work``."""
+    take: Take
+
+    @property
+    def signature(self) -> tuple[tuple[str, ...], str, str]:
+        """Content that the takes of one subtask share."""
+        return self.arms, self.frame, self.verb
+
+
+def cut_demonstration(
+    demonstration: Demonstration, rows: ContactRows, *, related: Mapping[str, Sequence[str]]
+) -> list[Subtask]:
+    """Cut a demonstration into subtasks, in their order.
+
+    Args:
+        demonstration: The states.
+        rows: Its contacts.
+        related: Other things that the task's success relates each object to: a thing that is put down on the table
+            beside another one is put relative to that.
+
+    Raises:
+        InputError: No arm ever touches anything.
+    """
+    intervals = [one for name in rows.arms for one in find_intervals(demonstration, rows, name)]
+    intervals = [one for one in intervals if one.gripped or any(name != WORLD for name in one.touched)]
+    if not intervals:
+        what = "a demonstration without contact: no hand touches an object"
+        raise InputError(what, where=demonstration.name, instead="leave it out, or record one that does the task")
+    grips = {name: find_grips(arm, demonstration.rate) for name, arm in rows.arms.items()}
+    subtasks = []
+    for group in _groups(sorted(intervals, key=lambda one: (one.start, one.arm)), demonstration):
+        frame, verb = _frame(group, demonstration, rows, related)
+        start, stop = min(one.start for one in group), max(one.stop for one in group)
+        arms = tuple(sorted({one.arm for one in group}, key=list(rows.arms).index))
+        take = _take(demonstration, rows, grips, arms, frame, start, stop)
+        subtasks.append(Subtask(arms=arms, frame=frame, start=start, stop=stop, verb=verb, take=take))
+    return subtasks
+
+
+def _groups(intervals: list[WorkInterval], demonstration: Demonstration) -> list[list[WorkInterval]]:
+    """Join intervals of several arms that overlap in time and are about the same movable thing."""
+    groups: list[list[WorkInterval]] = []
+    for one in intervals:
+        things = _movable(one, demonstration)
+        for group in groups:
+            if any(
+                other.arm != one.arm
+                and other.start < one.stop
+                and one.start < other.stop
+                and things & _movable(other, demonstration)
+                for other in group
+            ):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return groups
+
+
+def _movable(interval: WorkInterval, demonstration: Demonstration) -> set[str]:
+    free = {item.name for item in demonstration.layout.objects if not item.anchored}
+    return {*interval.gripped, interval.held_before, interval.held_after} & free
+
+
+def _frame(
+    group: list[WorkInterval], demonstration: Demonstration, rows: ContactRows, related: Mapping[str, Sequence[str]]
+) -> tuple[str, str]:
+    """Return the thing in whose frame a subtask is, and its verb."""
+    objects = {item.name for item in demonstration.layout.objects}
+    one = group[0]
+    if len(group) > 1:
+        gives = [one for one in group if one.held_before in objects]
+        # A thing that is handed over is nowhere in particular: the hands meet at a place of the world.
+        if gives:
+            return "", "hand over"
+        one = next((one for one in group if one.gripped), one)
+        return one.gripped[0].split(".")[0] if one.gripped else _first(one.touched), "take together"
+    held = one.held_before
+    if held not in objects:
+        if one.gripped:
+            verb = "take" if one.held_after in objects else "move"
+            return one.gripped[0].split(".")[0], verb
+        return _first(one.touched), "work on"
+    others = [name for name in one.touched if name.split(".")[0] != held]
+    things = [name.split(".")[0] for name in others if name != WORLD]
+    verb = "put" if one.held_after != held else "work with"
+    below = _supports(demonstration, rows, held, one.stop)
+    for name in (*below, *things):
+        if name != WORLD and name != held:
+            return name, verb
+    near = related.get(held, ())
+    if len(near) == 1:
+        return near[0], verb
+    if verb == "work with" and not others:
+        return _nearest(demonstration, held, one), verb
+    return "", verb
+
+
+def _first(touched: tuple[str, ...]) -> str:
+    name = touched[0].split(".")[0]
+    return "" if name == WORLD else name
+
+
+def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
+    """Return the things that an object touches after an interval, hands left out."""
+    names = rows.neighbours[min(stop, demonstration.row_count - 1)].get(held, frozenset())
+    return sorted(name.split(".")[0] for name in names if not name.startswith(HAND))
+
+
+def _nearest(demonstration: Demonstration, held: str, interval: WorkInterval) -> str:
+    """Return the object that is horizontally nearest to a carried one in the middle of an interval."""
+    row = (interval.start + interval.stop) // 2
+    place = demonstration.bodies[held][row, :2, 3]
+    others = [item.name for item in demonstration.layout.objects if item.name != held]
+    return min(
+        others, key=lambda name: float(np.linalg.norm(demonstration.bodies[name][row, :2, 3] - place)), default=""
+    )
+
+
+def _take(
+    demonstration: Demonstration,
+    rows: ContactRows,
+    grips: Mapping[str, Sequence[str]],
+    arms: tuple[str, ...],
+    frame: str,
+    start: int,
+    stop: int,
+) -> Take:
+    world_T_frame = np.eye(4) if not frame else demonstration.bodies[frame][start]
+    base = np.eye(4)
+    base[:3, 3] = -rows.base
+    kept = _kept(rows, arms, start, stop, demonstration.rate)
+    events = {arm: _events(demonstration, rows, grips, arm, frame, start, stop) for arm in arms}
+    kept = _without_finger_rows(kept, [span for found in events.values() for span, _ in found])
+    tracks = {}
+    for arm in arms:
+        held = grips[arm][start]
+        path = _smooth(rows.arms[arm].tool, demonstration.rate)[kept]
+        # States of one row follow the command of the row before: the path is where the hand has been.
+        poses = tuple(pose_row(np.linalg.inv(world_T_frame) @ pose) for pose in path)
+        item = next((item for item in demonstration.layout.objects if item.name == held), None)
+        in_hand = np.linalg.inv(rows.arms[arm].tool[start]) @ demonstration.bodies[held][start] if item else None
+        tracks[arm] = Track(
+            poses=poses,
+            opening=round(float(_opening_at_contact(rows, arm, start, stop, events[arm])), 3),
+            held=item.kind if item else "",
+            tool_T_held=None if in_hand is None else pose_row(in_hand),
+            events=tuple(
+                event.model_copy(update={"row": int(np.searchsorted(kept, span[0]))}) for span, event in events[arm]
+            ),
+        )
+    kind = next((item.kind for item in demonstration.layout.objects if item.name == frame), "")
+    return Take(
+        source=f"{demonstration.name}[{start}:{stop}]",
+        kind=kind,
+        base_T_frame=pose_row(base @ world_T_frame),
+        rate=demonstration.rate,
+        tracks=tracks,
+    )
+
+
+def _events(
+    demonstration: Demonstration,
+    rows: ContactRows,
+    grips: Mapping[str, Sequence[str]],
+    arm: str,
+    frame: str,
+    start: int,
+    stop: int,
+) -> list[tuple[tuple[int, int], GripperEvent]]:
+    """Return the gripper events of an arm, each with the rows in which its fingers move."""
+    held, one = grips[arm], rows.arms[arm]
+    found: list[tuple[tuple[int, int], GripperEvent]] = []
+    for row in range(start + 1, stop):
+        if held[row] == held[row - 1]:
+            continue
+        if held[row]:
+            begin = _closing_began(one.commanded, row, start)
+            found.append(
+                ((begin, row), GripperEvent(row=0, action="close", opening=0.0, on=_role(rows, grips, arm, frame, row)))
+            )
+        else:
+            begin, end = _closing_began(-one.commanded, row, start), row
+            while end < stop - 1 and one.shares[end + 1] > one.shares[end] + 0.01:
+                end += 1
+            found.append(((begin, end), GripperEvent(row=0, action="open", opening=1.0, on="")))
+    return found
+
+
+def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
+    """Return the row in which the command that ends in ``row`` began to fall."""
+    begin = row
+    # The fingers may have waited at the thing: the command fell before.
+    while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:
+        begin -= 1
+    while begin > start and commanded[begin - 1] > commanded[begin] + 0.01:
+        begin -= 1
+    return begin if row - begin < len(commanded) // 4 else row
+
+
+def _role(rows: ContactRows, grips: Mapping[str, Sequence[str]], arm: str, frame: str, row: int) -> str:
+    """Return the role of the body that an arm closes on."""
+    name = grips[arm][row]
+    for other in rows.arms:
+        if other != arm and grips[other][row] == name:
+            if not frame:
+                return f"{HAND}{other}"
+    base, _, part = name.partition(".")
+    return f"{ON}.{part}" if part else ON
+
+
+def _opening_at_contact(
+    rows: ContactRows,
+    arm: str,
+    start: int,
+    stop: int,
+    events: Sequence[tuple[tuple[int, int], GripperEvent]],
+) -> float:
+    """Return the opening of the fingers as they come to the thing."""
+    one = rows.arms[arm]
+    first = next((row for row in range(start, stop) if one.touched[row]), start)
+    if events:
+        first = min(first, max(start, events[0][0][0] - 1))
+    return one.commanded[first]
+
+
+def _kept(rows: ContactRows, arms: tuple[str, ...], start: int, stop: int, rate: float) -> NDArray[np.int64]:
+    """Return the rows in which a tool moves, the first and the last among them."""
+    kept = [start]
+    for row in range(start + 1, stop - 1):
+        for arm in arms:
+            then, now = rows.arms[arm].tool[kept[-1]], rows.arms[arm].tool[row]
+            turn = np.arccos(np.clip((np.trace(then[:3, :3].T @ now[:3, :3]) - 1) / 2, -1.0, 1.0))
+            if np.linalg.norm(now[:3, 3] - then[:3, 3]) > _STILL / rate or turn > _STILL_TURN / rate:
+                kept.append(row)
+                break
+    return np.array([*kept, stop - 1])
+
+
+def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
+    """Leave out the rows in which fingers close or open: the gripper takes the time that it needs."""
+    inside = np.zeros(len(kept), dtype=bool)
+    for begin, end in spans:
+        inside |= (kept > begin) & (kept < end)
+    inside[[0, -1]] = False
+    return kept[~inside]
+
+
+def _smooth(tool: FloatArray, rate: float) -> FloatArray:
+    """Take the trembling of a hand out of a path (T, 4, 4); its ends stay."""
+    from scipy.ndimage import gaussian_filter1d
+
+    sigma = _SMOOTHING * rate
+    smooth = gaussian_filter1d(tool, sigma, axis=0, mode="nearest")
+    left, _, right = np.linalg.svd(smooth[:, :3, :3])
+    smooth[:, :3, :3] = left @ right
+    return smooth

@@ -1,0 +1,87 @@
+"""Files of a dataset in a store for readers of plain files, through the cache of this machine and its peers.
+
+``pandas.read_parquet("nimbus://data/chunk-000/file-000.parquet", storage_options={"dataset": "s3://bucket/demos"})``
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import fsspec  # pyright: ignore[reportMissingImports]
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.dataset_paths import resolve_inside
+from nimbus.datagen.store.remote.cache_root import note_origin
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.range_file import span_of
+from nimbus.datagen.store.remote.site import resolve_address
+from nimbus.datagen.store.remote.working_copy import copy_folder, open_store
+
+PROTOCOL = "nimbus"
+
+
+class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """Read-only file system of one dataset; paths are those in the dataset.
+
+    Args:
+        dataset: Address of the dataset, such as ``s3://bucket/demos`` or ``nimbus://demos``.
+
+    Raises:
+        InputError: The address is none, or an extra is missing.
+    """
+
+    protocol = PROTOCOL
+    root_marker = ""
+
+    def __init__(self, dataset: str, **options: Any) -> None:
+        super().__init__(dataset=dataset, **options)
+        address = resolve_address(dataset)
+        self._store: ObjectStore = open_store(str(address))
+        self._folder: Path = copy_folder(address)
+        note_origin(self._folder, str(address))
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Return name, size [bytes] and type of a file or folder.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        name = self._name(path)
+        if name and (stat := self._store.stat(name)):
+            return {"name": name, "size": stat.byte_count, "type": "file", "ETag": stat.etag}
+        if not name or self._names(name):
+            return {"name": name, "size": 0, "type": "directory"}
+        raise FileNotFoundError(self._store.place(name))
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        """List a folder; raises as :meth:`info` does."""
+        name = self._name(path)
+        inside = f"{name}/" if name else ""
+        found: dict[str, dict[str, Any]] = {}
+        for entry, size in self._names(name).items():
+            first, _, rest = entry.removeprefix(inside).partition("/")
+            kind = {"size": 0, "type": "directory"} if rest else {"size": size, "type": "file"}
+            found.setdefault(inside + first, {"name": inside + first, **kind})
+        if not found:
+            found = {name: self.info(name)}
+        return list(found.values()) if detail else list(found)
+
+    def _name(self, path: str) -> str:
+        """Return the name of an object; a path that leads out of the dataset is refused."""
+        name = str(self._strip_protocol(path))
+        resolve_inside(self._folder, name)
+        return name
+
+    def _names(self, folder: str) -> dict[str, int]:
+        return dict(self._store.names(folder))
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BufferedReader:
+        """Open a file; blocks of 1 MB of it are fetched when they are read."""
+        if mode != "rb":
+            raise InputError("this file system is for reading", where=path, instead="write with nimbus run or mirror")
+        name = self._name(path)
+        size = self.info(name)["size"]
+        span = span_of(self._folder / name, byte_count=size, name=name)
+        return io.BufferedReader(span.open())

@@ -1,0 +1,1 @@
+"""Demonstrated motions: their file, their transformation to another scene, their execution."""

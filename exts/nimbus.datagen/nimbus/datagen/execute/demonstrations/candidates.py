@@ -1,0 +1,122 @@
+"""Transformation of takes to a new scene: every way to repeat one there, the smallest change first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.execute.demonstrations.demonstration_file import DemonstrationFile, Take, matrix_of
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+
+ANGLE_LENGTH = 0.15
+"""Length that counts as much as a turn of one radian in the change of a motion [m]."""
+_OTHER_KIND = 0.2
+"""Penalty of a take whose thing was of another kind [m]."""
+_ROUND_TURNS = 12
+"""Number of turns that stand for all turns of a round thing."""
+_HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
+"""Turn of a hand with two pads by which it grasps equally."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldNow:
+    """Thing in a hand in the new scene."""
+
+    kind: str
+    symmetry: str
+    """``none``, ``revolution`` or ``box``, see ``ObjectModel``."""
+    tool_T_held: FloatArray
+    """(4, 4) its pose in the hand [m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A take as it would be repeated in the new scene."""
+
+    take: Take
+    paths: Mapping[str, FloatArray]
+    """``world_T_tool`` of each row (N, 4, 4) by arm [m]."""
+    change: float
+    """Size of the change from the demonstration: displacement plus rotation of the first arm's tool [m]."""
+
+
+def find_turns(symmetry: str) -> list[FloatArray]:
+    """Return the turns (4, 4) of a thing about itself that do not change how it looks.
+
+    Args:
+        symmetry: ``none``, ``revolution`` about z, or ``box`` with half turns about its axes.
+    """
+    if symmetry == "revolution":
+        angles = np.arange(_ROUND_TURNS) * 2 * np.pi / _ROUND_TURNS
+        return [make_transform((0, 0, 0), quat_from_axis_angle((0, 0, 1), angle)) for angle in angles]
+    if symmetry == "box":
+        return [np.eye(4), *(np.diag(signs) for signs in ([1.0, -1, -1, 1], [-1.0, 1, -1, 1], [-1.0, -1, 1, 1]))]
+    return [np.eye(4)]
+
+
+def list_candidates(
+    demonstration: DemonstrationFile,
+    *,
+    world_T_frame: FloatArray,
+    base: FloatArray,
+    kind: str,
+    symmetry: str,
+    held: Mapping[str, HeldNow],
+) -> list[Candidate]:
+    """List the ways to repeat a demonstration, the smallest change of the motion first.
+
+    A hand that holds something repeats the path of that thing, not its own: a grasp that differs from the demonstrated
+    one is made up for. Turns that a symmetric thing does not show, and half a turn of an empty hand, are further ways.
+
+    Args:
+        demonstration: The takes.
+        world_T_frame: (4, 4) pose of the thing in whose frame they are [m].
+        base: (3,) base of the first arm [m].
+        kind: Kind of that thing.
+        symmetry: Its symmetry.
+        held: Things in the hands by arm.
+    """
+    found: list[Candidate] = []
+    for take in demonstration.takes:
+        penalty = _OTHER_KIND * (bool(take.kind) and take.kind != kind)
+        for frame_turn in find_turns(symmetry):
+            placed = world_T_frame @ frame_turn
+            for paths in _paths(take, placed, held):
+                found.append(Candidate(take=take, paths=paths, change=penalty + _change(take, paths, base)))
+    return sorted(found, key=lambda candidate: candidate.change)
+
+
+def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Iterator[dict[str, FloatArray]]:
+    """Yield the paths of all arms for each invisible turn of a held thing, or half turn of an empty hand."""
+    name, other = next(iter(take.tracks)), list(take.tracks)[1:]
+    rest = {arm: placed @ _corrected(take, arm, held.get(arm)) for arm in other}
+    track = take.tracks[name]
+    if track.tool_T_held is None:
+        plain = placed @ track.matrices()
+        # Half a turn changes nothing for two pads, as long as the other arm does not meet this one.
+        yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
+        return
+    for turn in find_turns(held[name].symmetry) if name in held else [np.eye(4)]:
+        yield {name: placed @ _corrected(take, name, held.get(name), turn)} | rest
+
+
+def _corrected(take: Take, arm: str, held: HeldNow | None, turn: FloatArray | None = None) -> FloatArray:
+    """Return ``frame_T_tool`` (N, 4, 4) that moves the held thing as in the demonstration."""
+    track = take.tracks[arm]
+    path = track.matrices()
+    if track.tool_T_held is None or held is None:
+        return path
+    return path @ matrix_of(track.tool_T_held) @ (np.eye(4) if turn is None else turn) @ np.linalg.inv(held.tool_T_held)
+
+
+def _change(take: Take, paths: Mapping[str, FloatArray], base: FloatArray) -> float:
+    """Return the displacement and rotation of the first tool pose, seen from the base, from those demonstrated [m]."""
+    name = next(iter(take.tracks))
+    then = matrix_of(take.base_T_frame) @ matrix_of(take.tracks[name].poses[0])
+    now = paths[name][0]
+    shift = np.linalg.norm(now[:3, 3] - base - then[:3, 3])
+    cosine = (np.trace(then[:3, :3].T @ now[:3, :3]) - 1) / 2
+    return float(shift + ANGLE_LENGTH * np.arccos(np.clip(cosine, -1.0, 1.0)))

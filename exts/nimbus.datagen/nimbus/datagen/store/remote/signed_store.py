@@ -1,0 +1,154 @@
+"""Objects of a store by URLs that another process signs: this one holds no key, and does only what each URL allows."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import create_file, remove_file
+from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat, StoreAwayError
+
+_PATIENCE = 60.0
+"""[s] for a connection to move on."""
+_BLOCK = 1 << 20
+_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class SignedStore:
+    """Objects below one address of S3. Threads may share it.
+
+    Args:
+        address: Place of the objects.
+        sign: Return a URL for an object's name and a method, ``PUT``, ``GET`` or ``HEAD``.
+
+    Raises:
+        InputError: The store has other conditions than S3 for an object that is created once.
+    """
+
+    def __init__(self, address: StoreAddress, sign: Callable[[str, str], str]) -> None:
+        if address.scheme != "s3":
+            what = f"uploads with signed URLs are for s3://, not {address.scheme}://"
+            raise InputError(what, where=str(address), instead="give the nodes a role or a profile of their own")
+        self.address, self._sign = address, sign
+
+    def create(self, name: str, content: Path | bytes) -> bool:
+        """Create an object in one request, whole or not at all; False where the name is taken.
+
+        Args:
+            name: Path below the address.
+            content: Bytes, or a file of at most 5 GB.
+
+        Raises:
+            InputError: There is no bucket, or no permission.
+            StoreAwayError: The store does not answer; nothing is visible, or the whole object is.
+        """
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        headers = {
+            "Content-Length": str(size),
+            "Content-MD5": base64.b64encode(_digest(content)).decode(),
+            "Content-Type": "application/octet-stream",
+            "If-None-Match": "*",
+        }
+        try:
+            if isinstance(content, bytes):
+                self._request("PUT", name, headers=headers, data=content).close()
+            else:
+                with content.open("rb") as file:
+                    self._request("PUT", name, headers=headers, data=file).close()
+        except _TakenError:
+            return False
+        except StoreAwayError:
+            # A store that refuses may close the connection before it has read the file, and its answer is lost.
+            if self._exists(name):
+                return False
+            raise
+        return True
+
+    def download(self, name: str, path: Path) -> ObjectStat:
+        """Write an object to a new file, in the place of one that is there; see :meth:`ObjectStore.download`."""
+        written = 0
+        with disk(path), closing(self._request("GET", name)) as answer:
+            remove_file(path)
+            with os.fdopen(create_file(path), "wb") as file:
+                while block := self._read(answer, name):
+                    written += file.write(block)
+            expected = int(answer.headers.get("Content-Length", written))
+        if written != expected:
+            raise StoreAwayError(f"gave {written} bytes of {expected}", where=self.place(name))
+        return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))
+
+    def place(self, name: str) -> str:
+        """Return the full address of an object, for messages."""
+        return f"{self.address}/{name}"
+
+    def _exists(self, name: str) -> bool:
+        try:
+            self._request("HEAD", name).close()
+        except MissingObjectError:
+            return False
+        return True
+
+    def _read(self, answer: HTTPResponse, name: str) -> bytes:
+        try:
+            return answer.read(_BLOCK)
+        except (OSError, HTTPException) as error:
+            raise self._away(name, error) from None
+
+    def _request(self, method: str, name: str, *, headers: dict[str, str] | None = None, data: object = None):  # noqa: ANN202
+        request = urllib.request.Request(
+            self._sign(name, method),
+            data=data,  # pyright: ignore[reportArgumentType]
+            headers=headers or {},
+            method=method,
+        )
+        try:
+            return urllib.request.urlopen(request, timeout=_PATIENCE)
+        except urllib.error.HTTPError as error:
+            with error:
+                text = error.read(4096).decode(errors="replace")
+            raise self._refusal(name, error.code, text) from None
+        except (OSError, HTTPException) as error:
+            raise self._away(name, error) from None
+
+    def _refusal(self, name: str, code: int, text: str) -> InputError:
+        """Turn an answer of the store into a line."""
+        where = self.place(name)
+        if code == HTTPStatus.PRECONDITION_FAILED:
+            return _TakenError("the name is taken", where=where, instead="choose another --out")
+        if code == HTTPStatus.NOT_FOUND:
+            if "NoSuchBucket" in text:
+                what = f"there is no bucket '{self.address.bucket}'"
+                return InputError(what, where=str(self.address), instead="create the bucket first")
+            return MissingObjectError("no such object", where=where, instead="restore it from a copy")
+        if code in _DENIED and "expired" not in text.lower():
+            instead = "grant the head's user access (docs/object-store.md), and compare the clocks of head and node"
+            return InputError("the store denies access to a signed URL", where=where, instead=instead)
+        return StoreAwayError(f"the store answers {code}", where=where, instead="run the same command again later")
+
+    def _away(self, name: str, error: Exception) -> StoreAwayError:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        what = f"the store does not answer: {str(reason)[:160]}"
+        return StoreAwayError(what, where=self.place(name), instead="run the same command again later")
+
+
+class _TakenError(InputError):
+    """Another object has the name."""
+
+
+def _digest(content: Path | bytes) -> bytes:
+    """Return the MD5 by which S3 checks what it got; it is no protection against anything else."""
+    if isinstance(content, bytes):
+        return hashlib.md5(content, usedforsecurity=False).digest()
+    with content.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).digest()

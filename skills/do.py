@@ -1,0 +1,48 @@
+"""Do: repeat a demonstrated motion on a thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import field_serializer
+
+from nimbus.datagen.execute.demonstrations.demonstration_file import find_demonstration, read_demonstration
+from nimbus.datagen.execute.demonstrations.performance import DemonstratedMotion
+from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell, register
+
+
+@register("skill", "do")
+class Do(Skill):
+    """Repeat a demonstrated motion on a thing, as ``nimbus multiply`` cuts it from demonstrations.
+
+    The motion is moved with the thing. The way to its start is planned. Of several takes it repeats the one whose
+    motion changes least, at random among similar ones, and only one that the arms can follow. Fails with ``no_ik`` when
+    none is in reach, ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or ``tracking_error``.
+    """
+
+    main = "on"
+    on: Annotated[str, Reference(("object", "fixture", "region"))] | None = Field(
+        None, description="The thing that it is about; the world when not given."
+    )
+    demo: str = Field(min_length=1, description="The demonstration: NAME of NAME.demo.json beside the task, or a path.")
+
+    @field_serializer("demo")
+    def _identity(self, demo: str) -> str:
+        """Return the hash of the demonstration, which stands for it in the hash of a task."""
+        try:
+            return f"demonstration {read_demonstration(demo).content_hash()}"
+        except InputError:
+            return "missing demonstration"
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the skill with the path of its demonstration seen from the working directory."""
+        return self.model_copy(update={"demo": find_demonstration(self.demo, folder)})
+
+    def check_files(self) -> None:
+        """Check that the demonstration can be read."""
+        read_demonstration(self.demo)
+
+    def run(self, arm: Workcell) -> None:
+        """Choose a take, reach its start and repeat it."""
+        DemonstratedMotion(arm, read_demonstration(self.demo), self.on or "").run()

@@ -1,0 +1,55 @@
+"""Readers of plain files reach a dataset in a store through the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import pytest
+
+fsspec = pytest.importorskip("fsspec")
+
+from nimbus.datagen.datasets.training.file_system import DatasetFileSystem  # noqa: E402
+from nimbus.datagen.errors import InputError  # noqa: E402
+from nimbus.datagen.store.remote.address import parse_address  # noqa: E402
+from nimbus.datagen.store.remote.working_copy import copy_folder  # noqa: E402
+from tests.support.s3 import upload  # noqa: E402
+from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
+
+
+@pytest.fixture
+def stored(address: str, tmp_path: Path) -> tuple[Path, DatasetFileSystem]:
+    """A dataset in a folder and in a store, which is opened as a file system."""
+    write_dataset(tmp_path / "data", [make_rendered(index) for index in range(2)])
+    upload(tmp_path / "data", address)
+    fsspec.register_implementation("nimbus", DatasetFileSystem, clobber=True)
+    DatasetFileSystem.clear_instance_cache()
+    return tmp_path / "data", fsspec.filesystem("nimbus", dataset=address)
+
+
+def test_files_of_a_store_are_listed_and_read(stored: tuple[Path, DatasetFileSystem]):
+    folder, files = stored
+    names = sorted(f"episodes/{path.name}" for path in folder.glob("episodes/*"))
+    assert sorted(files.ls("episodes", detail=False)) == names and files.isdir("episodes")
+    assert "dataset.json" in files.ls("", detail=False) and files.size(names[0]) == (folder / names[0]).stat().st_size
+    assert files.cat(names[0]) == (folder / names[0]).read_bytes()
+
+
+def test_other_libraries_open_its_urls(stored: tuple[Path, DatasetFileSystem], address: str):
+    """Blocks that are read stay in the cache; the second reader asks the store for none."""
+    folder, _ = stored
+    name = next(folder.glob("episodes/*")).name
+    with fsspec.open(f"nimbus://episodes/{name}", dataset=address) as file, h5py.File(file) as remote:
+        with h5py.File(folder / "episodes" / name) as here:
+            assert (remote["action"][:] == here["action"][:]).all()  # type: ignore[index]
+    assert list(copy_folder(parse_address(address)).glob("blocks/*/*/0"))
+
+
+def test_missing_files_and_writing_are_refused(stored: tuple[Path, DatasetFileSystem]):
+    _, files = stored
+    with pytest.raises(FileNotFoundError):
+        files.open("episodes/none.hdf5")
+    with pytest.raises(InputError, match="for reading"):
+        files.open("episodes/new.hdf5", "wb")
+    with pytest.raises(InputError, match="leads out"):
+        files.open("../../outside")

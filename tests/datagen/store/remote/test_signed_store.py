@@ -1,0 +1,109 @@
+"""Objects are created and read by signed URLs alone: no key is at hand."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.send import ConflictError, send_attempt
+from nimbus.datagen.store.remote.signed_store import SignedStore
+from tests.support.synthetic import make_rendered, write_dataset
+
+
+class _Answers(BaseHTTPRequestHandler):
+    code, text = 200, ""
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.code)
+        self.send_header("Content-Length", str(len(self.text)))
+        self.end_headers()
+        self.wfile.write(self.text.encode())
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def serving(code: int, text: str) -> Iterator[str]:
+    """Run an HTTP server with one answer to everything; its address."""
+    server = HTTPServer(("127.0.0.1", 0), type("Answers", (_Answers,), {"code": code, "text": text}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def signed(address: str) -> SignedStore:
+    """A store whose URLs another one signs."""
+    owner = ObjectStore(parse_address(address))
+    return SignedStore(owner.address, lambda name, method: owner.sign(name, method=method, seconds=60))
+
+
+def test_object_is_created_once(address: str, tmp_path: Path):
+    store, path = signed(address), tmp_path / "file"
+    path.write_bytes(b"episode" * 1000)
+    assert store.create("episodes/a", path) and not store.create("episodes/a", b"other")
+    assert store.create("episodes/empty", b"")
+    stat = store.download("episodes/a", tmp_path / "read")
+    assert (tmp_path / "read").read_bytes() == path.read_bytes() and stat.byte_count == 7000
+
+
+def test_url_is_for_one_object(address: str):
+    """Moto does not check signatures; the name in the URL is what is created."""
+    owner = ObjectStore(parse_address(address))
+    store = SignedStore(owner.address, lambda name, method: owner.sign("episodes/mine", method=method, seconds=60))
+    store.create("episodes/other", b"x")
+    assert owner.stat("episodes/other") is None and owner.stat("episodes/mine")
+
+
+def test_equal_object_is_adopted_and_other_content_refused(address: str, tmp_path: Path):
+    write_dataset(tmp_path, [make_rendered(0)])
+    ledger = Ledger(tmp_path, read_only=True)
+    (attempt,) = ledger.stored()
+    ledger.close()
+    store = signed(address)
+    first = dict(send_attempt(store, tmp_path, attempt))
+    assert dict(send_attempt(store, tmp_path, attempt)) == first
+    owner = ObjectStore(parse_address(address))
+    owner.replace(attempt.path, b"other")
+    with pytest.raises(ConflictError, match="other content"):
+        list(send_attempt(store, tmp_path, attempt))
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "kind", "words"),
+    [
+        (404, "<Code>NoSuchBucket</Code>", InputError, "there is no bucket"),
+        (403, "<Code>AccessDenied</Code>", InputError, "denies access to a signed URL"),
+        (403, "<Message>Request has expired</Message>", StoreAwayError, "answers 403"),
+        (503, "", StoreAwayError, "answers 503"),
+    ],
+)
+def test_answers_of_the_store_are_one_line(code: int, text: str, kind: type[InputError], words: str):
+    with serving(code, text) as url, pytest.raises(kind, match=words) as found:
+        SignedStore(parse_address("s3://bucket/x"), lambda name, method: f"{url}/x?secret=1").create("a", b"1")
+    assert "secret" not in str(found.value)
+
+
+def test_store_that_is_away_is_named_without_the_url():
+    store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: "http://127.0.0.1:9/x?secret=1")
+    with pytest.raises(StoreAwayError, match="does not answer") as found:
+        store.create("a", b"1")
+    assert "secret" not in str(found.value)
