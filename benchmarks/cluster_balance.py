@@ -19,7 +19,8 @@ import numpy as np
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.node_record import EPOCH_BITS, Item, NodeLease
 from nimbus.runner.cluster.pending_work import WorkGroup
-from nimbus.runner.cluster.simulation import FAULTY, Conditions, SimulatedPolicy, SimulatedRun, Simulation
+from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedPolicy, SimulatedRun
+from nimbus.runner.cluster.simulation import Simulation
 
 COSTS = Path(__file__).with_name("episode_costs.json")
 NODE_SLOTS = 8

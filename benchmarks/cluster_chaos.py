@@ -33,10 +33,10 @@ from nimbus.datagen.store.verify import dataset_hashes, verify  # noqa: E402
 from nimbus.runner.cell.run import run_serial  # noqa: E402
 from nimbus.runner.cell.store_run import run_into_store  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec, Resources  # noqa: E402
-from nimbus.runner.cluster.job import ClusterJob  # noqa: E402
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd  # noqa: E402
 from nimbus.runner.cluster.job_description import describe_task  # noqa: E402
 from nimbus.runner.cluster.job_file import needs_of  # noqa: E402
-from tests.support.cells import finish, make_spec  # noqa: E402
+from tests.support.cells import Run, make_spec  # noqa: E402
 from tests.support.clusters import ClusterRun, job_of  # noqa: E402
 
 SLOW_DISK = """
@@ -57,6 +57,8 @@ class ChaosResult:
     """Outcome of one run under chaos."""
 
     state: str
+    line: str
+    """Reason of a run that failed."""
     asked: int
     stored: int
     injected: dict[str, int]
@@ -82,9 +84,13 @@ class Chaos:
         kills: Number of kills.
         episodes: Episodes of the run.
         store: Server that is killed as well; None for a run into a folder.
+        longest: [s] Longest time for which a node is cut off.
     """
 
-    def __init__(self, seed: int, kills: int, episodes: int, store: SwiftServer | None) -> None:
+    def __init__(
+        self, seed: int, kills: int, episodes: int, store: SwiftServer | None, *, longest: float = 35.0
+    ) -> None:
+        self._longest = longest
         self._random = random.Random(seed)
         self._due = [(number + 1) * episodes // (kills + 1) for number in range(kills)]
         self._store = store
@@ -108,7 +114,7 @@ class Chaos:
         elif kind == "freeze":
             run.freeze("head", self._random.uniform(0.5, 3.0))
         elif kind == "partition":
-            run.freeze(node, self._random.choice([2.0, 12.0, 35.0]))
+            run.freeze(node, min(self._longest, self._random.choice([2.0, 12.0, 35.0])))
         elif self._store:
             self._store.kill()
             threading.Timer(self._random.uniform(0.5, 3.0), self._store.start).start()
@@ -137,7 +143,7 @@ def run_chaos(
     """
     (place / "slow").mkdir(exist_ok=True)
     (place / "slow" / "sitecustomize.py").write_text(SLOW_DISK)
-    begin, ends = time.monotonic(), list[str]()
+    begin, ends = time.monotonic(), list[HeadEnd]()
 
     def environment(number: int) -> dict[str, str]:
         if number == nodes:
@@ -154,7 +160,7 @@ def run_chaos(
             job=replace(own, folder=str(folder), tasks=tasks),
         )
         chaos.plan(run, nodes)
-        ends.append(run.run().state)  # asserts that no process and no folder of a node is left
+        ends.append(run.run())  # asserts that no process and no folder of a node is left
         return 0
 
     if address:
@@ -172,7 +178,8 @@ def run_chaos(
         present = {f"episodes/{path.name}" for path in (folder / "episodes").iterdir()}
         present |= {f"stage/{path.name}" for path in (folder / "stage").glob("*")}
     return ChaosResult(
-        state=ends[-1],
+        state=ends[-1].state,
+        line=ends[-1].line,
         asked=len(wanted),
         stored=len(found),
         injected=dict(chaos.injected),
@@ -195,9 +202,9 @@ def stored_rows(folder: Path) -> list[Attempt]:
 def light(folder: Path, given: argparse.Namespace, store: SwiftServer | None) -> ChaosResult:
     """Run light episodes."""
     alone = folder / "alone" / "data"
-    finish(make_spec(alone, episodes=given.episodes), serial=True)
+    Run(make_spec(alone, episodes=given.episodes), serial=True).end(0, patience=3600)
     spec = make_spec(folder / "light" / "data", episodes=given.episodes)
-    chaos = Chaos(given.seed, given.kills, given.episodes, store)
+    chaos = Chaos(given.seed, given.kills, given.episodes, store, longest=given.longest)
     address = "s3://nimbus/light" if store else ""
     return run_chaos(spec, alone, chaos, nodes=given.nodes, address=address, place=folder)
 
@@ -221,6 +228,7 @@ def main() -> int:
     parser.add_argument("--real", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--longest", type=float, default=35.0, help="longest time that a node is cut off [s]")
     parser.add_argument("--store", action="store_true", help="into Swift, which is killed as well")
     given = parser.parse_args()
     folder, results = Path(tempfile.mkdtemp(prefix="nimbus-chaos-")), list[ChaosResult]()

@@ -7,6 +7,7 @@ everything is small, and ``physics`` and ``run`` do all that they can only where
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import platform
 import sys
@@ -20,7 +21,11 @@ from pathlib import Path
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from nimbus.datagen.errors import InputError
 
-PARTS = ("equality", "views", "physics", "run")
+PARTS = ("equality", "views", "splats", "motion", "training", "cycles", "physics", "run")
+HEADLINE = ("320x240", 3)
+"""Image size and cameras of the headline."""
+GOAL = 820
+"""Control frames per second that are asked for on an H100 or H200."""
 _OURS = ("nimbus", "benchmarks")
 """Packages whose modules cannot be missing, but for a mistake."""
 
@@ -84,12 +89,19 @@ def report(results: dict[str, PartResult], device: str) -> str:
     lines = [f"device {device}, {describe(device)}"]
     for name, result in results.items():
         lines += ["", name, format_table(result.rows)] if result.rows else []
-    lines.append("")
+    lines += ["", *headline(results)]
     for name, result in results.items():
         reasons = [*result.problems, *([f"left out: {result.skipped}"] if result.skipped and result.rows else [])]
         reasons = reasons or ([result.skipped] if result.skipped else [])
         lines.append(f"{name:10}{result.state:8}{result.seconds:7.1f} s  {'; '.join(reasons)}".rstrip())
     return "\n".join(lines) + "\n"
+
+
+def headline(results: dict[str, PartResult]) -> list[str]:
+    """Return the line of control frames per second: steps with three images of 320 x 240; none if not measured."""
+    rows = results["views"].rows if "views" in results else ()
+    found = [float(row["control_frames_per_s"]) for row in rows if (row["size"], row["cameras"]) == HEADLINE]
+    return [f"control frames per second, 3 cameras of 320x240: {max(found):.0f} (goal {GOAL})"] if found else []
 
 
 def describe(device: str) -> str:
@@ -115,6 +127,8 @@ def _call(name: str, device: str, is_asked: bool) -> PartResult:
         from benchmarks.gpu import throughput
 
         return throughput.measure(device)
+    if name in ("splats", "motion", "training", "cycles"):
+        return importlib.import_module(f"benchmarks.gpu.{name}").measure(device)
     if name == "physics":
         from benchmarks.gpu import physics
 

@@ -62,5 +62,6 @@ def measure_views(recording: Recording, device: str, *, stack: int, cameras: int
         "K": stack,
         "views": views,
         "views_per_s": views / seconds,
+        "control_frames_per_s": views / cameras / seconds,
         "cpu_ms_per_view": 1e3 * cpu_seconds / views,
     }

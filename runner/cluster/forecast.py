@@ -9,7 +9,8 @@ import numpy as np
 
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.pending_work import WorkGroup
-from nimbus.runner.cluster.simulation import FAULTY, Conditions, SimulatedRun, Simulation
+from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
+from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
 """Episodes that are simulated for each slot, and at least; the rest keeps all slots busy."""

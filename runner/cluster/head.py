@@ -276,10 +276,11 @@ class Head:
             case SignatureRequest(group=group, name=name, method=method):
                 return Signed(url=self._sign(node, group, name, method))
             case Leave(why=why, has_failed=has_failed):
+                settled = balance.nodes[node].settled_count
                 balance.leave(node)
                 if has_failed or node in self._drained:
                     self.failure = f"node {node}: {why}"
-                self.status.leave(node, why, has_failed=has_failed)
+                self.status.leave(node, why, has_failed=has_failed, settled=settled)
         return Done()
 
     def _count_wanted(self, now: float) -> None:

@@ -82,11 +82,12 @@ class HeadStatus:
                 group=reading.group,
             )
 
-    def leave(self, name: str, why: str, *, has_failed: bool) -> None:
-        """Note that a node left."""
+    def leave(self, name: str, why: str, *, has_failed: bool, settled: int = 0) -> None:
+        """Note that a node left, after it settled some episodes."""
         if node := self._nodes.get(name):
             node.left = time.monotonic()
-            node.status = replace(node.status, state="failed" if has_failed else "gone", why=why)
+            state, rate = "failed" if has_failed else "gone", settled / max(1e-3, node.left - node.joined)
+            node.status = replace(node.status, state=state, why=why, stored=settled, rate=round(rate, 4))
         self.tell(f"node {name} left: {why}", kind="fault" if has_failed else "workers")
 
     def leased(self, lease: NodeLease) -> None:

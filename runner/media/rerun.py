@@ -14,13 +14,17 @@ import numpy as np
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
+from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.render.camera_model.point_cloud import point_cloud
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import INFO_NAME
 from nimbus.datagen.store.ledger.ledger import Ledger
 
 INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85
+_CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
+"""Steps between two point clouds, pixels between two of their points, and the radius of a point [m]."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -168,6 +172,9 @@ def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:
             rerun.log(f"{root}/world/{name}", point, static=True)
         for camera in episode.cameras:
             _log_camera(rerun, f"{root}/world/camera_{camera}", episode, camera, times)
+        for camera in episode.layout().visual.cameras:
+            if "depth" in episode.modalities(camera.name):
+                _log_cloud(rerun, f"{root}/world/points_{camera.name}", episode, camera)
         for step, text in _skills(episode):
             rerun.set_time("time", duration=step / rate)
             rerun.log(f"{root}/skill", rerun.TextLog(text))
@@ -184,6 +191,14 @@ def _log_camera(rerun: Any, path: str, episode: EpisodeFile, camera: str, times:
     matrix = episode.array(f"observations/intrinsics/{camera}")
     shape = rerun.Pinhole(image_from_camera=matrix, resolution=[width, height], image_plane_distance=0.12)
     rerun.log(path, shape, static=True)
+
+
+def _log_cloud(rerun: Any, path: str, episode: EpisodeFile, camera: Camera) -> None:
+    """Points that a camera sees in every few steps."""
+    for step in range(0, episode.step_count, _CLOUD_EVERY):
+        cloud = point_cloud(episode.frames(camera.name, step, step + 1), camera, stride=_CLOUD_STRIDE)
+        rerun.set_time("time", duration=step / episode.rate)
+        rerun.log(path, rerun.Points3D(cloud.points, colors=cloud.colors, radii=_POINT))
 
 
 def _skills(episode: EpisodeFile) -> Iterator[tuple[int, str]]:

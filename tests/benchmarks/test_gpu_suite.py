@@ -7,12 +7,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import warp as wp
 
 from benchmarks.gpu import __main__ as suite
+from benchmarks.gpu import cycles, motion, splats, training
 from benchmarks.gpu.equality import compare, find_problems, render
 from benchmarks.gpu.recording import Recording, load, save
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
@@ -134,6 +136,61 @@ def test_report_names_state_and_reason():
     assert "SKIPPED" in lines["run"] and lines["run"].endswith("no package ompl")
     assert "FAILED" in lines["equality"] and lines["equality"].endswith("labels_differ 1e-2")
     assert "passed" in lines["physics"] and lines["physics"].endswith("left out: no package mujoco_warp")
+
+
+def test_headline_is_the_best_rate_with_three_cameras():
+    rows = (
+        {"size": "320x240", "cameras": 1, "control_frames_per_s": 90.0},
+        {"size": "320x240", "cameras": 3, "control_frames_per_s": 20.4},
+        {"size": "320x240", "cameras": 3, "control_frames_per_s": 31.6},
+    )
+    assert suite.headline({"views": PartResult(rows=rows)}) == [
+        "control frames per second, 3 cameras of 320x240: 32 (goal 820)"
+    ]
+    assert suite.headline({"views": PartResult(skipped="no package warp")}) == []
+
+
+def test_splats_are_measured_beside_a_missing_gsplat(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(splats, "_SECONDS", 0.0)
+    monkeypatch.setattr(splats, "_CPU_COUNTS", (300,))
+    found = splats.measure("cpu")
+    assert not found.problems and float(found.rows[0]["views_per_s"]) > 0
+    assert found.skipped in ("no package gsplat", "gsplat renders on a GPU only")
+
+
+def test_motions_of_the_default_planner_are_free(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(motion, "_CPU_PROBLEMS", 1)
+    found = motion.measure("cpu")
+    assert (found.problems, found.rows[0]["solved"]) == ((), 1)
+    assert found.skipped == "cuRobo plans on a GPU only"
+
+
+@pytest.mark.parametrize(("part", "package"), [(training, "torch"), (cycles, "bpy")], ids=["training", "cycles"])
+def test_parts_without_their_package_are_skipped(part: ModuleType, package: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    result = suite.run_part(lambda: part.measure("cpu"), absent={}, label=package)
+    assert (result.state, result.skipped) == (State.SKIPPED, f"no package {package}")
+
+
+def test_padded_and_packed_steps_agree():
+    pytest.importorskip("torch")
+    found = training.measure("cpu")
+    assert not found.problems and {row["sequences"] for row in found.rows} == {"padded", "packed"}
+
+
+def test_the_renderer_needs_no_package_beyond_the_bundle():
+    """A machine with the bundle alone has Warp, NumPy and msgspec."""
+    code = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pydantic", "yaml", "pxr", "newton", "ompl", "mink", "h5py", "scipy", "trimesh"):
+            raise ModuleNotFoundError("blocked: " + name, name=name.split(".")[0])
+sys.meta_path.insert(0, Blocker())
+import benchmarks.gpu.equality, benchmarks.gpu.throughput, benchmarks.gpu.splats, benchmarks.gpu.physics
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-300:]
 
 
 def test_table_has_a_column_for_each_name():

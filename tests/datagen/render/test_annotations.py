@@ -11,7 +11,8 @@ from nimbus.datagen.episode.layout import DEFAULT_MODALITIES, Layout
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.render.keypoints import HIDDEN, VISIBLE, find_keypoints, judge_visibility, surface_points
+from nimbus.datagen.render.camera_model.keypoint_places import HIDDEN, VISIBLE, judge_visibility
+from nimbus.datagen.render.keypoints import find_keypoints, surface_points
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from tests.support.render_scene import STEPS, layout, stage_and_robot, states
 

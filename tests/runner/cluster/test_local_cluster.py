@@ -28,7 +28,8 @@ def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path
     run = ClusterRun(spec)
     assert run.run().state == "done"
     assert run.hashes() == alone
-    assert {node.state for node in run.status().cluster.nodes} == {"gone"}  # type: ignore[union-attr]
+    nodes = run.status().cluster.nodes  # type: ignore[union-attr]
+    assert {node.state for node in nodes} == {"gone"} and sum(node.stored for node in nodes) == EPISODES
     assert ClusterRun(spec).run().state == "done" and ClusterRun(spec).hashes() == alone
 
 

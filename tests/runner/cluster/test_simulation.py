@@ -9,7 +9,8 @@ import pytest
 
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.pending_work import WorkGroup
-from nimbus.runner.cluster.simulation import FAULTY, Conditions, SimulatedRun, Simulation
+from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
+from nimbus.runner.cluster.simulation import Simulation
 
 CLASS_SECONDS = np.array([6.7, 10.0, 14.0])
 """[s] of episodes with two, three and four objects."""

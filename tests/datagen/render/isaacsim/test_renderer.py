@@ -275,8 +275,9 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
 
 def test_cameras_that_ask_get_flow_and_keypoints(tmp_path: Path, isaac: IsaacSim):
     """Names, order and 3-d places are those of the default renderer; visibility follows the instance's own depth."""
+    from nimbus.datagen.render.camera_model.keypoint_places import in_camera
     from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
-    from nimbus.datagen.render.keypoints import find_keypoints, in_camera
+    from nimbus.datagen.render.keypoints import find_keypoints
 
     shown, moved = layout(width=WIDTH, height=HEIGHT), trajectory()
     front, wrist = shown.visual.cameras

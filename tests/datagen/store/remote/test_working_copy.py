@@ -10,6 +10,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.remote import lru, working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.block_memory import MEMORY
+from nimbus.datagen.store.remote.cache_root import note_origin
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.working_copy import TRAFFIC, local, open_dataset
@@ -49,6 +50,17 @@ def test_episodes_are_fetched_once(stored: tuple[Path, str]):
         assert set(pool.map(local, paths * 8)) == set(paths)
     TRAFFIC.flush()
     assert read_traffic(copy).misses - before == 3
+
+
+def test_spool_reads_what_only_the_store_has(stored: tuple[Path, str]):
+    """A head that restarted counted its episodes again, which nodes had sent, and found no folder for them."""
+    folder, address = stored
+    spool = working_copy.spool_folder(parse_address(address))
+    note_origin(spool, address)
+    name = next(path.name for path in (folder / "episodes").iterdir())
+    found = local(spool / "episodes" / name)
+    assert found.read_bytes() == (folder / "episodes" / name).read_bytes()
+    assert working_copy.is_remote(found)
 
 
 def test_missing_and_foreign_objects_are_named(stored: tuple[Path, str]):

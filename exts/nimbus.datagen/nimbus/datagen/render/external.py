@@ -17,10 +17,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.geometry import cameras
 from nimbus.datagen.pipeline import RunContext, register_component
+from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
 from nimbus.datagen.render.camera_model.lens import Lens, boxes_of
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.external_process import PROTOCOL, ExternalProgram, ProgramLostError
-from nimbus.datagen.render.keypoints import with_keypoints
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.render.scene_views import scene_inputs

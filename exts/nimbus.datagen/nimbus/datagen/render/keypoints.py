@@ -1,12 +1,8 @@
-"""Keypoints of objects and grippers: named points fixed to bodies, and their places in images.
-
-Every renderer uses these functions, so that names, order and meaning of keypoints are the same for all.
-"""
+"""Keypoints of objects and grippers: named points fixed to bodies, the same for every renderer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,22 +10,13 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
+from nimbus.datagen.episode.observation import Keypoints, Labels
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import features
-from nimbus.datagen.render.camera_model.lens import is_inside
 from nimbus.datagen.render.render_inputs import ROBOT
 from nimbus.datagen.robots.robot import Manipulator, Robot
 
-HIDDEN, VISIBLE = 1, 2
-"""Values of ``keypoint_visibility`` inside the image, as those of COCO; 0 is outside."""
-_MARGIN = 0.002
-"""Distance by which a surface may be in front of a keypoint that counts as visible [m]: meshes of the robot are
-simplified by less. The extent of a pixel at that depth is added, across which a surface at 45 degrees rises as much."""
-_NEAR = 1e-3
-"""Smallest depth of a keypoint in front of the camera [m]."""
 _MOST = 10_000
 """Largest number of keypoints of an episode: 255 objects have fewer."""
 
@@ -64,64 +51,6 @@ def find_keypoints(objects: Sequence[PlacedObject], robot: Robot, labels: Labels
         instances=np.array([index[name] for *_, name, _ in found], dtype=np.uint8),
         positions=np.array([place for *_, place in found], dtype=np.float64).reshape(-1, 3),
     )
-
-
-def with_keypoints(
-    frames: CameraFrames, keypoints: Keypoints, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray
-) -> CameraFrames:
-    """Add the places of keypoints to a pinhole camera's frames, whose depth decides on visibility.
-
-    Args:
-        frames: Frames of K steps.
-        keypoints: Q keypoints.
-        rows: Row of each body by name.
-        positions: (K, B, 3) [m], world frame.
-        wxyz: (K, B, 4) unit quaternions.
-    """
-    places = in_camera(keypoints, rows, positions, wxyz, frames.world_T_camera)
-    pixels = project_keypoints(places, frames.intrinsics)
-    return replace(
-        frames,
-        keypoints_3d=places.astype(np.float32),
-        keypoints_2d=pixels.astype(np.float32),
-        keypoint_visibility=judge_visibility(pixels, places[..., 2], frames.depth, frames.intrinsics),
-    )
-
-
-def in_camera(
-    keypoints: Keypoints, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray, world_T_camera: FloatArray
-) -> FloatArray:
-    """Return (K, Q, 3) keypoints in the frames of cameras (K, 4, 4) with OpenCV axes [m]."""
-    bodies = [rows[name] for name in keypoints.bodies]
-    turned = np.einsum("kqij,qj->kqi", quat_to_matrix(wxyz[:, bodies]), keypoints.positions)
-    world = positions[:, bodies] + turned
-    return (world - world_T_camera[:, None, :3, 3]) @ world_T_camera[:, :3, :3]
-
-
-def project_keypoints(places: FloatArray, intrinsics: FloatArray) -> FloatArray:
-    """Return (K, Q, 2) column and row [px] of points (K, Q, 3) in the frame of a pinhole camera; NaN behind it."""
-    depth = np.where(places[..., 2:] > _NEAR, places[..., 2:], np.nan)
-    return places[..., :2] / depth * np.diag(intrinsics)[:2] + intrinsics[:2, 2]
-
-
-def judge_visibility(
-    pixels: FloatArray, distance: FloatArray, depth: NDArray[np.float32], intrinsics: FloatArray
-) -> NDArray[np.uint8]:
-    """Return (K, Q) 2 where no surface is in front of a point, 1 where one is, 0 outside the image.
-
-    Args:
-        pixels: (K, Q, 2) column and row [px].
-        distance: (K, Q) along the optical axis [m].
-        depth: (K, H, W) of the surfaces [m]; 0 for nothing.
-        intrinsics: (3, 3) pinhole matrix [px].
-    """
-    count, height, width = depth.shape
-    inside = is_inside(pixels, width, height)
-    column, row = (np.where(inside, pixels[..., axis], 0).astype(int) for axis in (0, 1))
-    surface = depth[np.arange(count)[:, None], row, column]
-    margin = _MARGIN + distance / intrinsics[0, 0]
-    is_free = (surface == 0) | (surface > distance - margin)
-    return np.where(inside, np.where(is_free, VISIBLE, HIDDEN), 0).astype(np.uint8)
 
 
 def _gripper_points(robot: Robot, arm: Manipulator) -> Iterator[tuple[str, str, FloatArray]]:

@@ -17,9 +17,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.camera_model.flow import flow_to_next
+from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel
-from nimbus.datagen.render.keypoints import with_keypoints
 from nimbus.datagen.render.raytracer import culling, rasterize
 from nimbus.datagen.render.raytracer.geometry import build_geometry
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer

@@ -106,6 +106,7 @@ def examine(
             found.append(clip)
             continue
         camera_count = max(camera_count, len(clip.images))
+        found += clip.findings
         found += check_rows(clip, view, thresholds)
         found += signals.add(clip)
         together.add(clip)

@@ -27,6 +27,8 @@ CHECKS = {
     "picture_order": "pictures are in their order",
     "cameras": "no episode has its cameras exchanged",
     "colors": "red and blue are not exchanged",
+    "flow": "optical flow leads each image onto the next",
+    "keypoints": "keypoints project onto their objects",
     "same_pictures": "no two episodes show the same pictures with different motions",
     "duplicates": "no two episodes are the same",
     "leakage": "no motion is in two splits",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.certificates.record import FILE_NAME, read_certificates, summary_of
 from nimbus.datagen.datasets.certificates.subject import certificates_of
+from nimbus.datagen.datasets.quality.annotations import check_annotations
 from nimbus.datagen.datasets.quality.finding import Unreadable, fail, warn
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.episode.layout import Layout
@@ -105,6 +106,7 @@ class NativeView:
                         images={camera: _Pictures(episode, camera) for camera in episode.cameras},
                         plan=layout.key.plan_id,
                         drawn=dict(_drawn(layout)),
+                        findings=tuple(check_annotations(episode, f"episode {number}")),
                     )
             except InputError as error:
                 yield fail("files", attempt.path, error.what)

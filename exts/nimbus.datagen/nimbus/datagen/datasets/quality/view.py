@@ -45,6 +45,8 @@ class EpisodeView:
     """Plan of the episode: episodes of one plan may share their motion; empty where unknown."""
     drawn: Mapping[str, float] = field(default_factory=dict)
     """Drawn values by name."""
+    findings: tuple[Diagnostic, ...] = ()
+    """Findings of the format's own checks."""
 
     @property
     def name(self) -> str:

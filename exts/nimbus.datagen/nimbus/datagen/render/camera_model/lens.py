@@ -32,7 +32,8 @@ class Lens:
 
     def __init__(self, camera: Camera) -> None:
         self._matrix, self._coefficients = cameras.intrinsics(camera), camera.distortion
-        x, y = self._rays(camera)
+        x, y = self.rays = self._rays(camera)
+        """(H, W) x and y at depth 1 of each pixel's ray, without distortion."""
         # A margin of 2 % keeps bilinear samples inside the wider image.
         scale = 1.02 * max(np.abs(x).max() / self._half_width, np.abs(y).max() / self._half_height)
         tangent = scale * math.tan(0.5 * camera.vertical_fov)

@@ -19,9 +19,10 @@ from nimbus.datagen.episode.layout import Camera, Layout
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.render.camera_model.flow import flow_to_next
+from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.isaacsim.readback import body_indices, frames_from_buffers, instance_indices
-from nimbus.datagen.render.keypoints import find_keypoints, with_keypoints
+from nimbus.datagen.render.keypoints import find_keypoints
 from nimbus.datagen.usd.stack_layout import StackLayout, stack_layout
 from nimbus.datagen.usd.stacked_stage import RegionPaths, region_poses, write_stacked_stage
 from nimbus.datagen.usd.stage import StageInfo

@@ -110,6 +110,7 @@ def local(path: Path) -> Path:
             note_use(place)
             TRAFFIC.note(copy, hits=1, bytes_here=size)
             return place
+    note_origin(copy, address)  # a spool has no copy before its first file is sent or read here
     return _fetch(copy, name, open_store(address))
 
 

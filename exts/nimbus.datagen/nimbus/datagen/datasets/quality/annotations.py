@@ -1,0 +1,105 @@
+"""Checks of annotations: flow leads one image onto the next, keypoints project onto their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nimbus.datagen.datasets.quality.finding import fail
+from nimbus.datagen.episode.observation import CameraFrames, Keypoints
+from nimbus.datagen.errors import Diagnostic
+from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+_STEPS = 8
+"""Steps of an episode that are compared, evenly spread."""
+_MOVES = 1.0
+"""Smallest flow of pixels that are compared [px]: less is within the rounding to whole pixels."""
+_FEW = 300
+"""Number of such pixels in an episode from which flow is judged."""
+_FLAT = 2.0
+"""Mean difference of the compared pixels without flow, below which images have too little texture to judge [levels]."""
+_AROUND = 2
+"""Distance within which the mask of its object must be next to a visible keypoint [px]."""
+_SHARE = 0.9
+"""Fraction of visible keypoints beside the mask of their object; edges are seen between pixels."""
+_PROJECTED = 0.1
+"""Largest distance of a keypoint from its projected 3-d place [px]."""
+_SURFACE = ("_min", "_max")
+"""Ends of the names of keypoints that lie on a surface."""
+
+
+def check_annotations(episode: EpisodeFile, where: str) -> Iterator[Diagnostic]:
+    """Check some steps of an episode, every camera that stores annotations.
+
+    Args:
+        episode: The stored episode.
+        where: Its name in findings.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    last = episode.step_count - 2
+    if last < 0:
+        return
+    steps = np.unique(np.linspace(0, last, _STEPS).astype(int)).tolist()
+    points = episode.labels.keypoints if episode.labels else None
+    for camera in episode.cameras:
+        stored = episode.modalities(camera)
+        if not {"flow", "keypoints"} & {*stored}:
+            continue
+        pairs = [episode.frames(camera, step, step + 2) for step in steps]
+        if "flow" in stored:
+            yield from _check_flow(pairs, f"{where}, {camera}")
+        if points is not None and {"keypoints", "instance"} <= {*stored}:
+            lens = next((one.distortion for one in episode.layout().visual.cameras if one.name == camera), (0.0, 0.0))
+            yield from _check_keypoints(pairs, points, f"{where}, {camera}", has_lens=any(lens))
+
+
+def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
+    """Compare each pixel that moves with the next image at its target, and with the next image at its own place."""
+    warped, unmoved, count = 0.0, 0.0, 0
+    for frames in pairs:
+        assert frames.flow is not None
+        flow, (now, later) = frames.flow[0].astype(np.float64), frames.rgb.astype(np.float64)
+        height, width = flow.shape[:2]
+        row, column = np.nonzero(np.linalg.norm(np.nan_to_num(flow), axis=-1) > _MOVES)
+        target = np.stack([column, row], axis=-1) + 0.5 + flow[row, column]
+        inside = ((target >= 0) & (target < (width, height))).all(axis=-1)
+        row, column, (right, down) = row[inside], column[inside], target[inside].astype(int).T
+        warped += np.abs(later[down, right] - now[row, column]).mean(axis=-1).sum()
+        unmoved += np.abs(later[row, column] - now[row, column]).mean(axis=-1).sum()
+        count += len(row)
+    if count >= _FEW and unmoved > _FLAT * count and warped >= unmoved:
+        what = f"images differ by {warped / count:.1f} levels along the flow, by {unmoved / count:.1f} without it"
+        yield fail("flow", where, what)
+
+
+def _check_keypoints(
+    pairs: list[CameraFrames], points: Keypoints, where: str, *, has_lens: bool
+) -> Iterator[Diagnostic]:
+    """Compare 2-d with 3-d places, and visible surface points with the masks of their objects."""
+    on_surface = np.array([name.endswith(_SURFACE) for name in points.names])
+    found: list[bool] = []
+    farthest = 0.0
+    for frames in pairs:
+        assert frames.keypoints_2d is not None and frames.keypoints_3d is not None
+        assert frames.keypoint_visibility is not None
+        places, visible = frames.keypoints_2d[0].astype(np.float64), frames.keypoint_visibility[0] == 2
+        height, width = frames.instance.shape[1:]
+        if not ((places[visible] >= 0) & (places[visible] < (width, height))).all():
+            yield fail("keypoints", where, "a visible keypoint is outside the image")
+            return
+        if not has_lens and visible.any():
+            seen = frames.keypoints_3d[0][visible].astype(np.float64) @ frames.intrinsics.T
+            away = np.linalg.norm(seen[:, :2] / seen[:, 2:] - places[visible], axis=-1)
+            farthest = max(farthest, float(away.max()))
+        for number in np.flatnonzero(visible & on_surface):
+            column, row = places[number].astype(int)
+            low, high = np.maximum((row - _AROUND, column - _AROUND), 0), (row + _AROUND + 1, column + _AROUND + 1)
+            around = frames.instance[0, low[0] : high[0], low[1] : high[1]]
+            found.append(bool((around == points.instances[number]).any()))
+    if farthest > _PROJECTED:
+        yield fail("keypoints", where, f"3-d keypoints project up to {farthest:.2f} px beside the 2-d ones")
+    if found and np.mean(found) < _SHARE:
+        yield fail("keypoints", where, f"{1 - np.mean(found):.0%} of the visible ones are not on their object's mask")

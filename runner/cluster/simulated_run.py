@@ -1,0 +1,108 @@
+"""Interfaces of the simulation of a cluster: the policy that it drives, conditions of the nodes, and its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from nimbus.runner.cluster.node_record import Item, NodeLease
+
+
+class SimulatedPolicy(Protocol):
+    """Seam of the balance that a simulation drives; see :class:`Balance` for each method."""
+
+    def join(self, cell: str, slots: int, now: float) -> None:
+        """Take in a node."""
+        ...
+
+    def pull(self, cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
+        """Hand out a lease."""
+        ...
+
+    def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
+        """Take a sign of life."""
+        ...
+
+    def settled(self, cell: str, number: int, group: str, index: int, now: float, *, seconds: float = 0.0) -> bool:
+        """Settle an episode."""
+        ...
+
+    def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
+        """Take back episodes that are not begun."""
+        ...
+
+    def leave(self, cell: str, *, is_lost: bool = False) -> None:
+        """Forget a node."""
+        ...
+
+    def look(self, now: float) -> list[str]:
+        """Take back the episodes of silent nodes."""
+        ...
+
+    def take_recall(self, cell: str) -> int:
+        """Return how many episodes a node is to give back."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """All episodes are settled or given up."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions:
+    """Conditions of the simulated nodes; every time in seconds."""
+
+    start: float = 10.0
+    """From the start of a node to its first pull."""
+    round_trip: float = 0.003
+    head_busy: float = 0.0007
+    """CPU of the head for a message; it answers one after the other."""
+    upload: float = 1.0
+    """From the end of an episode to its report; the slot goes on meanwhile."""
+    load: float = 0.0
+    """To load the context of another group."""
+    mean_life: float = math.inf
+    """Life of a node, exponential."""
+    noticed: float = 16.0
+    """From the death of a node to the head's knowing of it."""
+    replaced: float = 120.0
+    """From the death of a node to the start of its successor."""
+    slow_share: float = 0.0
+    slow_speed: float = 0.4
+    late_share: float = 0.0
+    """Share of nodes that start late, by up to ``late_by``."""
+    late_by: float = 600.0
+    partitions: float = 0.0
+    """Partitions a node and hour, of ``partition_seconds``: it works on, and reports later."""
+    partition_seconds: float = 90.0
+    hang_share: float = 0.0
+    """Share of attempts that hang, and are ended by the watchdog after ``hang_seconds``."""
+    hang_seconds: float = 60.0
+
+
+FAULTY = Conditions(
+    mean_life=6 * 3600.0, slow_share=0.03, late_share=0.1, partitions=0.5, hang_share=0.001, late_by=60.0
+)
+"""Nodes that die every six hours, 3 % of them slow, 10 % late, with partitions and hangs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRun:
+    """Result of a simulation."""
+
+    seconds: float
+    """Until the last episode was settled."""
+    efficiency: float
+    """Useful work over slots × speed × time; start-up, deaths and repairs count as loss."""
+    settled: int
+    doubled: int
+    """Results that came second, and were dropped."""
+    lost_seconds: float
+    """Work of dead nodes and of results that came second."""
+    leases: int
+    deaths: int
+    node_seconds: float
+    """Σ of the nodes' lives, for the cost."""
