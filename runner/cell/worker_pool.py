@@ -193,7 +193,8 @@ class WorkerPool:
 
     def _free_instance(self) -> int:
         taken = {handle.instance for handle in self}
-        return next(number for number in range(self.row_count + 1) if number not in taken)
+        # Numbers whose GPU has room first; a user may ask for more instances than are assumed to fit.
+        return next(n for n in (*self._spec.instances.fitting, *range(self.row_count + 1)) if n not in taken)
 
     def register_process(self, number: int, pid: int) -> None:
         """Register the process id of a forked worker."""

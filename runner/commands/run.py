@@ -209,7 +209,8 @@ def command(
     if line:
         write_error(f"{line}\n")
     counts = workers.counts if workers else None
-    fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
+    are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
+    fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
         raise InputError(
@@ -235,7 +236,7 @@ def command(
         stack=stack,
         settings=({} if images == "lossless" else {"images": images})
         | ({"keep_failures": True} if keep_failures else {}),
-        resources=Resources(workers=counts, fixed_roles=fixed),
+        resources=Resources(workers=counts, fixed_roles=fixed, moves_instances=moves),
         instances=instances,
     )
     if cluster is not None:

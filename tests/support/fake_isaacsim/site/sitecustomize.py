@@ -83,6 +83,7 @@ def _install() -> None:
             "--/app/settings/persistent=false",
         ], "K may be larger than Kit's default, nothing of the last batch may be remembered, nobody answers a question"
         note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
+        time.sleep(float(os.environ.get("FAKE_ISAACSIM_START", "0")))
         if _due("licence prompt"):
             input("Do you accept the licence? (Yes/No): ")
         if _due("exit at start"):
@@ -96,6 +97,7 @@ def _install() -> None:
 
     def rendered(*args: Any, **options: Any) -> Any:
         _frames.append(1)
+        time.sleep(float(os.environ.get("FAKE_ISAACSIM_FRAME", "0")))
         if len(_frames) == 1:
             return step(*args, **options)  # the first may take minutes: what goes wrong comes later
         if _due("hang in a frame"):
