@@ -1,4 +1,4 @@
-"""``nimbus studio``: a task in a browser: its fields, its scene, sample layouts, runs and their data."""
+"""``nimbus studio``: a task in a browser: fields, scene, sample layouts, runs and their data, teleoperation."""
 
 from __future__ import annotations
 
@@ -47,6 +47,9 @@ def command(
             help="further folder in which files may be opened and saved",
         ),
     ] = None,
+    teleoperate: Annotated[
+        bool, typer.Option("--teleoperate", help="begin with teleoperation: move the robot, record demonstrations")
+    ] = False,
     skills: Skills = None,
 ) -> int:
     """Serve the page until interrupted."""
@@ -63,6 +66,8 @@ def command(
         task, host=host, port=port, folders=folders or [], interpreter=sys.executable, simple=sharpness < SHARP
     )
     with contextlib.closing(studio):
+        if teleoperate:
+            studio.teleoperation.start()
         write_out(f"{page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
             write_error("with this address, which is sent unencrypted, others can change task files and start runs\n")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import bisect
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.policies.environment import Environment, EnvironmentSnapshot
+
+if TYPE_CHECKING:
+    from nimbus.datagen.policies.environment import Environment, EnvironmentSnapshot
 
 _EVERY = 1.0
 """Time between two snapshots [s]: one takes a tenth of a megabyte, and a second of physics a tenth of a second."""

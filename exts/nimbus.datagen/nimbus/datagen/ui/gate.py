@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.page_script import PageScript
 
 _TOKEN_BYTES = 24
 """192 bits: cannot be guessed over a network."""
@@ -98,11 +99,15 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def guarded_websockets(gate: Gate) -> Iterator[None]:
+def guarded_websockets(gate: Gate, script: PageScript | None = None) -> Iterator[None]:
     """Put a gate in front of every server that the library ``websockets`` starts in here.
 
     A server takes one function, ``process_request``, that may answer before anything else is done: the gate's comes
     before that of the caller, as viser gives no way to set it.
+
+    Args:
+        gate: The gate.
+        script: Script that is added to the page and whose reports are answered; both pass the gate.
     """
     from websockets.asyncio import server
 
@@ -116,8 +121,12 @@ def guarded_websockets(gate: Gate) -> Iterator[None]:
             except Refused as refusal:
                 response = connection.respond(403, f"{refusal}\n")
             else:
-                response = process_request(connection, request) if process_request else None
-                response = await response if inspect.isawaitable(response) else response
+                response = _scripted(script, connection, request.path) if script else None
+                if response is None:
+                    response = process_request(connection, request) if process_request else None
+                    response = await response if inspect.isawaitable(response) else response
+                    if response is not None and script:
+                        script.insert(response, gate.token)
             if response is not None:
                 response.headers.update(_HEADERS)
             return response
@@ -130,6 +139,20 @@ def guarded_websockets(gate: Gate) -> Iterator[None]:
             yield
         finally:
             setattr(server, "serve", start)  # noqa: B010
+
+
+def _scripted(script: PageScript, connection: Any, path: str) -> Any:
+    """Return the response of a script or its report; None for another path."""
+    if (found := script.respond(path)) is None:
+        return None
+    status, media_type, content = found
+    response = connection.respond(status, "")
+    response.body = content
+    for name, value in (("Content-Type", media_type), ("Content-Length", str(len(content)))):
+        if name in response.headers:
+            del response.headers[name]
+        response.headers[name] = value
+    return response
 
 
 def check_guarded(host: str, port: int) -> None:

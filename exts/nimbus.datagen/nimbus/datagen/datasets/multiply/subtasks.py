@@ -175,7 +175,7 @@ def _take(
     tracks = {}
     for arm in arms:
         held = grips[arm][start]
-        path = _smooth(rows.arms[arm].tool, demonstration.rate)[kept]
+        path = _path(rows, arm, grips[arm], demonstration.rate)[kept]
         # States of one row follow the command of the row before: the path is where the hand has been.
         poses = tuple(pose_row(np.linalg.inv(world_T_frame) @ pose) for pose in path)
         item = next((item for item in demonstration.layout.objects if item.name == held), None)
@@ -284,6 +284,20 @@ def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int
         inside |= (kept > begin) & (kept < end)
     inside[[0, -1]] = False
     return kept[~inside]
+
+
+def _path(rows: ContactRows, arm: str, held: Sequence[str], rate: float) -> FloatArray:
+    """Return the path of a tool (T, 4, 4): smooth where it moves freely, and as it was in contact.
+
+    In contact the thing itself kept the hand from trembling, and a smooth corner would meet the rim of a hole.
+    """
+    one = rows.arms[arm]
+    path = _smooth(one.tool, rate)
+    for row, thing in enumerate(held):
+        others = rows.neighbours[row].get(thing, frozenset()) - {f"{HAND}{arm}"} if thing else one.touched[row]
+        if others:
+            path[row] = one.tool[row]
+    return path
 
 
 def _smooth(tool: FloatArray, rate: float) -> FloatArray:

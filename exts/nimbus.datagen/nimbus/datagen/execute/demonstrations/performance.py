@@ -31,6 +31,8 @@ _CHOICE = 0.02
 """Mean of the random addition to the change of a candidate, so that a further attempt tries another take [m]."""
 _BLEND = 6
 """Record periods over which the shift of a hand that fingers pushed aside fades out."""
+_YIELDS = 4
+"""Number of times that an arm may yield to what it pushes against, in a stretch between two gripper events."""
 _FINGER_STEPS = 4
 """Record periods in which fingers move to their opening at the start."""
 _SAME_OPENING = 0.05
@@ -284,7 +286,17 @@ def _call(work: Callable[[], object]) -> None:
 
 
 def _follow_rows(arm: Workcell, start: FloatArray, path: FloatArray) -> None:
-    """Command postures (M, J), and let the arm's present shift from their start fade out."""
-    shift = arm.arm_command - start
+    """Command postures (M, J), and let the arm's present shift from their start fade out.
+
+    An arm that pushes against something yields a few times: it goes on from where it is, without catching up.
+    """
+    shift, kept, yields = arm.arm_command - start, np.zeros(len(start)), 0
     for row, posture in enumerate(path, start=1):
-        arm.command(posture + shift * max(0.0, 1.0 - row / _BLEND))
+        try:
+            arm.command(posture + kept + shift * max(0.0, 1.0 - row / _BLEND))
+        except SkillFailure as failure:
+            yields += 1
+            if failure.reason is not Reason.TRACKING_ERROR or yields > _YIELDS:
+                raise
+            actual = np.array([arm.simulation.data.joint(name).qpos[0] for name in arm.robot.arm.joints])
+            shift, kept = np.zeros(len(start)), actual - posture

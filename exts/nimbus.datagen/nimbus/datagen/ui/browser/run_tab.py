@@ -77,10 +77,21 @@ class RunTab:
 
     def _run(self) -> str:
         draft, panel = self._draft(), self._panel
-        line = ""
         draft.task()
         if panel.is_running:
             raise InputError("a run is in progress", instead="cancel it, or let it end")
+        line = self.save_once()
+        panel.set_task(str(draft.path))
+        panel.run()
+        return line
+
+    def save_once(self) -> str:
+        """Save a task that has no file yet; returns a line about it.
+
+        Raises:
+            InputError: The file is another task than the one shown.
+        """
+        draft, line = self._draft(), ""
         if draft.is_changed and draft.path.exists():
             instead = "save it: a run reads the file, and keeps the task as it was when it began"
             raise InputError("the task is not saved", where=str(draft.path), instead=instead)
@@ -90,8 +101,6 @@ class RunTab:
         elif draft.is_changed_on_disk:
             instead = "reload it, overwrite it, or save this one as another file"
             raise InputError("the file is another task than the one shown", where=str(draft.path), instead=instead)
-        panel.set_task(str(draft.path))
-        panel.run()
         return line
 
     def _cancel(self) -> str:

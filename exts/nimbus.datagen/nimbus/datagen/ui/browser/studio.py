@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.teleoperate.recording import demonstrations_folder
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
 from nimbus.datagen.ui.browser.data_tab import DataTab
@@ -22,6 +23,7 @@ from nimbus.datagen.ui.browser.player import Player
 from nimbus.datagen.ui.browser.render_form import BrowserForm
 from nimbus.datagen.ui.browser.run_tab import RunTab
 from nimbus.datagen.ui.browser.scene_view import SceneView
+from nimbus.datagen.ui.browser.teleoperation_tab import TeleoperationTab, script_of
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.gate import Gate, address_of, check_guarded, guarded_websockets
@@ -101,7 +103,8 @@ class Studio:
             logging.getLogger(logger).setLevel(logging.ERROR)
         try:
             socket.create_server((host, 0)).close()  # viser tries one port after the other, whatever the reason
-            with guarded_websockets(self._gate):
+            script = script_of(self._answer_page)
+            with guarded_websockets(self._gate, script):
                 label = f"nimbus studio: {own.name}"
                 self.server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
         except OSError as error:
@@ -117,7 +120,8 @@ class Studio:
         gui.main_panel.dock_right()
         self._logs = contextlib.ExitStack()
         logs = Path(self._logs.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-studio-")))
-        self.panel = RunPanel(ProcessLauncher(logs, interpreter=interpreter), allowed=allowed)
+        launcher = ProcessLauncher(logs, interpreter=interpreter)
+        self.panel, self._allowed = RunPanel(launcher, allowed=allowed), allowed
         self.view, self.tasks, preview = SceneView(self.server, simple=simple), BackgroundTasks(), Preview()
         self._status = gui.add_markdown("")
         full = gui.add_checkbox("full meshes", not simple, hint="Slow in a browser that draws without a GPU")
@@ -130,6 +134,19 @@ class Studio:
         self._form = BrowserForm(gui, task_tab, places={"Task": task_tab, "Layouts": layout_tab}, use=self.use)
         with tabs.add_tab("Run"):
             self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.editor.report)
+        with tabs.add_tab("Teleoperate"):
+            self.teleoperation = TeleoperationTab(
+                self.server,
+                self.task,
+                self._task_file,
+                self._demonstrations,
+                preview=preview,
+                view=self.view,
+                player=self.player,
+                tasks=self.tasks,
+                launcher=launcher,
+                report=self.editor.report,
+            )
         with tabs.add_tab("Data"):
             self.data = DataTab(self.server, self._dataset, self.player, self.tasks, allowed=allowed)
         self._used = ""
@@ -170,6 +187,7 @@ class Studio:
     def close(self) -> None:
         """Stop serving; a run continues by itself."""
         self._closed.set()
+        self.teleoperation.close()
         self.tasks.close()
         self.panel.close()
         self.server.stop()
@@ -191,6 +209,24 @@ class Studio:
             self.panel.set_task(str(self.draft.path))
         return self.panel.out_folder
 
+    def _answer_page(self, text: str) -> str:
+        """Answer a report of the page; it may come before the tab is there."""
+        tab = getattr(self, "teleoperation", None)
+        return tab.answer(text) if tab is not None else "{}"
+
+    def _task_file(self) -> Path:
+        self.runs.save_once()
+        return self.draft.path
+
+    def _demonstrations(self, task: str) -> Path:
+        """Return the folder of the demonstrations of a task.
+
+        Raises:
+            InputError: It lies outside the allowed folders.
+        """
+        self._allowed.check(folder := Path.cwd() / demonstrations_folder(task))
+        return folder
+
     def _refresh(self) -> None:
         """Show the state of the editor."""
         editor = self.editor
@@ -203,4 +239,5 @@ class Studio:
     def _watch(self) -> None:
         while not self._closed.wait(_POLL_SECONDS):
             self.runs.refresh()
+            self.teleoperation.refresh()
             self.editor.check_disk()

@@ -1,0 +1,128 @@
+"""Control in real time: one thread polls the input, advances physics by a period, and shows the result."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.teleoperate.operator_input import IDLE, DeviceLost, InputDevice
+from nimbus.datagen.teleoperate.recording import SHORTEST, RecordingFolder
+from nimbus.datagen.teleoperate.session import SessionPhase, SessionState, TeleoperationSession
+
+_SAVED_EVERY = 5.0
+"""Time between two copies of a recording in progress on the disk [s]."""
+_WINDOW = 30
+"""Periods over which the rate is measured."""
+_log = logging.getLogger("nimbus.teleoperate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopState:
+    """State of the loop after a period."""
+
+    session: SessionState
+    rate: float
+    """Measured rate of control [Hz]; below that of the task, the robot moves slower than in real time."""
+    work: float
+    """Median time of the work of a period [s]."""
+
+
+class ControlLoop:
+    """Runs a session in real time until it is closed.
+
+    A period that takes too long delays the next one: the robot then moves more slowly, and the recorded commands are
+    the same as at full speed.
+
+    Args:
+        session: The session; use it from other threads through :meth:`do` only.
+        device: Source of input.
+        folder: Folder of recordings, in which unfinished ones are saved.
+        show: Called after each period, in the loop's thread.
+    """
+
+    def __init__(
+        self,
+        session: TeleoperationSession,
+        device: InputDevice,
+        folder: RecordingFolder,
+        *,
+        show: Callable[[LoopState], None],
+    ) -> None:
+        self._session, self._device, self._folder, self._show = session, device, folder, show
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._begun: deque[float] = deque(maxlen=_WINDOW)
+        self._work: deque[float] = deque(maxlen=_WINDOW)
+        self._saved, self._saved_count = time.monotonic(), 0
+        self._thread = threading.Thread(target=self._run, name="nimbus-teleoperation", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def do(self, act: Callable[[TeleoperationSession], object]) -> None:
+        """Apply a button between two periods.
+
+        Raises:
+            InputError: The session refuses it.
+        """
+        with self._lock:
+            act(self._session)
+
+    def close(self) -> None:
+        """End the loop; what is recorded and neither kept nor discarded stays on the disk."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._save()
+        self._device.close()
+
+    def _run(self) -> None:
+        period = 1.0 / self._session.task.rate
+        due = time.monotonic()
+        while not self._closed.is_set():
+            begin = time.monotonic()
+            self._begun.append(begin)
+            state = self._advance()
+            if begin - self._saved > _SAVED_EVERY:
+                self._save()
+            self._work.append(time.monotonic() - begin)
+            self._show(LoopState(session=state, rate=self._rate(), work=sorted(self._work)[len(self._work) // 2]))
+            due = max(due + period, time.monotonic())
+            self._closed.wait(max(0.0, due - time.monotonic()))
+
+    def _advance(self) -> SessionState:
+        with self._lock:
+            try:
+                given = self._device.poll()
+                return self._session.step(given)
+            except DeviceLost as error:
+                self._session.pause(f"{error}; nothing is lost: press record to continue, or keep")
+            except InputError as error:
+                self._session.pause(str(error))
+            if self._session.phase is SessionPhase.PRACTICE:
+                return self._session.step(IDLE)
+            return self._session.state()
+
+    def _rate(self) -> float:
+        if len(self._begun) < 2 or self._begun[-1] <= self._begun[0]:
+            return 0.0
+        return (len(self._begun) - 1) / (self._begun[-1] - self._begun[0])
+
+    def _save(self) -> None:
+        with self._lock:
+            self._saved = time.monotonic()
+            session = self._session
+            if not session.is_recording or session.step_count < SHORTEST or session.step_count == self._saved_count:
+                return
+            self._saved_count = session.step_count
+            recording = session.recording()
+        try:
+            self._folder.save_unfinished(recording)
+        except (OSError, InputError) as error:
+            _log.warning("the unfinished recording is not saved: %s", error)

@@ -1,0 +1,143 @@
+"""Input from a page in a browser: keys, gamepad and six-axis mouse as axes, and tool frames that are dragged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+import numpy as np
+from msgspec import Meta
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.files.bounded import as_typed, parse_plain
+from nimbus.datagen.teleoperate.operator_input import (
+    DeviceLost,
+    InputDevice,
+    OperatorInput,
+    PoseTarget,
+    ToolCommand,
+    ToolMotion,
+    ToolTwist,
+)
+
+SPEED, TURN = 0.25, 1.2
+"""Speed of a tool at full deflection [m/s], and of its rotation [rad/s]."""
+_DEAD = 0.08
+"""Deflection below which a stick counts as released: worn ones rest at five percent."""
+_STALE = 0.5
+"""Age of a report from which its axes count as released [s]: the tool stops while a busy page does not report."""
+_SILENCE = 10.0
+"""Age of a report from which a page that steered is lost [s]; it reports thirty times a second."""
+
+Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageReport:
+    """One report of the page."""
+
+    number: Annotated[int, Meta(ge=0, le=2**53)]
+    """Number of the last change of the input, for the latency."""
+    axes: tuple[Axis, Axis, Axis, Axis, Axis, Axis] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """Deflections along and about the axes x, y, z of the world."""
+    closed: bool | None = None
+    """State asked of the gripper; None: as before."""
+    arm: Annotated[int, Meta(ge=0, le=15)] = 0
+    """Number of the arm that the axes move."""
+    device: Annotated[str, Meta(max_length=40)] = "keyboard"
+    lost: Annotated[str, Meta(max_length=80)] = ""
+    """Name of a device that was disconnected; empty while all is well."""
+    latency: Annotated[float, Meta(ge=0.0, le=600.0)] = 0.0
+    """Time from the last change of the input until its effect was shown [s]; 0: not known."""
+
+
+class PageInput(InputDevice):
+    """Newest input of a page, passed from the threads of the server to that of the loop.
+
+    Args:
+        arms: Names of the robot's arms.
+    """
+
+    def __init__(self, arms: tuple[str, ...]) -> None:
+        self._arms, self._lock = arms, threading.Lock()
+        self._report: PageReport | None = None
+        self._reported = 0.0
+        self._dragged: dict[str, FloatArray] = {}
+        self._openings: dict[str, float] = {}
+        self._names: dict[str, None] = {}
+        self._lost = ""
+        self.number = 0
+        """Number of the input that was polled last."""
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Kinds of devices that were used, joined by ``+``."""
+        return "+".join(self._names)
+
+    @property
+    def latency(self) -> float:
+        """Last latency that the page has measured [s]; 0: none yet."""
+        return self._report.latency if self._report else 0.0
+
+    def report(self, report: PageReport) -> None:
+        """Take a report."""
+        with self._lock:
+            before, self._report, self._reported = self._report, report, time.monotonic()
+            if any(report.axes) or report.closed is not None:
+                self._names[report.device] = None
+            if report.closed is not None and report.arm < len(self._arms):
+                self._openings[self._arms[report.arm]] = 0.0 if report.closed else 1.0
+            if report.lost and (before is None or report.lost != before.lost):
+                self._lost = report.lost
+
+    def drag(self, arm: str, world_T_tool: FloatArray) -> None:
+        """Take the pose (4, 4) of a tool frame that was dragged [m]."""
+        with self._lock:
+            self._dragged[arm] = world_T_tool
+            self._names["mouse"] = None
+
+    def poll(self) -> OperatorInput:
+        """Return what was reported since the last poll; axes hold until they are reported as released.
+
+        Raises:
+            DeviceLost: A device was disconnected, or the page went away while it steered.
+        """
+        with self._lock:
+            report, dragged, openings = self._report, self._dragged, self._openings
+            self._dragged, self._openings = {}, {}
+            if lost := self._lost:
+                self._lost = ""
+                raise DeviceLost("is disconnected", where=lost, instead="connect it again")
+            axes = self._axes(report)
+            age = time.monotonic() - self._reported
+            if report and axes.any() and age > _SILENCE:
+                self._report = None
+                raise DeviceLost("does not report any longer", where="the page", instead="open it again")
+            if age > _STALE:
+                axes = np.zeros(6)
+            self.number = report.number if report else 0
+        motions: dict[str, ToolMotion] = {arm: PoseTarget(world_T_tool=pose) for arm, pose in dragged.items()}
+        if report and axes.any() and report.arm < len(self._arms):
+            motions[self._arms[report.arm]] = ToolTwist(linear=SPEED * axes[:3], angular=TURN * axes[3:])
+        names = dict.fromkeys((*motions, *openings))
+        return OperatorInput(
+            arms={arm: ToolCommand(motion=motions.get(arm), opening=openings.get(arm)) for arm in names}
+        )
+
+    def _axes(self, report: PageReport | None) -> FloatArray:
+        axes = np.array(report.axes if report else (0.0,) * 6)
+        # Squared beyond the dead zone: fine motion near the middle of a stick.
+        beyond = np.maximum(np.abs(axes) - _DEAD, 0.0) / (1 - _DEAD)
+        return np.sign(axes) * beyond**2
+
+
+def read_report(text: str) -> PageReport:
+    """Read a report of the page.
+
+    Raises:
+        InputError: It is not one.
+    """
+    where = "the page's input"
+    return as_typed(PageReport, parse_plain(text, where=where), where=where)

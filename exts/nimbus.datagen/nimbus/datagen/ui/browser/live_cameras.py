@@ -1,0 +1,66 @@
+"""Pictures of a task's cameras while the robot moves, rendered in a thread of their own as fast as it can."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from nimbus.datagen.arrays import FloatArray, ImageArray
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.render.scene_renderer import SceneRenderer
+from nimbus.datagen.tasks.scene_assets import SceneAssets
+
+_SHARE = 0.25
+"""Fraction of one core for pictures at most: control goes first."""
+
+
+class LiveCameras:
+    """Renders the newest poses of a layout.
+
+    Args:
+        assets: Assets of the task.
+        show: Called with the name of a camera and its picture (H, W, 3), sRGB.
+    """
+
+    def __init__(self, assets: SceneAssets, show: Callable[[str, ImageArray], None]) -> None:
+        self._assets, self._show = assets, show
+        self._newest: tuple[Layout, tuple[str, ...], FloatArray, FloatArray] | None = None
+        self._changed, self._closed = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nimbus-live-cameras", daemon=True)
+        self._thread.start()
+
+    def look(self, layout: Layout, names: tuple[str, ...], positions: FloatArray, wxyz: FloatArray) -> None:
+        """Set what is seen next; poses (B, 3) [m] and (B, 4) that were not rendered are skipped."""
+        self._newest = layout, names, positions, wxyz
+        self._changed.set()
+
+    def close(self) -> None:
+        """Stop."""
+        self._closed.set()
+        self._changed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        renderer: SceneRenderer | None = None
+        loaded: Layout | None = None
+        while True:
+            self._changed.wait()
+            self._changed.clear()
+            if self._closed.is_set():
+                return
+            if self._newest is None:
+                continue
+            layout, names, positions, wxyz = self._newest
+            begin = time.thread_time()
+            if renderer is None:
+                stage, robot = self._assets.stage, self._assets.robot
+                libraries = tuple(self._assets.libraries)
+                renderer = SceneRenderer(stage, robot, libraries=libraries, stack=1, modalities=("rgb",))
+            if layout is not loaded:
+                renderer.load(layout)
+                loaded = layout
+            frames = renderer.render(names, positions[None], wxyz[None], first_step=0)
+            for camera, seen in frames.items():
+                self._show(camera, seen.rgb[0])
+            self._closed.wait((time.thread_time() - begin) * (1 / _SHARE - 1))

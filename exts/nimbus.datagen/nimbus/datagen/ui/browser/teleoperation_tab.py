@@ -1,0 +1,287 @@
+"""Teleoperation tab of the studio: the operator moves the tools and records demonstrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.arrays import FloatArray, ImageArray
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
+from nimbus.datagen.teleoperate.control_loop import ControlLoop, LoopState
+from nimbus.datagen.teleoperate.page_input import PageInput, read_report
+from nimbus.datagen.teleoperate.recording import RecordingFolder
+from nimbus.datagen.teleoperate.session import SessionPhase, TeleoperationSession
+from nimbus.datagen.ui.browser.live_cameras import LiveCameras
+from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.page_script import PageScript
+from nimbus.datagen.ui.preview import PreviewMotion, SceneLook, look_parts
+
+if TYPE_CHECKING:
+    from nimbus.datagen.tasks.task import Task
+    from nimbus.datagen.ui.background_tasks import BackgroundTasks
+    from nimbus.datagen.ui.browser.player import Player
+    from nimbus.datagen.ui.browser.scene_view import SceneView
+    from nimbus.datagen.ui.preview import Preview
+    from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
+
+_SCRIPT = Path(__file__).with_name("scripts") / "teleoperation.js"
+_HELP = """Drag the frame at the tool, or use keys: **W S A D Q E** move, **I K J L U O** turn, **space** grips,
+**1 2** choose the arm, **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
+_BUTTONS = ("Record", "Keep", "Discard")
+_FRAME = 0.15
+"""Length of the arrows of a tool frame [m]."""
+
+
+class TeleoperationTab:
+    """Controls of a session, the frames that are dragged, and the latency.
+
+    Args:
+        server: A ``viser.ViserServer``.
+        task: The current task.
+        file: Path of the saved task, for the process that makes episodes; raises where it is not saved.
+        out: Folder of the demonstrations of a task.
+        preview: Has the assets of the task.
+        view: The scene.
+        player: Shows a layout; its motion is not played meanwhile.
+        tasks: Runs long work.
+        launcher: Starts the process that makes episodes of the recordings.
+        report: Called with one line on failure, with "" on success.
+    """
+
+    def __init__(
+        self,
+        server: Any,
+        task: Callable[[], Task],
+        file: Callable[[], Path],
+        out: Callable[[str], Path],
+        *,
+        preview: Preview,
+        view: SceneView,
+        player: Player,
+        tasks: BackgroundTasks,
+        launcher: Launcher,
+        report: Callable[[str], None],
+    ) -> None:
+        self._server, self._task, self._file, self._out = server, task, file, out
+        self._preview, self._view, self._player, self._tasks = preview, view, player, tasks
+        self._launcher, self._report = launcher, report
+        self._loop: ControlLoop | None = None
+        self._input = PageInput(())
+        self._frames: dict[str, Any] = {}
+        self._dragging: set[str] = set()
+        self._images: dict[str, Any] = {}
+        self._process: RunningProcess | None = None
+        gui = server.gui
+        self._switch = gui.add_button_group("teleoperation", ("Start", "Stop"))
+        self._switch.on_click(lambda event: self._turn(event.target.value == "Start"))
+        self._operator = gui.add_text("operator", "", hint="Your name, recorded with each demonstration")
+        self._prompt = gui.add_text("prompt", "", hint="Instruction of the demonstration; empty: the layout's own")
+        self._prompt.on_update(lambda event: self._write_prompt(event.target.value))
+        buttons = gui.add_button_group("demonstration", _BUTTONS)
+        buttons.on_click(lambda event: self._press(event.target.value))
+        back = gui.add_button_group("undo", ("1 s", "5 s", "Pause"))
+        back.on_click(lambda event: self._go_back(event.target.value))
+        self._line = gui.add_markdown(_HELP)
+        self._made = gui.add_markdown("")
+        self._applied = gui.add_html('<span id="nimbus-applied" hidden>0</span>')
+        self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
+
+    def start(self) -> None:
+        """Begin with the first layout without a recording."""
+        self._turn(True)
+
+    def close(self) -> None:
+        """Stop; an unfinished recording stays on the disk."""
+        if self._loop is not None:
+            self._loop.close()
+            self._cameras.close()
+            self._loop = None
+        for frame in self._frames.values():
+            frame.remove()
+        self._frames.clear()
+
+    def answer(self, text: str) -> str:
+        """Answer a report of the page.
+
+        Raises:
+            InputError: It is no report.
+        """
+        self._input.report(read_report(text))
+        return to_json({"is_on": self._loop is not None})
+
+    def refresh(self) -> None:
+        """Show the process that makes episodes; called a few times a second."""
+        if self._process is None or (code := self._process.poll()) is None:
+            return
+        output, self._process = self._process.output().strip().splitlines(), None
+        failed = f"making episodes failed: {output[-1] if output else code}"
+        self._made.content = escape(self._count_line() if code in (0, 1) else failed)
+        if code in (0, 1) and len(self._folder.indices()) > self._asked:
+            self._make_episodes()
+
+    def _turn(self, is_on: bool) -> None:
+        if is_on and self._loop is None:
+            self._line.content = "Loading the scene …"
+            self._tasks.submit("teleoperation", self._begin)
+        elif not is_on:
+            self.close()
+            self._line.content = _HELP
+
+    def _begin(self) -> None:
+        if self._loop is not None:
+            return
+        task = self._task()
+        assets = self._preview.assets(task)
+        self._folder = RecordingFolder.beside(self._out(task.name))
+        self._input = PageInput(assets.robot.arm_names)
+        session = TeleoperationSession(task, assets)
+        self._session = session
+        if (unfinished := self._folder.unfinished()) is not None:
+            session.resume(unfinished)
+        else:
+            session.reset(self._folder.next_index())
+        self._cameras = LiveCameras(assets, self._show_picture)
+        self._show_layout()
+        for name, pose in session.targets().items():
+            self._frames[name] = self._add_frame(name, pose)
+        self._loop = ControlLoop(session, self._input, self._folder, show=self._show)
+        self._loop.start()
+        self._made.content = escape(self._count_line())
+
+    def _count_line(self) -> str:
+        count = len(self._folder.indices())
+        return f"{count} kept, in {self._folder.folder}" if count else ""
+
+    def _add_frame(self, arm: str, pose: FloatArray) -> Any:
+        frame = self._server.scene.add_transform_controls(
+            f"/teleoperation/{arm}",
+            scale=_FRAME,
+            depth_test=False,
+            position=pose[:3, 3],
+            wxyz=quat_from_matrix(pose[:3, :3]),
+        )
+
+        def moved(event: Any) -> None:
+            (self._dragging.discard if event.phase == "end" else self._dragging.add)(arm)
+            self._input.drag(arm, make_transform(event.target.position, event.target.wxyz))
+
+        frame.on_update(moved)
+        return frame
+
+    def _show_layout(self) -> None:
+        session = self._session
+        parts = look_parts(session.assets.stage, session.assets.robot, session.drawn.physical)
+        look = SceneLook(parts=parts, layout=session.drawn, motion=self._motion())
+        self._player.show(look, f"Teleoperation, layout {session.index}.")
+        self._shown_index = session.index
+        if not self._prompt.value:
+            self._prompt.value = session.drawn.visual.instruction
+
+    def _motion(self) -> PreviewMotion:
+        simulation = self._session.environment.simulation
+        return PreviewMotion(
+            rate=simulation.rate,
+            names=simulation.body_names,
+            positions=simulation.body_positions()[None],
+            wxyz=simulation.body_wxyz()[None],
+        )
+
+    def _show(self, state: LoopState) -> None:
+        """Show a period, in the thread of the loop."""
+        motion, session = self._motion(), self._session
+        with self._server.atomic():
+            self._view.place(motion, 0)
+            for name, pose in session.targets().items():
+                if name not in self._dragging and name in self._frames:
+                    frame = self._frames[name]
+                    frame.position, frame.wxyz = pose[:3, 3], quat_from_matrix(pose[:3, :3])
+            self._applied.content = f'<span id="nimbus-applied" hidden>{self._input.number}</span>'
+        self._cameras.look(session.drawn, motion.names, motion.positions[0], motion.wxyz[0])
+        if (line := self._describe(state)) != self._line.content:
+            self._line.content = line
+
+    def _describe(self, state: LoopState) -> str:
+        now = state.session
+        names = {
+            SessionPhase.PRACTICE: "practice, nothing is recorded",
+            SessionPhase.ARMED: "**armed**: recording begins with your first motion",
+            SessionPhase.RECORDING: f"**recording** {now.seconds:.0f} s",
+            SessionPhase.PAUSED: f"**paused** at {now.seconds:.1f} s; Record continues",
+        }
+        lines = [f"Layout {now.index}: {names[now.phase]}"]
+        lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
+        if now.blocked:
+            lines.append(f"out of reach: {', '.join(now.blocked)}")
+        latency = f", input to picture {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
+        lines.append(f"control {state.rate:.0f} Hz{latency}")
+        lines += [f"**{escape(now.message)}**"] if now.message else []
+        return "  \n".join(filter(None, lines))
+
+    def _show_picture(self, camera: str, picture: ImageArray) -> None:
+        if camera in self._images:
+            self._images[camera].image = picture
+            return
+        with self._pictures:
+            self._images[camera] = self._server.gui.add_image(picture, label=camera, format="jpeg")
+
+    def _do(self, act: Callable[[TeleoperationSession], object]) -> None:
+        try:
+            if self._loop is None:
+                raise InputError("teleoperation is off", where="studio", instead="press Start")
+            self._loop.do(act)
+            self._report("")
+        except InputError as error:
+            self._report(str(error))
+
+    def _write_prompt(self, text: str) -> None:
+        if self._loop is not None:
+            self._do(lambda session: setattr(session, "prompt", _own_prompt(session, text)))
+
+    def _go_back(self, what: str) -> None:
+        if what == "Pause":
+            self._do(lambda session: session.pause())
+        else:
+            self._do(lambda session: session.undo(float(what.split()[0])))
+
+    def _press(self, what: str) -> None:
+        if what == "Record":
+            self._do(lambda session: session.record())
+        elif what == "Discard":
+            self._do(self._discard)
+        else:
+            self._do(self._keep)
+
+    def _discard(self, session: TeleoperationSession) -> None:
+        session.discard()
+        self._folder.forget_unfinished()
+
+    def _keep(self, session: TeleoperationSession) -> None:
+        session.operator, session.device = self._operator.value.strip(), self._input.name
+        session.prompt = _own_prompt(session, self._prompt.value)
+        self._folder.keep(session.recording())
+        session.reset(self._folder.next_index())
+        self._prompt.value = ""
+        self._show_layout()
+        self._made.content = escape(self._count_line())
+        self._make_episodes()
+
+    def _make_episodes(self) -> None:
+        if self._process is not None:
+            return  # another one follows at its end
+        self._asked = len(self._folder.indices())
+        task, folder = self._session.task, self._folder.folder
+        words = ["demonstrate", str(self._file()), "--recordings", str(folder.absolute()), "--serial"]
+        self._process = self._launcher.start([*words, "--out", str(self._out(task.name).absolute())])
+
+
+def _own_prompt(session: TeleoperationSession, text: str) -> str:
+    """Return the operator's prompt; empty where it is the layout's own instruction."""
+    return "" if text.strip() == session.drawn.visual.instruction else text.strip()
+
+
+def script_of(answer: Callable[[str], str]) -> PageScript:
+    """Return the script of teleoperation for the page."""
+    return PageScript(name="teleoperation", source=_SCRIPT, answer=answer)

@@ -1,0 +1,58 @@
+"""The loop in real time: a lost device pauses the recording, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.tasks.task import load_task
+from nimbus.datagen.teleoperate.control_loop import ControlLoop, LoopState
+from nimbus.datagen.teleoperate.operator_input import (
+    DeviceLost,
+    InputDevice,
+    OperatorInput,
+    ToolCommand,
+    ToolTwist,
+)
+from nimbus.datagen.teleoperate.recording import RecordingFolder
+from nimbus.datagen.teleoperate.session import SessionPhase, TeleoperationSession
+from tests.support.runs import TINY
+
+
+class Unplugged(InputDevice):
+    """Moves for some polls, then is gone, then comes back idle."""
+
+    name = "stick"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def poll(self) -> OperatorInput:
+        self.count += 1
+        if self.count == 10:
+            raise DeviceLost("is disconnected", where="stick")
+        down = ToolTwist(linear=np.array([0.0, 0.0, -0.1]), angular=np.zeros(3))
+        return OperatorInput(arms={"arm": ToolCommand(motion=down)})
+
+
+def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
+    task = load_task(TINY)
+    session, folder = TeleoperationSession(task, load_assets(task)), RecordingFolder(tmp_path / "recordings")
+    session.record()
+    paused, seen = threading.Event(), list[LoopState]()
+
+    def show(state: LoopState) -> None:
+        seen.append(state)
+        if state.session.phase is SessionPhase.PAUSED and len(seen) > 12:
+            paused.set()
+
+    loop = ControlLoop(session, Unplugged(), folder, show=show)
+    loop.start()
+    assert paused.wait(300)
+    loop.close()
+    assert session.step_count == 9 and "stick: is disconnected; nothing is lost" in seen[-1].session.message
+    found = folder.unfinished()
+    assert found and len(found.actions) == 9

@@ -1,0 +1,139 @@
+"""Sources of ``nimbus multiply``: demonstrations by hand, sets of LeRobot and robomimic; bad input is one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from nimbus.datagen.datasets.multiply.foreign_sets import read_foreign_set
+from nimbus.datagen.datasets.multiply.source import read_nimbus_set
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.robots.robot import load_robot
+from nimbus.datagen.tasks.task import load_task
+from nimbus.runner.cli import main
+from tests.support.hand_tasks import HAND_SKILLS, hand_task
+from tests.support.shared import make_once
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two demonstrations of a peg that goes into a hole, given by hand."""
+
+    def make(folder: Path) -> None:
+        """Record them."""
+        task = hand_task("insert_peg", folder.with_name("hand_task"))
+        words = ["run", "--task", str(task), "--skills", str(HAND_SKILLS), "--episodes", "2", "--images", "none"]
+        assert main([*words, "--serial", "--out", str(folder)]) == 0
+
+    return make_once(tmp_path_factory, "shown_peg", make)
+
+
+@pytest.mark.slow
+def test_demonstrations_of_another_task_or_robot_are_refused(shown: Path, tmp_path: Path, capsys):
+    out = ["--out", str(tmp_path / "many")]
+    assert main(["multiply", str(shown), "--task", "open_drawer", *out]) == 2
+    assert (
+        "a demonstration without 'cabinet', which the task 'open_drawer' has; its task is 'insert_peg'"
+        in capsys.readouterr().err
+    )
+    assert main(["multiply", str(shown), "--task", "so101_block", *out]) == 2
+    assert "demonstrations of the robot 'panda'" in capsys.readouterr().err
+    assert not (tmp_path / "many").exists()
+
+
+@pytest.mark.slow
+def test_foreign_sets_give_the_demonstrations_of_the_dataset(shown: Path, tmp_path: Path):
+    """A dataset that is exported for LeRobot or robomimic, and read with a mapping, has the same states."""
+    task, robot = load_task("insert_peg"), load_robot("panda")
+    own = read_nimbus_set(shown, task=task, robot=robot)
+    assert main(["export", str(shown), "--to", "lerobot", "--environment-state", "--out", str(tmp_path / "le")]) == 0
+    info = json.loads((tmp_path / "le/meta/info.json").read_text())
+    names = info["features"]["observation.environment_state"]["names"]
+    joints = {joint: number for number, joint in enumerate(robot.arm.joints)}
+    kinds = {item.name: item.kind for item in own[0].layout.objects}
+    lines = [
+        f"joints: {{source: observation.state, entries: {json.dumps(joints)}}}",
+        "grippers: {arm: {source: action, entry: 7, open: 0.04, closed: 0.0}}",
+        "objects:",
+    ]
+    for name, kind in kinds.items():
+        columns = [entry for entry in names if re.fullmatch(rf"{name}\.(x|y|z|r\d\d)", entry)]
+        assert len(columns) == 9
+        where = f"position: {json.dumps(columns[:3])}, rotation_6d: {json.dumps(columns[3:])}"
+        lines.append(f"  {name}: {{kind: {kind}, {where}}}")
+    (tmp_path / "le.yaml").write_text("\n".join(lines))
+    (found, *_) = read_foreign_set(tmp_path / "le", tmp_path / "le.yaml", task=task, robot=robot, limit=1)
+    assert found.rate == own[0].rate
+    assert np.allclose(found.joint_positions[:, :7], own[0].joint_positions[:, :7], atol=1e-5)
+    for name in kinds:
+        assert np.allclose(found.bodies[name], own[0].bodies[name], atol=1e-4)
+
+
+def robomimic_file(path: Path, *, rows: int = 40) -> Path:
+    """A robomimic file with a peg and a board that stay where they are."""
+    with h5py.File(path, "w") as file:
+        demo = file.create_group("data/demo_0")
+        demo["actions"] = np.zeros((rows, 8))
+        demo["obs/robot0_joint_pos"] = np.zeros((rows, 7))
+        demo["obs/object"] = np.tile([0.5, -0.1, 0.05, 0, 0, 0.6, 0.8, 0.5, 0.1, 0.02, 0, 0, 0, 1], (rows, 1))
+    return path
+
+
+JOINTS = ", ".join(f"panda_joint{number + 1}: {number}" for number in range(7))
+MAPPING = """joints: {source: obs/robot0_joint_pos, entries: {JOINTS}}
+grippers: {arm: {source: actions, entry: 7, open: 1, closed: -1}}
+objects:
+  peg: {kind: red_round_peg, source: obs/object, position: [0, 1, 2], xyzw: [3, 4, 5, 6]}
+  board: {kind: round_board, source: obs/object, position: [7, 8, 9], xyzw: [10, 11, 12, 13]}
+""".replace("JOINTS", JOINTS)
+
+
+def test_a_robomimic_file_is_read_by_its_mapping(tmp_path: Path):
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    file = robomimic_file(tmp_path / "low_dim.hdf5")
+    (found,) = read_foreign_set(file, tmp_path / "map.yaml", task=load_task("insert_peg"), robot=load_robot("panda"))
+    assert (found.row_count, found.rate, found.layout.objects[0].kind) == (40, 20.0, "red_round_peg")
+    assert np.allclose(found.bodies["peg_0"][0, :3, :3], quat_to_matrix((0.8, 0, 0, 0.6)))
+    assert found.openings["arm"][0] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("  board: {", "  bord: {", "the task 'insert_peg' has no object 'bord'"),
+        (MAPPING[MAPPING.index("  board") :], "", "the pose of 'board' is missing, without which no motion"),
+        ("panda_joint7: 6", "panda_joint9: 6", "the joint 'panda_joint7' of 'panda' is not mapped"),
+        ("{arm: {source", "{left: {source", "the gripper of the arm 'arm' is not mapped"),
+        ("obs/robot0_joint_pos", "obs/joints", "the set has no signal 'obs/joints'"),
+        ("entry: 7", "entry: 9", "'actions' has 8 columns, not one of number 9"),
+        ("entry: 7", "entry: grip", "'actions' has no column 'grip'"),
+        ("xyzw: [3, 4, 5, 6]", "xyzw: [0, 1, 2, 3]", "the rotation of 'peg' is not of unit length"),
+        ("red_round_peg", "red_star", "'pegs' has no kind 'red_star'"),
+        ("closed: -1", "closed: 1", "open and closed are the same value"),
+    ],
+)
+def test_a_wrong_mapping_is_one_line(tmp_path: Path, old: str, new: str, what: str):
+    assert old in MAPPING
+    (tmp_path / "map.yaml").write_text(MAPPING.replace(old, new))
+    file = robomimic_file(tmp_path / "low_dim.hdf5")
+    with pytest.raises(InputError, match=re.escape(what)):
+        read_foreign_set(file, tmp_path / "map.yaml", task=load_task("insert_peg"), robot=load_robot("panda"))
+
+
+def test_a_set_without_mapping_is_one_line(tmp_path: Path, capsys):
+    file = robomimic_file(tmp_path / "low_dim.hdf5")
+    assert main(["multiply", str(file), "--task", "insert_peg"]) == 2
+    assert "give --mapping FILE" in capsys.readouterr().err
+    assert main(["multiply", str(tmp_path / "nothing"), "--task", "insert_peg"]) == 2
+    assert "no such dataset" in capsys.readouterr().err
+    (tmp_path / "empty.hdf5").write_bytes(b"no")
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    words = ["multiply", str(tmp_path / "empty.hdf5"), "--task", "insert_peg", "--mapping", str(tmp_path / "map.yaml")]
+    assert main(words) == 2
+    assert "not a readable HDF5 file" in capsys.readouterr().err
