@@ -90,7 +90,7 @@ class Chaos:
     def __init__(
         self, seed: int, kills: int, episodes: int, store: SwiftServer | None, *, longest: float = 35.0
     ) -> None:
-        self._longest = longest
+        self._longest, self._restarting = longest, threading.Lock()
         self._random = random.Random(seed)
         self._due = [(number + 1) * episodes // (kills + 1) for number in range(kills)]
         self._store = store
@@ -116,8 +116,15 @@ class Chaos:
         elif kind == "partition":
             run.freeze(node, min(self._longest, self._random.choice([2.0, 12.0, 35.0])))
         elif self._store:
+            threading.Thread(target=self._restart_store, args=(self._random.uniform(0.5, 3.0),)).start()
+
+    def _restart_store(self, seconds: float) -> None:
+        """Kill the store, and start it again; one restart after the other."""
+        assert self._store
+        with self._restarting:
             self._store.kill()
-            threading.Timer(self._random.uniform(0.5, 3.0), self._store.start).start()
+            time.sleep(seconds)
+            self._store.start()
 
 
 def run_chaos(

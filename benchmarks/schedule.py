@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
 
 from tests.support.simulated_cell import UNBOUNDED, Cell, simulate  # noqa: E402
+from tests.support.simulated_instances import InstanceRun, best_fixed, end_of  # noqa: E402
 
 COSTS = ((0.0, False), (5.0, False), (60.0, False), (5.0, True), (60.0, True))
 
@@ -56,12 +57,44 @@ def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
     return found
 
 
+def instance_rows(hours: float) -> list[dict[str, Any]]:
+    """Runs whose renderers are instances: 1, 2 and 8 GPUs, with starts of 30 to 300 seconds."""
+    found = []
+    for gpus, cores in ((1, 8), (2, 16), (8, 32)):
+        for start in (30.0, 100.0, 300.0):
+            for plan, render in ((4.0, 2.0), (4.0, 8.0), (10.0, 2.0), (2.0, 10.0)):
+                run = InstanceRun(
+                    cores=cores,
+                    gpus=gpus,
+                    episodes=int(hours * 3600 * cores / (plan + render)),
+                    plan_seconds=plan,
+                    render_seconds=render,
+                    start_seconds=start,
+                )
+                best, split = best_fixed(run)
+                row = {"gpus": gpus, "cores": cores, "start": start, "plan": plan, "render": render}
+                row |= {"end": end_of(run), "default": end_of(run, run.default), "best": best, "best split": split}
+                found.append(row)
+                sys.stdout.write(
+                    f"{gpus} GPUs, {cores} cores, start {start:3.0f} s, plan {plan:2.0f} s, render {render:2.0f} s: "
+                    f"end {row['end']:5.0f}, default split {row['default']:5.0f}, best {best:5.0f} {split}, "
+                    f"ratio {row['end'] / best:.3f}\n"
+                )
+    return found
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--instances", type=float, metavar="HOURS", help="runs with renderer instances, of so long")
     arguments = parser.parse_args()
+    if arguments.instances:
+        found = instance_rows(arguments.instances)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(found, indent=1))
+        return
     found = rows(0.0, 1) + rows(0.7, arguments.seeds)
     out = sys.stdout
     out.write("CV   switch    slots  planners  static  bound    end  end/ideal  switches\n")

@@ -20,6 +20,7 @@ from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Snapshot, choose
 from nimbus.runner.cell.queue.throughput import Throughput
 from nimbus.runner.cell.queue.work_queue import WorkQueue
+from nimbus.runner.cell.start_costs import StartCosts
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.messages import (
     EpisodeWritten,
@@ -85,6 +86,7 @@ class Dispatcher:
         self.work = WorkQueue(requests, total=missing, is_ordered=self._feed is None, has_planner=has_planner)
         self._expect_fed()
         self.throughput = Throughput()
+        self.start_costs = StartCosts(spec.instances.folder)
         self._run, self._merger = run, SpanMerger(started=time.time())
         self.plan_slots = PlanSlots(dataset.folder, slots)
         self.commits = CommitQueue(dataset, self, load_time=load_time)
@@ -332,6 +334,8 @@ class Dispatcher:
 
     def _take_idle(self, handle: WorkerHandle, message: Idle) -> None:
         self._take_times(handle, message)
+        if handle.instance >= 0 and handle.is_fresh and not handle.is_idle:
+            self.start_costs.record(time.monotonic() - handle.started)
         self._note_done(handle, message)
         handle.room = 0
         if message.done < handle.orders:

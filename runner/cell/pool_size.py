@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nimbus.datagen.machine import usable_cores
 from nimbus.runner.cell.dispatcher import Dispatcher
+from nimbus.runner.cell.queue.instance_roles import InstanceCell, choose_split
 from nimbus.runner.cell.queue.lease import Role
 from nimbus.runner.cell.queue.scheduler import default_split, limit_split, resize
 from nimbus.runner.cell.transport.channel import Channel
@@ -17,6 +18,8 @@ from nimbus.runner.monitor.scale import FILE_NAME, read_scale
 
 _CORES_PERIOD = 2.0
 """Interval between two checks of the number of cores [s]."""
+_MOVES_PERIOD = 1.0
+"""Interval between two decisions on the numbers of planners and instances [s]."""
 _ROLES = (Role.PLANNER, Role.RENDERER)
 _TYPICAL = (1.0, 4.0)
 """Assumed durations of planning and rendering of an episode before any are measured [s]."""
@@ -32,10 +35,10 @@ def first_split(spec: CellSpec, *, has_planner: bool) -> Split:
 
 
 def _automatic_split(spec: CellSpec, cores: int, *, has_planner: bool) -> Split:
-    """Return a split that uses all cores: one Isaac Sim instance for each GPU, or renderers on the CPU."""
+    """Return a split that uses all cores: Isaac Sim instances for each GPU, or renderers on the CPU."""
     if spec.instances.executable:
         gpus = len(spec.instances.gpus)
-        return max(1, cores - gpus), gpus
+        return (gpus if spec.physics == "isaacsim" else max(1, cores - gpus)), gpus
     return default_split(cores, *_TYPICAL) if has_planner else (0, cores)
 
 
@@ -58,7 +61,7 @@ class PoolSizer:
         self._row_free_at: dict[int, float] = {}
         self._follows_cores = spec.resources.workers is None
         self._cores = usable_cores()
-        self._next_look = 0.0
+        self._next_look = self._next_move = 0.0
         self._wishes = Path(spec.folder) / FILE_NAME
         self._seen = 0
         self._report()
@@ -88,6 +91,9 @@ class PoolSizer:
         if now >= self._next_look:
             self._next_look = now + _CORES_PERIOD
             self._follow_cores()
+        if now >= self._next_move and self._spec.resources.moves_instances:
+            self._next_move = now + _MOVES_PERIOD
+            self._move_instances()
 
     def spawn(self, fork_server: Channel, now: float) -> None:
         """Start workers until the target size is reached.
@@ -170,6 +176,29 @@ class PoolSizer:
         return [
             Role.PLANNER if planners + row < wanted[0] else Role.RENDERER for row in range(sum(wanted) - len(roles))
         ]
+
+    def _move_instances(self) -> None:
+        """Let planners make room for instances, or instances for planners, once the last change is complete."""
+        is_changing = any(handle.retiring or handle.stopped or handle.ending for handle in self._pool)
+        if is_changing or self._pool.instance_starts or self._lacking():
+            return
+        counts, cell = self._dispatcher.work.counts, self._dispatcher.snapshot()
+        state = InstanceCell(
+            planners=cell.planners,
+            renderers=cell.renderers,
+            pending=counts.pending + counts.planning + counts.isolated,
+            ready=counts.planned + counts.rendering,
+            plan_seconds=cell.plan_seconds,
+            render_seconds=cell.render_seconds,
+            measured=min(map(self._dispatcher.throughput.count, _ROLES)),
+            plan_yield=cell.plan_yield,
+            start_seconds=self._dispatcher.start_costs.seconds,
+            slots=cell.slots,
+            most_renderers=len(self._spec.instances.fitting),
+        )
+        split = choose_split(state)
+        if split != (cell.planners, cell.renderers):
+            self.rescale(split, why=f"sooner at the end, where an instance starts in {state.start_seconds:.0f} s")
 
     def _staying(self) -> list[WorkerHandle]:
         return [handle for handle in self._pool if not handle.stopped and not handle.retiring]

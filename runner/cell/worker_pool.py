@@ -158,7 +158,7 @@ class WorkerPool:
             log=log,
             started=time.monotonic(),
             backoff=self._backoffs[row],
-            instance=self._free_instance() if self._spec.instances.executable and role == Role.RENDERER else -1,
+            instance=self._free_instance() if self._is_instance(role) else -1,
             gpu=self.gpus.choose(other.gpu for other in self),
         )
         # Reset before the worker exists: its predecessor's last heartbeat would look like a hang.
@@ -187,9 +187,14 @@ class WorkerPool:
             handle.instance >= 0 and self.heartbeats.snapshot(handle.row).phase in ("none", "start") for handle in self
         )
 
+    def _is_instance(self, role: Role) -> bool:
+        """Return True if a worker of a role is an instance of Isaac Sim: renderers, and planners in PhysX."""
+        return bool(self._spec.instances.executable) and (role == Role.RENDERER or self._spec.physics == "isaacsim")
+
     def _free_instance(self) -> int:
         taken = {handle.instance for handle in self}
-        return next(number for number in range(self.row_count + 1) if number not in taken)
+        # Numbers whose GPU has room first; a user may ask for more instances than are assumed to fit.
+        return next(n for n in (*self._spec.instances.fitting, *range(self.row_count + 1)) if n not in taken)
 
     def register_process(self, number: int, pid: int) -> None:
         """Register the process id of a forked worker."""

@@ -17,6 +17,7 @@ from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.path_planner import drive_again
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.load.engines import check_engine
 from nimbus.datagen.load.navigation_loader import open_navigation
 from nimbus.datagen.policies.correction import POLICY
 from nimbus.datagen.random_streams import generator
@@ -103,6 +104,7 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
+        check_engine(episode.provenance.settings, where=str(path))
         check_assets(task, episode)
         if isinstance(task, NavigationTask):
             assets = open_navigation(task, task.address(layout.key.index)[0])

@@ -39,6 +39,8 @@ from nimbus.runner.commands.options import (
     worker_split,
 )
 from nimbus.runner.commands.parser import DatasetAddress
+from nimbus.runner.isaac.physics import ENGINES, choose_physics
+from nimbus.runner.system.output import write_error
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.remote.address import StoreAddress
@@ -116,6 +118,15 @@ def command(
     sim: Annotated[
         str, typer.Option("--sim", metavar="NAME", parser=one_of(SIMULATORS), help=", ".join(SIMULATORS))
     ] = "newton",
+    physics: Annotated[
+        str | None,
+        typer.Option(
+            "--physics",
+            metavar="NAME",
+            parser=one_of(ENGINES),
+            help="engine that executes plans with --sim isaacsim: mujoco, isaacsim (isaacsim where verified)",
+        ),
+    ] = None,
     planner: Annotated[
         str, typer.Option("--planner", metavar="NAME", parser=one_of(PLANNERS), help=", ".join(PLANNERS))
     ] = "ompl",
@@ -194,8 +205,12 @@ def command(
         from nimbus.datagen.datasets.export.formats import load_writer
 
         load_writer(format)  # before the run
+    engine, line = choose_physics(physics, simulator=sim, instances=instances, task=task, skills=skills or ())
+    if line:
+        write_error(f"{line}\n")
     counts = workers.counts if workers else None
-    fixed = sim == "isaacsim" or (roles or ("fixed" if counts else "")) == "fixed"
+    are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
+    fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
         raise InputError(
@@ -214,13 +229,14 @@ def command(
         part=(part.number, part.count) if part else (1, 1),
         variants=variants,
         simulator=sim,
+        physics=engine,
         planner=planner,
         device=device,
         gpus=devices,
         stack=stack,
         settings=({} if images == "lossless" else {"images": images})
         | ({"keep_failures": True} if keep_failures else {}),
-        resources=Resources(workers=counts, fixed_roles=fixed),
+        resources=Resources(workers=counts, fixed_roles=fixed, moves_instances=moves),
         instances=instances,
     )
     if cluster is not None:

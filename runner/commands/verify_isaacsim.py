@@ -1,7 +1,7 @@
 """``nimbus verify-isaacsim``: tests the Isaac Sim of this machine, and prints the results with times.
 
-Two episodes are made three times by the processes of a normal run: by default, in Isaac Sim step by step, and in Isaac
-Sim with K steps together.
+Two episodes are made four times by the processes of a normal run: by default, in Isaac Sim step by step, in Isaac Sim
+with K steps together, and executed by PhysX. When all checks pass, PhysX is the default of ``--sim isaacsim`` here.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def command(
     """Print the table; 1 when something does not hold."""
     from nimbus.runner.isaac.compare import Check
     from nimbus.runner.isaac.find import find_instances
+    from nimbus.runner.isaac.physics import record_verification
 
     begin = time.monotonic()
     instances = find_instances()
@@ -53,6 +54,8 @@ def command(
     if any(out.glob("*")):
         raise InputError("not empty", where=f"--out {out}", instead="name a new folder")
     checks += check(task, out, instances=replace(instances, gpus=instances.gpus[:1]), stack=steps or _STACK)
+    if all(item.passed for item in checks):
+        record_verification(instances)
     if as_json:
         write_json([asdict(item) for item in checks])
     else:
@@ -71,15 +74,21 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
     """
     from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
 
-    ways = {"default": (Instances(), stack), "one by one": (instances, 1), f"{stack} together": (instances, stack)}
+    ways = {
+        "default": (Instances(), stack, "newton"),
+        "one by one": (instances, 1, "newton"),
+        f"{stack} together": (instances, stack, "newton"),
+        "PhysX": (instances, stack, "isaacsim"),
+    }
     checks: list[Check] = []
     frames: list[Frames] = []
-    for name, (given, count) in ways.items():
+    for name, (given, count, physics) in ways.items():
         spec = CellSpec(
             folder=str((folder / name.replace(" ", "_")).absolute()),
             task=task,
             episodes=EPISODES,
             simulator="isaacsim" if given.executable else "newton",
+            physics=physics,
             stack=count,
             instances=given,
             resources=Resources(workers=(1, 1), fixed_roles=True),
@@ -89,7 +98,7 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
         if shown is None:
             return checks
         frames.append(shown)
-    default, one, many = frames
+    default, one, many, _ = frames
     return [*checks, *first_images(one), moving_prims(one), *equal(one, many), *compare_with_default(one, default)]
 
 

@@ -101,7 +101,8 @@ def link_package(place: InstancePaths) -> None:
 
 def instance_threads(spec: CellSpec) -> int:
     """Return the number of threads of one instance, its part of the cores; Kit would take all by default."""
-    count = spec.resources.workers[1] if spec.resources.workers else len(spec.instances.gpus)
+    planners, renderers = spec.resources.workers or (len(spec.instances.gpus),) * 2
+    count = renderers + (planners if spec.physics == "isaacsim" else 0)
     return max(1, usable_cores() // max(1, count))
 
 

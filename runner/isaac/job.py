@@ -1,7 +1,7 @@
 """Job of a worker inside Isaac Sim, which renders and stores, from a description of the loaded job.
 
-Nothing here imports the default simulator or the planner, or parses the task, because their libraries must not be
-loaded beside Isaac Sim's own.
+A renderer imports neither the default simulator nor the planner, and does not parse the task, because their libraries
+need not be loaded beside Isaac Sim's own. With ``--physics isaacsim`` an instance plans too, and loads the whole job.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def hand_over(job: Job, spec: CellSpec) -> str:
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
 
-    if not spec.task:
-        return ""
+    if not spec.task or spec.physics == "isaacsim":
+        return ""  # a planner needs all of the job
     assets, task = assets_of(job.context), job.context.need_task()
     if assets is None:
         raise TypeError("a job for Isaac Sim has a scene that was loaded from USD")
@@ -105,8 +105,10 @@ def render_job(spec: CellSpec, handover: str) -> Job:
     Raises:
         InputError: An input is missing.
     """
-    if not handover:
-        return load_job(spec)  # somebody's own components, which load what they need
+    free_bytes = int(os.environ.get(FREE, "0"))
+    if not handover:  # components of a user, or a planner: they load what they need
+        job = load_job(spec)
+        return replace(job, context=replace(job.context, free_bytes=free_bytes))
     import nimbus.datagen.render.isaacsim.renderer
     import nimbus.datagen.store.writer  # noqa: F401 (both register themselves)
     from nimbus.datagen.objects.libraries import open_library
@@ -127,7 +129,7 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         assets=RenderAssets(stage=stage, robot=robot, libraries=libraries),
         provenance=provenance,
         stack=spec.stack,
-        free_bytes=int(os.environ.get(FREE, "0")),
+        free_bytes=free_bytes,
         keep_failures=bool(spec.settings.get("keep_failures", False)),
         settings=spec.settings,
     )

@@ -18,7 +18,15 @@ RTX = tuple(
 )
 
 
-def install(folder: Path, *, version: str = "6.0.1", wrong: str = "", python: str = "") -> dict[str, str]:
+def install(
+    folder: Path,
+    *,
+    version: str = "6.0.1",
+    wrong: str = "",
+    python: str = "",
+    start_seconds: float = 0.0,
+    frame_seconds: float = 0.0,
+) -> dict[str, str]:
     """Write it into a folder; the environment in which it is found, its licence accepted.
 
     Args:
@@ -26,6 +34,8 @@ def install(folder: Path, *, version: str = "6.0.1", wrong: str = "", python: st
         version: Of it.
         wrong: What goes wrong, see ``fake_isaacsim/site/sitecustomize.py``.
         python: Lines of the start script in place of those that start a Python.
+        start_seconds: Duration of a start [s].
+        frame_seconds: Duration of a frame [s].
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "VERSION").write_text(version + "\n")
@@ -34,6 +44,7 @@ def install(folder: Path, *, version: str = "6.0.1", wrong: str = "", python: st
     path = os.pathsep.join(map(str, (SITE, ROOT)))
     lines = [f"export ISAAC_PATH={shlex.quote(str(folder))}", f"export PYTHONPATH={shlex.quote(path)}"]
     lines += [f"export EXP_PATH={shlex.quote(str(folder / 'apps'))}"]
+    lines += [f"export FAKE_ISAACSIM_START={start_seconds} FAKE_ISAACSIM_FRAME={frame_seconds}"]
     lines += [f"export FAKE_ISAACSIM={shlex.quote(wrong)}", f'{shlex.quote(sys.executable)} "$@"']
     script = folder / "python.sh"
     script.write_text("\n".join(["#!/bin/sh", *(lines if not python else [python]), ""]))

@@ -48,6 +48,10 @@ class Throughput:
         first = self._first[role]
         return sum(first) / len(first) if first else 0.0
 
+    def count(self, role: Role) -> int:
+        """Return the number of orders that the mean duration is measured from."""
+        return self._count[role] or len(self._first[role])
+
     def batch_size(self, role: Role) -> int:
         """Return the number of orders to give at once; 1 unless they are known, and still, short."""
         if not self._count[role]:

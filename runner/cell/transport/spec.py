@@ -25,6 +25,8 @@ class Resources:
     """Initial planners and renderers; derived from the number of cores when None."""
     fixed_roles: bool = False
     """True when workers keep the role they start with."""
+    moves_instances: bool = False
+    """True when planners make room for renderer instances, and back, where that ends the run sooner."""
     slots: int = 16
     """Number of plans that can wait in shared memory."""
     slot_bytes: int = 2 << 20
@@ -45,6 +47,10 @@ class Resources:
     learned."""
 
 
+INSTANCE_BYTES = 8 << 30
+"""[bytes] Free memory of a GPU that an instance is assumed to need for Kit, a stage and images; not measured."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Instances:
     """Installation of Isaac Sim from which the renderer instances of a cell are started."""
@@ -63,6 +69,13 @@ class Instances:
     """Free memory of these GPUs at the start of the run."""
     folder: str = ""
     """Folder of the instances' settings, caches and logs."""
+
+    @property
+    def fitting(self) -> tuple[int, ...]:
+        """Numbers of the instances that fit into free memory: instance n runs on GPU n modulo their count."""
+        count = len(self.gpus)
+        most = [max(1, free // INSTANCE_BYTES) for free in self.gpu_free_bytes]
+        return tuple(number for number in range(MOST_WORKERS) if count and number // count < most[number % count])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +120,8 @@ class CellSpec:
     ``indices`` and ``part``."""
     variants: int = 1
     simulator: str = "newton"
+    physics: str = "newton"
+    """Registered name of the simulator that executes plans; with ``isaacsim``, planners are instances too."""
     planner: str = "ompl"
     device: str = "cpu"
     gpus: CudaDevices = field(default_factory=CudaDevices)

@@ -119,6 +119,10 @@ def job_of(spec: CellSpec, task: BaseTask, *, assets: object | None = None) -> J
         from nimbus.runner.cell.worker.pipeline_split import with_isaacsim
 
         pipeline = with_isaacsim(pipeline)
+    if spec.physics == "isaacsim":
+        from nimbus.datagen.load.engines import refuse_unsupported
+
+        refuse_unsupported(task, pipeline)
     begin = time.thread_time()
     context = task_context(spec, task, pipeline, assets=assets)
     load_time = time.thread_time() - begin
@@ -180,7 +184,7 @@ def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: 
     from nimbus.datagen.tasks.task import Task
 
     choices = {"sim": spec.simulator, "planner": spec.planner, "device": spec.device}
-    choices |= {"physics": "newton"} if spec.simulator == "isaacsim" else {}
+    choices |= {"physics": spec.physics} if spec.simulator == "isaacsim" else {}
     choices |= image_settings(spec.settings.get("images", "lossless"))
     choices |= spec.choices
     settings = {name: value for name, value in spec.settings.items() if (name, value) != ("images", NO_IMAGES)}
@@ -198,6 +202,7 @@ def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: 
         device=spec.device,
         stack=spec.stack,
         planner=spec.planner,
+        physics=spec.physics,
         choices=choices,
         assets=assets,
         ancestors=spec.ancestors,

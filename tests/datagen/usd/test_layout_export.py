@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.usd.layout_export import BodyMotion, body_prims, clear_static_poses, write_layout_stage
+from nimbus.datagen.usd.physics_schemas import contact_friction
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.render_scene import layout, states
 
@@ -142,5 +144,6 @@ def test_mass_and_friction_are_those_of_the_layout(tmp_path: Path):
             for below in Usd.PrimRange(prim)
             if below.HasAPI(UsdPhysics.MaterialAPI)
         ]
-        assert frictions == [pytest.approx(item.friction)]
+        nominal = open_library(item.library).model(item.kind, item.variant).friction
+        assert frictions == [pytest.approx(contact_friction(item.friction, nominal))]
         np.testing.assert_allclose(prim.GetAttribute("xformOp:translate").Get(), item.position)

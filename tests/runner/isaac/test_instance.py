@@ -12,7 +12,7 @@ import pytest
 import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.runner.cell.transport.spec import CellSpec, Resources
+from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.isaac.instance import environment, instance_paths, instance_threads, link_package
 from nimbus.runner.system.gpus import parse_gpus
@@ -23,9 +23,10 @@ from tests.support.isaac_installation import RTX, install
 PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
 
 
-def rtx_spec(tmp_path: Path, *, wrong: str = "", **values) -> CellSpec:
+def rtx_spec(tmp_path: Path, *, wrong: str = "", start: float = 0.0, frame: float = 0.0, **values) -> CellSpec:
     """A run of the point robot whose renderers are instances of Isaac Sim."""
-    instances = find_instances(environ=install(tmp_path / "isaac", wrong=wrong), gpus=RTX)
+    environ = install(tmp_path / "isaac", wrong=wrong, start_seconds=start, frame_seconds=frame)
+    instances = find_instances(environ=environ, gpus=RTX)
     spec = make_spec(
         tmp_path / "data",
         pipeline=str(PIPELINE),
@@ -81,6 +82,27 @@ def test_instance_that_ends_is_replaced(tmp_path: Path, wrong: str, kind: str, p
     assert (fault.kind, fault.phase) == (kind, phase)
     told = json.loads((run.folder / fault.incident / "incident.json").read_text())
     assert told["kind"] == kind
+
+
+@pytest.mark.slow
+def test_planners_make_room_for_instances(tmp_path: Path):
+    """One instance becomes several once its frames prove long; one of them dies, and the content stays the same."""
+    values = {"workers": (2, 1), "episodes": 20, "frame": 0.8}
+    fixed = Run(rtx_spec(tmp_path / "fixed", **values)).finish()
+    run = Run(rtx_spec(tmp_path / "moves", **values, moves_instances=True, start=0.5, wrong="die in a frame x1"))
+    assert run.finish() == fixed
+    starts = [line for line in log(tmp_path / "moves") if line.startswith("start ")]
+    assert len({line.split()[-1] for line in starts}) > 1, "instances with roots of their own"
+    assert [fault.kind for fault in run.faults()] == ["sigsegv"]
+    learned = json.loads((tmp_path / "moves/roots/starts.json").read_text())
+    assert all(seconds >= 0.5 for seconds in learned)
+
+
+def test_instances_are_numbered_by_the_memory_of_gpus():
+    """Two of 8 GB fit on the first GPU, four on the second; one is always tried."""
+    spec = Instances(gpus=("a", "b", "c"), gpu_numbers=(0, 1, 2), gpu_free_bytes=(17 << 30, 33 << 30, 1 << 30))
+    assert spec.fitting == (0, 1, 2, 3, 4, 7, 10)
+    assert Instances().fitting == ()
 
 
 def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):

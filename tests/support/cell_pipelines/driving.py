@@ -19,7 +19,6 @@ import numpy as np
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute.lockstep import Lane, Lockstep
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import tick
@@ -241,6 +240,9 @@ class PlanInLanes(Plan):
     def process_together(
         self, items: Iterator[Randomized[Map] | None], *, lanes: int, watch: LaneWatch[Map]
     ) -> Iterator[Planned[Map]]:
+        # Here, because Isaac Sim's Python, which imports this file, must not load the planner's libraries.
+        from nimbus.datagen.execute.lockstep import Lane, Lockstep
+
         motions = cast(Any, YardMotions(self.log))
 
         def attempts(item: Randomized[Map], lane: Lane) -> Iterator[Planned[Map]]:

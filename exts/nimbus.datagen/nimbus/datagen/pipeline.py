@@ -73,6 +73,8 @@ class RunContext:
     """Free memory of the GPU [bytes]; 0: not known."""
     planner: str = "ompl"
     """Registered name of the motion planner."""
+    physics: str = "newton"
+    """Registered name of the simulator that executes plans."""
     choices: Mapping[str, str] = field(default_factory=dict)
     """Choices of the command line that enter the provenance: ``sim``, ``physics``, ``planner``, ``device``, …"""
     assets: object | None = None

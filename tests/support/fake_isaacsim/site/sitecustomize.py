@@ -14,12 +14,20 @@ _FOLDER = Path(os.environ["ISAAC_PATH"])
 _MODE, _, _TIMES = os.environ.get("FAKE_ISAACSIM", "").partition(" x")
 _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
 """Not to be loaded beside Isaac Sim's own."""
+_OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
+_OF_RENDERING = (".app:update_app", ".stage:is_stage_loading")
+"""What the player of rendering plays also where plans are executed."""
 
 
 class _Blocker:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.split(".")[0] in _BLOCKED:
             raise ImportError(f"{name} is not to be imported in Isaac Sim")
+
+
+def _plans() -> bool:
+    """Whether this instance executes plans, too, in physics that MuJoCo plays."""
+    return any('"physics": "isaacsim"' in word or '"physics":"isaacsim"' in word for word in sys.orig_argv)
 
 
 def _due(mode: str) -> bool:
@@ -49,6 +57,13 @@ def _install() -> None:
     standin = StandIn(Contract.load(), {})
     kit, isaac = Kit(), IsaacSim()
     played = kit.behaviour(standin.make) | isaac.behaviour()
+    if _plans():
+        from tools.contract.mujoco_physics import MujocoPhysics
+
+        physics, show = MujocoPhysics(), played[_OPEN]
+        played |= {name: play for name, play in physics.behaviour().items() if not name.endswith(_OF_RENDERING)}
+        play = played[_OPEN]
+        played[_OPEN] = lambda path: (show(path), play(path))[1]
     _frames: list[int] = []
     _spins: list[int] = []
     update = "omni.kit.app:GLOBAL_EVENT_UPDATE"
@@ -68,6 +83,7 @@ def _install() -> None:
             "--/app/settings/persistent=false",
         ], "K may be larger than Kit's default, nothing of the last batch may be remembered, nobody answers a question"
         note(f"start {config['active_gpu']} {os.environ['NIMBUS_GPU']} {' '.join(sys.argv[1:])}")
+        time.sleep(float(os.environ.get("FAKE_ISAACSIM_START", "0")))
         if _due("licence prompt"):
             input("Do you accept the licence? (Yes/No): ")
         if _due("exit at start"):
@@ -81,6 +97,7 @@ def _install() -> None:
 
     def rendered(*args: Any, **options: Any) -> Any:
         _frames.append(1)
+        time.sleep(float(os.environ.get("FAKE_ISAACSIM_FRAME", "0")))
         if len(_frames) == 1:
             return step(*args, **options)  # the first may take minutes: what goes wrong comes later
         if _due("hang in a frame"):
@@ -102,7 +119,8 @@ def _install() -> None:
     played["omni.replicator.core.orchestrator:step"] = rendered
     standin.behaviour.update(played)
     sys.meta_path.insert(0, standin)
-    sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
+    if not _plans():
+        sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
 
 
 if "nimbus.runner.isaac.worker" in sys.orig_argv:

@@ -46,6 +46,7 @@ class ContactMeter:
 
     def __init__(self, simulation: NewtonSimulation, robot: Robot) -> None:
         self._simulation, self._model, self._data = simulation, simulation.model, simulation.data
+        self._gap = simulation.touch_gap
         self._gripper = np.zeros(self._model.nbody, dtype=bool)
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._target: str | None = None
@@ -126,7 +127,7 @@ class ContactMeter:
     def touched_by_gripper(self) -> set[str]:
         """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
-        bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
+        bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         touching = bodies[self._gripper[bodies].any(axis=1)]
         names = {self._model.body(int(body)).name for body in touching.ravel()}
         root = self._model.body_rootid[self._tool]
@@ -135,7 +136,7 @@ class ContactMeter:
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
         """Return True if an object touches every one of some robot links."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
-        bodies = bodies[np.asarray(self._data.contact.dist) <= 0.0]
+        bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         target = self._model.body(name).id
         partners = set(bodies[(bodies == target).any(axis=1)].ravel().tolist())
         return all(self._model.body(link).id in partners for link in links)

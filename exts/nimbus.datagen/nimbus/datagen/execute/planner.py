@@ -62,6 +62,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         task: The task.
         planner: Registered name of the motion planner.
         attempts: Largest number of attempts at one layout.
+        physics: Registered name of the simulator.
     """
 
     version = 3
@@ -69,10 +70,10 @@ class SkillPlanner(Planner["SceneAssets"]):
     @classmethod
     def create(cls, context: RunContext, settings: SkillPlannerSettings) -> Self:
         """Create the planner of a run."""
-        return cls(context.need_task(), context.planner, settings.attempts)
+        return cls(context.need_task(), context.planner, settings.attempts, physics=context.physics)
 
-    def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3) -> None:
-        self._task, self._planner, self._attempts = task, planner, attempts
+    def __init__(self, task: Task, planner: str = "ompl", attempts: int = 3, *, physics: str = "newton") -> None:
+        self._task, self._planner, self._attempts, self._physics = task, planner, attempts, physics
         self._simulations: dict[int, NewtonSimulation] = {}
         """Simulation of each lane."""
         self.batches: Counter[int] = Counter()
@@ -103,7 +104,9 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     @classmethod
     def lane_count(cls, context: RunContext) -> int:
-        """Return the number of items that it can advance together: the batch of the motion planner."""
+        """Return the number of items that it can advance together: the motion planner's batch; one in PhysX."""
+        if context.physics == "isaacsim":
+            return 1  # Isaac Sim has one stage open
         planner = registry.lookup("planner", context.planner)
         return planner.batch_size if issubclass(planner, BatchPlanner) else 1
 
@@ -121,7 +124,8 @@ class SkillPlanner(Planner["SceneAssets"]):
             return
         assets, physical = item.scene.assets, item.layouts[0].physical
         if lane not in self._simulations:
-            self._simulations[lane] = NewtonSimulation(assets.stage, assets.robot, rate=self._task.rate)
+            simulator: type[NewtonSimulation] = registry.lookup("simulator", self._physics)
+            self._simulations[lane] = simulator(assets.stage, assets.robot, rate=self._task.rate)
         simulation = self._simulations[lane]
         for attempt in range(self._attempts):
             begin = clock()

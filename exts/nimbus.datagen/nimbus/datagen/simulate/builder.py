@@ -20,18 +20,14 @@ from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
-_USUAL_FRICTION = 1.0
-"""Friction of table, fixtures and fingers. MuJoCo takes the larger one of two surfaces: that of objects, which are
-smoother, counts only where their geoms have priority."""
-_ROLLING_FRICTION = 2e-3
+ROLLING_FRICTION = 2e-3
 """Rolling friction of household things with dents and seams, which come to rest within a second or two [m]."""
-_ARMATURE = {"hinge": 1e-4, "slide": 0.01}
-"""Armature of the joints of light parts [kg m², kg]; without it, stiff contact makes them vibrate."""
 
 
 _GRAZE = 1e-4
@@ -155,9 +151,11 @@ class SceneBuilder:
         shapes = range(first_shape, builder.shape_count)
         for shape in shapes:
             builder.shape_material_mu[shape] = item.friction
-            builder.shape_material_mu_rolling[shape] = _ROLLING_FRICTION
+            builder.shape_material_mu_rolling[shape] = ROLLING_FRICTION
         if item.friction != model.friction:
-            _set_friction(builder, shapes, item.friction / model.friction * max(_USUAL_FRICTION, model.friction))
+            # MuJoCo takes the larger one of two surfaces: that of objects, which are smoother, counts only where their
+            # geoms have priority.
+            _set_friction(builder, shapes, contact_friction(item.friction, model.friction))
 
 
 def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjModel:
@@ -237,7 +235,7 @@ def _set_part_joints(builder: newton.ModelBuilder, item: PlacedObject, model: Ob
         builder.joint_target_ke[degree] = builder.joint_target_kd[degree] = 0.0
         builder.joint_stiffness[degree], builder.joint_damping[degree] = joint.stiffness, joint.damping * item.damping
         builder.joint_friction[degree] = joint.friction * item.damping
-        builder.joint_armature[degree] = _ARMATURE[joint.kind]
+        builder.joint_armature[degree] = PART_ARMATURE[joint.kind]
 
 
 def _set_joint(

@@ -1,41 +1,45 @@
 """Physics in Isaac Sim: the same stage and layout, stepped by PhysX.
 
-Loaded by workers that run in Isaac Sim's Python. Kit is imported where it is used, when it has been started.
+Loaded by workers that run in Isaac Sim's Python, and by the tests against a stand-in for it.
 """
-# pyright: reportMissingImports=false
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, PlacedObject, VisualLayout
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.trajectory import StartState
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
-from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
-from nimbus.datagen.usd.stage import StageInfo, layout_stage
+from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE
+from nimbus.datagen.simulate.newton import NewtonSimulation, PhysicsSnapshot
+from nimbus.datagen.simulate.physx_world import STEP_RATE, BodyStates, PhysxWorld, WorldParts
+from nimbus.datagen.simulate.rates import steps_per_period
+from nimbus.datagen.usd.layout_export import body_prims, write_layout_stage
+from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
-    from isaacsim.core.experimental.prims import RigidPrim
-
     from nimbus.datagen.robots.robot import Robot
-    from nimbus.datagen.simulate.isaacsim_joints import Joints
 
-
-STEP_RATE = 240.0
-"""Rate of PhysX [Hz]."""
 _DARK = Light(direction=(0.0, 0.0, -1.0), color=(1.0, 1.0, 1.0), sky=(1.0, 1.0, 1.0), ground=(0.0, 0.0, 0.0))
-_NO_CAMERAS: tuple[Camera, ...] = ()
 
 
 @register("simulator", "isaacsim")
-class IsaacSimSimulation:
+class IsaacSimSimulation(NewtonSimulation):
     """One world in PhysX: robot, fixtures and objects; the arm is driven by the joints' position drives.
+
+    Skills and conditions look at the default simulator's model of the same layout. After each step of PhysX, its state
+    is copied into that model, which computes distances, contacts and the planning scene from it and never steps itself.
+    Commands reach the drives as in the default simulator: on the same smooth reference, with the same feed-forward, and
+    with the delay and the gains of the layout.
 
     Args:
         stage: The scene.
@@ -43,216 +47,223 @@ class IsaacSimSimulation:
         rate: Record and command rate [Hz]; must divide 240.
     """
 
-    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset(
-        {"damping", "delay", "gains", "push", "robot_base", "start_posture"}
-    )
-    """Randomizers that this simulator does not support yet."""
+    NOT_APPLIED: ClassVar[frozenset[str]] = frozenset()
+    """Randomizers that this simulator does not apply."""
+    touch_gap: ClassVar[float] = 0.0005
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
-        self._base = self.stage = stage
-        self.robot, self.rate = robot, rate
-        self.steps_per_period = steps_per_period(STEP_RATE, rate)
+        steps_per_period(STEP_RATE, rate)
+        super().__init__(stage, robot, rate=rate)
         self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
         self._count = 0
+        self._world: PhysxWorld | None = None
+        self._loaded: PhysicalLayout | None = None
 
     def load(self, layout: PhysicalLayout) -> None:
-        """Write and open the stage of a layout, start physics, and bring everything to its start."""
-        import isaacsim.core.experimental.utils.app as app_utils
-        import isaacsim.core.experimental.utils.stage as stage_utils
-        from isaacsim.core.experimental.prims import RigidPrim
-        from isaacsim.core.simulation_manager import SimulationManager
+        """Write and open the stage of a layout, start physics, and bring everything to its start.
 
-        from nimbus.datagen.simulate.isaacsim_joints import Joints
-        from nimbus.datagen.simulate.kit_app import open_stage
-        from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_layout_stage
+        The stage is reused where it is still open with the same layout.
 
-        app_utils.stop()  # closing a stage while its timeline plays crashes Kit
-        self._count += 1
-        path = Path(self._folder.name) / f"{self._count:05d}.usda"
-        key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
-        whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=_NO_CAMERAS))
-        self.stage = layout_stage(self._base, layout)
-        write_layout_stage(path, self.stage, self.robot, whole)
-        open_stage(str(path))
-        SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
-        stage = stage_utils.get_current_stage()
-        prims = body_prims(stage, self.stage)
-        dynamic, static = _by_motion(prims)
-        parts = {item.name: _parts(item) for item in layout.objects}
-        moved = {f"{OBJECTS}/{name}/{part}" for name, ways in parts.items() for part in ways}  # moved by their joints
-        loose = [place for place in dynamic.values() if not place.startswith(ROBOT + "/") and place not in moved]
-        self.object_names = tuple(item.name for item in layout.objects)
-        # Before physics starts, because both add schemas to their prims. A view of no prims is refused.
-        self._loose: RigidPrim | None = RigidPrim(loose) if loose else None
-        self._dynamic: RigidPrim = RigidPrim(list(dynamic.values()))
-        start = _world_poses(stage, loose)
-        app_utils.play(commit=True)
-        SimulationManager.initialize_physics()
-        self.joint_names = self.robot.joint_names
-        self._robot: Joints = Joints(_articulations(stage, ROBOT), self.joint_names)
-        self._part_joints: list[Joints] = [
-            Joints([f"{OBJECTS}/{name}"], list(ways)) for name, ways in parts.items() if ways
-        ]
-        self.body_names = (*dynamic, *static)
-        self._static = _world_poses(stage, list(static.values()))
-        self._start_at_home()
-        self._put(*start)
-        self._set_parts([np.array(list(ways.values())) for ways in parts.values() if ways])
+        Raises:
+            InputError: PhysX cannot run something of the layout, or the stage cannot be opened.
+        """
+        if unable := find_unsupported(layout):
+            raise InputError(unable, where="--physics isaacsim", instead="use --physics mujoco")
+        super().load(layout)
+        # Islands that sleep would keep their contacts when PhysX moves them.
+        self.model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
+        self.model.geom_margin[:] = self.touch_gap / 2
+        self._find_free_bodies()
+        if self._world is None or self._loaded != layout or not self._world.is_open:
+            self._open(layout)
+        self._loaded = layout
+        self._slippery = False
+        self._write_state()
 
     def close(self) -> None:
         """Remove the written stages."""
         self._folder.cleanup()
 
-    def _put(self, positions: FloatArray, wxyz: FloatArray) -> None:
-        """Reset loose objects to their poses at rest, because physics has let them fall while it started."""
-        self._set_loose(positions, wxyz, np.zeros((len(positions), 6)))
+    def _open(self, layout: PhysicalLayout) -> None:
+        self._world = None
+        self._count += 1
+        path = Path(self._folder.name) / f"{self._count:05d}.usda"
+        key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
+        whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=()))
+        write_layout_stage(path, self.stage, self.robot, whole)
+        self._paths = self._prim_paths(path)
+        self._world = PhysxWorld(path, self._world_parts(layout))
 
-    def _set_loose(self, positions: FloatArray, wxyz: FloatArray, velocities: FloatArray) -> None:
-        if self._loose is not None:
-            self._loose.set_world_poses(positions, wxyz)
-            self._loose.set_velocities(velocities[:, :3], velocities[:, 3:])
+    def _prim_paths(self, path: Path) -> dict[str, str]:
+        """Return the prim path of each body by its name."""
+        from pxr import Usd
 
-    def _loose_state(self) -> tuple[FloatArray, FloatArray]:
-        """Return the state of loose objects.
+        stage: Any = Usd.Stage.Open(str(path))
+        return {name: str(prim.GetPath()) for name, prim in body_prims(stage, self.stage).items()}
 
-        Returns:
-            (n, 7) positions [m] and wxyz, and (n, 6) linear and angular velocities [m/s, rad/s].
-        """
-        if self._loose is None:
-            return np.zeros((0, 7)), np.zeros((0, 6))
-        places, turns = self._loose.get_world_poses()
-        linear, angular = self._loose.get_velocities()
-        poses = np.concatenate([places.numpy(), turns.numpy()], axis=1)
-        return poses, np.concatenate([linear.numpy(), angular.numpy()], axis=1)
-
-    def _set_parts(self, ways: Sequence[FloatArray]) -> None:
-        """Set the joint positions of each object's parts [rad or m], at rest."""
-        for joints, way in zip(self._part_joints, ways, strict=True):
-            joints.put(way, np.zeros_like(way))
-
-    def _start_at_home(self) -> None:
-        home = np.array(self.robot.home_joints)
-        self._robot.put(home, np.zeros_like(home))
-        self._stand(home)
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """Names of the commands, see :class:`~nimbus.datagen.robots.robot.Robot`."""
-        return self.robot.action_names
-
-    def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
-        """Run physics for one record period; targets follow the same path as in the default simulator.
-
-        The drives also get the velocity of the target, which their damping would otherwise oppose; inertia is not
-        compensated.
-
-        Args:
-            action: (A,) commanded positions [rad, m].
-            observe: Called after every step, for measurements that are not recorded.
-        """
-        from isaacsim.core.simulation_manager import SimulationManager
-
-        target = action[list(self.robot.action_index)] * np.array(self.robot.joint_ratios)
-        first, second = self._previous, self._last
-        path = smooth_reference(first, second, target, steps=self.steps_per_period, period=1.0 / self.rate)
-        for position, velocity in zip(*path, strict=True):
-            self._command(position, velocity)
-            SimulationManager.step(steps=1)
-            if observe:
-                observe()
-        self._previous, self._last = second, target
-
-    def _stand(self, position: FloatArray) -> None:
-        """Command the arm to hold a position (J,) [rad or m]."""
-        self._previous = self._last = position
-        self._command(position, np.zeros_like(position))
-
-    def _command(self, position: FloatArray, velocity: FloatArray) -> None:
-        self.reference = position
-        self._robot.command(position, velocity)
-
-    def state(self) -> StartState:
-        """Return joint positions and velocities, then poses and velocities of loose objects, then parts, in a row.
-
-        Parts count as at rest.
-        """
-        poses, moving = self._loose_state()
-        parts = [joints.positions() for joints in self._part_joints]
-        return StartState(
-            joint_positions=np.concatenate([self.joint_positions(), poses.ravel(), *parts]).astype(float),
-            joint_velocities=np.concatenate([self.joint_velocities(), moving.ravel()]).astype(float),
+    def _world_parts(self, layout: PhysicalLayout) -> WorldParts:
+        jointed = {
+            item.name: {part.name: part.joint.friction * item.damping for part in model.parts}
+            for item in layout.objects
+            if (model := open_library(item.library).model(item.kind, item.variant, item.scale)).parts
+        }
+        return WorldParts(
+            joints=self.robot.joint_names,
+            jointed=jointed,
+            floating=[name for name in self._free_names if name in jointed],
+            loose={name: self._paths[name] for name in self._free_names if name not in jointed},
         )
 
+    def _find_free_bodies(self) -> None:
+        """Find the bodies that move freely: those without parts first, as :class:`PhysxWorld` has them."""
+        model = self.model
+        free = [joint for joint in range(model.njnt) if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE]
+        bodies = [int(model.jnt_bodyid[joint]) for joint in free]
+        has_parts = np.array([bool((model.body_parentid == body).any()) for body in bodies], dtype=bool)
+        order = np.argsort(has_parts, kind="stable")
+        self._free_bodies = np.array(bodies, dtype=int)[order]
+        self._free_names = [model.body(int(body)).name for body in self._free_bodies]
+        joints = np.array(free, dtype=int)[order]
+        self._free_positions = model.jnt_qposadr[joints][:, None] + np.arange(7)
+        """(N, 7) indices of the free bodies' positions and orientations in the model's state."""
+        self._free_velocities = model.jnt_dofadr[joints][:, None] + np.arange(6)
+        """(N, 6) indices of their linear and angular velocities."""
+
+    def _base_bodies(self) -> list[int]:
+        """Return the bodies with which the drawn offset moves the robot: the stage moves all arms together."""
+        model = self.model
+        return sorted({int(model.body_rootid[model.joint(name).bodyid[0]]) for name in self.robot.joint_names})
+
+    def _part_joint(self, item: str, part: str) -> tuple[int, int]:
+        """Return the indices of a part's joint in the model's positions and velocities."""
+        joint = self.model.joint(f"{item}.{part}")
+        return int(joint.qposadr[0]), int(joint.dofadr[0])
+
+    @property
+    def world(self) -> PhysxWorld:
+        """Physics of the loaded layout."""
+        assert self._world is not None, "no layout is loaded"
+        return self._world
+
     def restore(self, state: StartState) -> None:
-        """Go back to a state at rest, as :meth:`load` leaves it."""
-        count = len(self.joint_names)
-        moving = state.joint_velocities[count:].reshape(-1, 6)
-        end = count + 7 * len(moving)
-        loose = state.joint_positions[count:end].reshape(-1, 7)
-        ends = np.cumsum([len(joints) for joints in self._part_joints], dtype=int)
-        self._robot.put(state.joint_positions[:count], state.joint_velocities[:count])
-        self._set_loose(loose[:, :3], loose[:, 3:], moving)
-        self._set_parts(np.split(state.joint_positions[end:], ends[:-1]) if len(ends) else [])
-        self._stand(state.joint_positions[:count].copy())
+        """Go back to a state at rest, as :meth:`load` leaves it; the time of a disturbance counts from here."""
+        super().restore(state)
+        self._write_state()
+
+    def rewind(self, snapshot: PhysicsSnapshot) -> None:
+        """Go back to an earlier instant; PhysX's memory of contacts is not part of it."""
+        super().rewind(snapshot)
+        self._write_state()
 
     @property
     def is_stable(self) -> bool:
-        """Return True if all numbers are finite."""
-        return bool(np.isfinite(self.body_positions()).all() and np.isfinite(self.joint_positions()).all())
+        """True if all numbers are finite."""
+        return bool(np.isfinite(self.data.qpos).all() and np.isfinite(self.data.qvel).all())
 
-    def joint_positions(self) -> FloatArray:
-        """Return the positions (J,) of arm and gripper joints [rad, m]."""
-        return self._robot.positions()
+    def _begin_period(self) -> None:
+        """Do nothing: PhysX has no islands that could fall asleep in the hand."""
 
-    def joint_velocities(self) -> FloatArray:
-        """Return the velocities (J,) of arm and gripper joints [rad/s, m/s]."""
-        return self._robot.velocities()
+    def _take_steps(self, orders: FloatArray, observe: Callable[[], None] | None) -> None:
+        """Take one step of PhysX, which lasts as long as ten of the default simulator's."""
+        order = orders[-1]
+        self.world.robot.command(order, np.zeros_like(order))
+        if self._disturbance and self._step is not None:
+            self._push(self._step, len(orders))
+            self._step += len(orders)
+        self.world.step()
+        self._read_state(order)
+        if observe:
+            observe()
 
-    def body_positions(self) -> FloatArray:
-        """Return the positions (B, 3) of all bodies in the world frame [m]."""
-        return self._poses()[0]
+    def _push(self, first: int, count: int) -> None:
+        """Apply the disturbance's share of a step, counted in steps of the default simulator."""
+        assert self._loaded is not None and self._loaded.disturbance is not None
+        push = self._loaded.disturbance
+        begin, end = (round(time * REFERENCE_RATE) for time in (push.time, push.time + push.duration))
+        share = max(0, min(end, first + count) - max(begin, first)) / count
+        if share > 0.0:
+            x, y, z = (share * value for value in push.force)
+            self.world.push(self._paths[push.body], (x, y, z))
+        is_slippery = push.is_slippery and share > 0.0
+        if is_slippery != self._slippery:
+            self._slippery = is_slippery
+            item = next(item for item in self._loaded.objects if item.name == push.body)
+            self.world.set_friction(item.name, 0.0 if is_slippery else self._friction_of(item.name))
 
-    def body_wxyz(self) -> FloatArray:
-        """Return the orientations (B, 4) of all bodies, unit quaternions wxyz."""
-        return self._poses()[1]
+    def _friction_of(self, name: str) -> float:
+        from nimbus.datagen.usd.physics_schemas import contact_friction
 
-    def _poses(self) -> tuple[FloatArray, FloatArray]:
-        positions, wxyz = self._dynamic.get_world_poses()
-        moved = positions.numpy().astype(float), wxyz.numpy().astype(float)
-        return np.concatenate([moved[0], self._static[0]]), np.concatenate([moved[1], self._static[1]])
+        assert self._loaded is not None
+        item = next(item for item in self._loaded.objects if item.name == name)
+        return contact_friction(item.friction, open_library(item.library).model(item.kind, item.variant).friction)
+
+    # State
+
+    def _write_state(self) -> None:
+        """Bring PhysX to the model's state; the arm holds its position."""
+        data, world = self.data, self.world
+        positions, velocities = data.qpos[self.qpos_index], data.qvel[self.dof_index]
+        world.robot.put(positions, velocities)
+        world.robot.command(positions, np.zeros_like(positions))
+        for name, joints in world.parts.items():
+            places = [self._part_joint(name, part) for part in joints.names]
+            joints.put(data.qpos[[place for place, _ in places]], data.qvel[[dof for _, dof in places]])
+        poses, moving = data.qpos[self._free_positions], data.qvel[self._free_velocities]
+        turns = data.xmat[self._free_bodies].reshape(-1, 3, 3)
+        angular = np.einsum("nij,nj->ni", turns, moving[:, 3:])  # the model's are in the body's frame
+        linear = moving[:, :3] + np.cross(angular, self._centers(turns))
+        world.place(BodyStates(positions=poses[:, :3], wxyz=poses[:, 3:], linear=linear, angular=angular))
+        self._read_state(positions)
+
+    def _read_state(self, order: FloatArray) -> None:
+        """Copy PhysX's state into the model, and compute contacts and forces of the drives from it.
+
+        Args:
+            order: (J,) positions that the drives have been commanded to [rad, m].
+        """
+        model, data, world = self.model, self.data, self.world
+        data.qpos[self.qpos_index] = world.robot.positions()
+        data.qvel[self.dof_index] = world.robot.velocities()
+        for name, joints in world.parts.items():
+            values = zip(joints.names, joints.positions(), joints.velocities(), strict=True)
+            for part, position, velocity in values:
+                place, dof = self._part_joint(name, part)
+                data.qpos[place], data.qvel[dof] = position, velocity
+        bodies = world.bodies()
+        data.qpos[self._free_positions] = np.hstack([bodies.positions, bodies.wxyz])
+        turns = _matrices(bodies.wxyz)
+        linear = bodies.linear - np.cross(bodies.angular, self._centers(turns))
+        angular = np.einsum("nji,nj->ni", turns, bodies.angular)
+        data.qvel[self._free_velocities] = np.hstack([linear, angular])
+        data.ctrl[self._actuators] = order
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        mujoco.mj_fwdActuation(model, data)
+
+    def _centers(self, turns: FloatArray) -> FloatArray:
+        """Return the centers of mass (N, 3) from the bodies' origins, in the axes of the world [m].
+
+        Args:
+            turns: (N, 3, 3) rotation matrices of the free bodies.
+        """
+        return np.einsum("nij,nj->ni", turns, self.model.body_ipos[self._free_bodies])
 
 
-def _parts(item: PlacedObject) -> dict[str, float]:
-    """Return the initial positions of an object's parts, by the names of their joints [rad, m]."""
-    from nimbus.datagen.objects.libraries import open_library
-
-    model = open_library(item.library).model(item.kind, item.variant)
-    return {part.name: item.joints.get(part.name, 0.0) for part in model.parts}
-
-
-def _articulations(stage: Any, place: str) -> list[str]:
-    """Return the paths of a robot's articulations."""
-    from pxr import Usd, UsdPhysics
-
-    below = Usd.PrimRange(stage.GetPrimAtPath(place))
-    return [str(prim.GetPath()) for prim in below if prim.HasAPI(UsdPhysics.ArticulationRootAPI)]
+def _matrices(wxyz: FloatArray) -> FloatArray:
+    """Return the rotation matrices (N, 3, 3) of unit quaternions (N, 4)."""
+    matrices = np.zeros((len(wxyz), 9))
+    for row, turn in enumerate(wxyz):
+        mujoco.mju_quat2Mat(matrices[row], turn)
+    return matrices.reshape(-1, 3, 3)
 
 
-def _by_motion(prims: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the paths of moving bodies and of fixed ones, by name; RigidPrim would make all of them move."""
-    from pxr import UsdPhysics
+def find_unsupported(layout: PhysicalLayout) -> str:
+    """Return what PhysX cannot run of a layout; empty if it can run all.
 
-    dynamic = {name: str(prim.GetPath()) for name, prim in prims.items() if prim.HasAPI(UsdPhysics.RigidBodyAPI)}
-    return dynamic, {name: str(prim.GetPath()) for name, prim in prims.items() if name not in dynamic}
-
-
-def _world_poses(stage: Any, places: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return positions (N, 3) [m] and orientations (N, 4) wxyz of prims as authored in the stage."""
-    from pxr import UsdGeom
-
-    cache: Any = UsdGeom.XformCache()
-    # A fixture may be scaled. Gf converts the rotation, because our helper's library is not in Isaac Sim's Python.
-    matrices = [cache.GetLocalToWorldTransform(stage.GetPrimAtPath(place)).RemoveScaleShear() for place in places]
-    turns = [matrix.ExtractRotationQuat() for matrix in matrices]
-    positions = np.array([matrix.ExtractTranslation() for matrix in matrices]).reshape(-1, 3)
-    return positions, np.array([(turn.GetReal(), *turn.GetImaginary()) for turn in turns]).reshape(-1, 4)
+    Contact with a conveyor belt: PhysX keeps friction anchors on the belt, which would pull objects back with it.
+    """
+    for item in layout.objects:
+        for part in open_library(item.library).model(item.kind, item.variant).parts:
+            if part.joint.speed:
+                return f"{item.kind} '{item.name}' has a moving belt, which PhysX has no equivalent of here"
+    return ""

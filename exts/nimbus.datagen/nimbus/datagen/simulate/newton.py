@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import mujoco
 import numpy as np
@@ -28,7 +29,7 @@ STEP_RATE = 2400.0
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
 """MuJoCo's warnings that a number is not finite, or huge."""
 
-_OBSERVED_EVERY = 10
+OBSERVED_EVERY = 10
 """Number of physics steps between two evaluations of contacts, that is 240 evaluations a second."""
 _WIDE_PAD = 0.03
 """Width above which pads have several contact points [m]; with one, opposite pads rotate their object against
@@ -60,6 +61,9 @@ class NewtonSimulation:
         rate: Record and command rate [Hz]; must divide 2400.
     """
 
+    touch_gap: ClassVar[float] = 0.0
+    """Distance of two surfaces up to which they count as touching while the robot acts [m]."""
+
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.robot, self.stage, self.rate = robot, stage, rate
         self.steps_per_period = steps_per_period(STEP_RATE, rate)
@@ -71,11 +75,11 @@ class NewtonSimulation:
             self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)
         self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
-        _make_contacts_believable(self.model)
+        make_contacts_believable(self.model)
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
             # Several contact points per pair of geoms, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
-        _make_parts_stay(self.model, layout)
+        make_parts_stay(self.model, self._part_joints(layout))
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
         self.data = mujoco.MjData(self.model)  # after the base was moved: it copies the poses of fixed bodies
@@ -122,13 +126,22 @@ class NewtonSimulation:
         model.actuator_biasprm[rows, 2] *= setup.damping
         self._delay_steps = round(setup.delay * STEP_RATE)
 
+    def _base_bodies(self) -> list[int]:
+        """Return the bodies with which the drawn offset moves the robot: of several bases only the first."""
+        return [int(self.model.body_rootid[self.model.joint(self.robot.joint_names[0]).bodyid[0]])]
+
     def _move_base(self, setup: RobotSetup) -> None:
         """Move the base of the robot by the drawn offset and rotation about its mount."""
         model = self.model
-        first = model.body_rootid[model.joint(self.robot.joint_names[0]).bodyid[0]]
         pivot, turn = np.array(self.stage.robot_position), quat_from_axis_angle((0, 0, 1), setup.yaw)
-        model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
-        model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
+        for first in self._base_bodies():
+            model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
+            model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
+
+    def _part_joints(self, layout: PhysicalLayout) -> list[int]:
+        """Return the joints of objects, those of free bodies included."""
+        names, model = {item.name for item in layout.objects}, self.model
+        return [joint for joint in range(model.njnt) if model.joint(joint).name.partition(".")[0] in names]
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
         """Find the joints of conveyor belts, and their speeds."""
@@ -148,7 +161,7 @@ class NewtonSimulation:
         self.data.qpos[self._belt_positions] = 0.0
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
-    def _keep_held_awake(self) -> None:
+    def _begin_period(self) -> None:
         """Keep everything that the robot carries from being put to sleep.
 
         MuJoCo also counts an object's steps at rest in the hand, so that a gently released one would sleep in mid-air.
@@ -180,35 +193,39 @@ class NewtonSimulation:
             observe: Called several times in between, for measurements that are not recorded.
         """
         target = action[self._action_index] * self._ratios
-        model, data, period = self.model, self.data, 1.0 / self.rate
+        period = 1.0 / self.rate
         first, second = self._previous, self._command
         reference, velocity = smooth_reference(first, second, target, steps=self.steps_per_period, period=period)
         orders = np.concatenate([self._late_orders, reference + self._lead_time * velocity])
         reference = np.concatenate([self._late_reference, reference])
-        acceleration = np.zeros(model.nv)
+        acceleration = np.zeros(self.model.nv)
         acceleration[self.dof_index] = (first - 2 * second + target) / period**2
-        control = np.tile(data.ctrl, (_OBSERVED_EVERY, 1))
         tick()
-        self._keep_held_awake()
-        for begin in range(0, self.steps_per_period, _OBSERVED_EVERY):
+        self._begin_period()
+        for begin in range(0, self.steps_per_period, OBSERVED_EVERY):
             late = begin + self._delay_steps
             # The inertia matrix changes slowly and is evaluated every tenth step only.
-            orders[late : late + _OBSERVED_EVERY] += self._lead_of(acceleration)
-            due = orders[begin : min(begin + _OBSERVED_EVERY, self.steps_per_period)]
-            control[: len(due), self._actuators] = due
-            if self._disturbance and self._step is not None:
-                self._disturbance.apply(data, self._step)
-                self._step += len(due)
-            for step in range(len(due)):
-                data.ctrl[:] = control[step]
-                if len(self._belt_dofs):
-                    self._run_belts()
-                mujoco.mj_step(model, data)
-                if observe and step == 0:
-                    observe()
+            orders[late : late + OBSERVED_EVERY] += self._lead_of(acceleration)
+            self._take_steps(orders[begin : min(begin + OBSERVED_EVERY, self.steps_per_period)], observe)
         self._previous, self._command = second, target
         self.reference = reference[self.steps_per_period - 1]
         self._late_orders, self._late_reference = orders[self.steps_per_period :], reference[self.steps_per_period :]
+
+    def _take_steps(self, orders: FloatArray, observe: Callable[[], None] | None) -> None:
+        """Take up to :data:`OBSERVED_EVERY` steps of physics, each with a row of position commands (n, J) [rad, m]."""
+        model, data = self.model, self.data
+        if self._disturbance and self._step is not None:
+            self._disturbance.apply(data, self._step)
+            self._step += len(orders)
+        control = np.tile(data.ctrl, (len(orders), 1))
+        control[:, self._actuators] = orders
+        for step in range(len(orders)):
+            data.ctrl[:] = control[step]
+            if len(self._belt_dofs):
+                self._run_belts()
+            mujoco.mj_step(model, data)
+            if observe and step == 0:
+                observe()
 
     def _lead_of(self, acceleration: FloatArray) -> FloatArray:
         """Return the lead of position commands over the reference that compensates for the arm's inertia [rad, m]."""
@@ -276,17 +293,15 @@ class NewtonSimulation:
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
 
 
-def _make_parts_stay(model: mujoco.MjModel, layout: PhysicalLayout) -> None:
-    """Stiffen the dry friction in the joints of objects; with MuJoCo's default an open lid sinks slowly."""
-    names = {item.name for item in layout.objects}
-    for joint in range(model.njnt):
-        if model.joint(joint).name.partition(".")[0] in names:
-            degree = model.jnt_dofadr[joint]
-            model.dof_solref[degree] = (2.2 / STEP_RATE, 1.0)
-            model.dof_solimp[degree] = (0.99, 0.999, 0.0001, 0.5, 2.0)
+def make_parts_stay(model: mujoco.MjModel, joints: Iterable[int]) -> None:
+    """Stiffen the dry friction in the joints of objects' parts; with MuJoCo's default an open lid sinks slowly."""
+    for joint in joints:
+        degree = model.jnt_dofadr[joint]
+        model.dof_solref[degree] = (2.2 / STEP_RATE, 1.0)
+        model.dof_solimp[degree] = (0.99, 0.999, 0.0001, 0.5, 2.0)
 
 
-def _make_contacts_believable(model: mujoco.MjModel) -> None:
+def make_contacts_believable(model: mujoco.MjModel) -> None:
     """Set stiff contacts without creep in the hand; docs/decisions.md has the figures and reasons."""
     model.opt.timestep = 1.0 / STEP_RATE
     model.opt.iterations = 50

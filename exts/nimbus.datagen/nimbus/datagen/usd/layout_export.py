@@ -13,13 +13,20 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import Camera, Layout, PlacedObject, part_label
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject, RobotSetup, part_label
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.materials import apply_materials
-from nimbus.datagen.usd.physics_schemas import adapt_robot, remove_articulation_root, use_own_friction
+from nimbus.datagen.usd.physics_schemas import (
+    adapt_part_joint,
+    adapt_robot,
+    contact_friction,
+    refine_contacts,
+    remove_articulation_root,
+    use_own_friction,
+)
 from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
@@ -64,12 +71,13 @@ def write_layout_stage(
     UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
     scene = UsdPhysics.Scene.Define(written, "/PhysicsScene")  # where Isaac Sim looks, or makes another
-    _add_things(written, path, stage, robot, layout.physical.objects)
+    _add_things(written, path, stage, robot, layout.physical)
     materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
     use_own_friction(scene.GetPrim(), materials)
     _dress(written, path, stage, layout)
     bodies = body_prims(written, stage)
-    _set_drives(written, robot)
+    _set_drives(written, robot, layout.physical.robot)
+    refine_contacts(written.GetPrimAtPath("/World"))
     if motion is not None:
         _move(written, bodies, motion)
         if len(motion.positions) > 1:
@@ -102,17 +110,17 @@ def _body_name(path: str) -> str:
     return above[-1] if leaf == BASE else part_label(above[-1], leaf)
 
 
-def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, objects: Sequence[PlacedObject]) -> None:
+def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, layout: PhysicalLayout) -> None:
     from pxr import UsdGeom
 
     from nimbus.datagen.objects.libraries import open_library
-    from nimbus.datagen.usd.robot import base_pose, robot_usd
+    from nimbus.datagen.usd.robot import moved_base_pose, robot_usd
 
     refer(written, SCENE, stage.path, path)
     usd = robot_usd(robot)  # pyright: ignore[reportArgumentType] (a frozen model is hashable)
-    set_pose(refer(written, ROBOT, usd, path), *base_pose(stage, robot))
+    set_pose(refer(written, ROBOT, usd, path), *moved_base_pose(stage, robot, layout.robot))
     UsdGeom.Scope.Define(written, OBJECTS)
-    for item in objects:
+    for item in layout.objects:
         usd = open_library(item.library).usd_path(item.kind, item.variant, item.scale)
         prim = refer(written, f"{OBJECTS}/{item.name}", usd, path)
         set_pose(prim, item.position, item.wxyz)
@@ -136,6 +144,9 @@ def _set_physics(prim: Any, item: PlacedObject) -> None:
     """Mass and friction of this episode; the inertia grows with the mass."""
     from pxr import Usd, UsdPhysics
 
+    from nimbus.datagen.objects.libraries import open_library
+
+    friction = contact_friction(item.friction, open_library(item.library).model(item.kind, item.variant).friction)
     masses: list[Any] = [UsdPhysics.MassAPI(below) for below in Usd.PrimRange(prim) if below.HasAPI(UsdPhysics.MassAPI)]
     ratio = item.mass / sum(mass.GetMassAttr().Get() for mass in masses)
     for mass in masses:
@@ -144,20 +155,28 @@ def _set_physics(prim: Any, item: PlacedObject) -> None:
     for below in Usd.PrimRange(prim):
         if below.HasAPI(UsdPhysics.MaterialAPI):
             material: Any = UsdPhysics.MaterialAPI(below)
-            material.GetStaticFrictionAttr().Set(item.friction)
-            material.GetDynamicFrictionAttr().Set(item.friction)
+            material.GetStaticFrictionAttr().Set(friction)
+            material.GetDynamicFrictionAttr().Set(friction)
 
 
 def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
-    """Set parts to their initial positions, and fix anchored objects to the world."""
+    """Set parts to their initial positions, with the damping of this episode; fix anchored objects to the world."""
     from pxr import Gf, UsdPhysics
 
     from nimbus.datagen.objects.libraries import open_library
 
-    model = open_library(item.library).model(item.kind, item.variant)
+    model = open_library(item.library).model(item.kind, item.variant, item.scale)
     for part in model.parts:
         place = object_T_part(part, item.joints.get(part.name, 0.0))
         set_pose(written.GetPrimAtPath(f"{prim.GetPath()}/{part.name}"), place[:3, 3], quat_from_matrix(place[:3, :3]))
+        joint = written.GetPrimAtPath(f"{prim.GetPath()}/joints/{part.name}")
+        drive: Any = UsdPhysics.DriveAPI(joint, "angular" if part.joint.kind == "hinge" else "linear")
+        drive.GetDampingAttr().Set(drive.GetDampingAttr().Get() * item.damping)
+        adapt_part_joint(joint, part.joint.kind, friction=part.joint.friction * item.damping)
+    if model.parts and not item.anchored:
+        # PhysX takes the prim for the root link of an articulation that floats.
+        remove_articulation_root(prim)
+        UsdPhysics.ArticulationRootAPI.Apply(written.GetPrimAtPath(f"{prim.GetPath()}/{BASE}"))
     if item.anchored:
         body = f"{prim.GetPath()}/{BASE}" if model.parts else str(prim.GetPath())
         anchor: Any = UsdPhysics.FixedJoint.Define(written, f"{prim.GetPath()}/anchor")
@@ -166,8 +185,8 @@ def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
         anchor.CreateLocalRot0Attr(Gf.Quatf(*item.wxyz))
 
 
-def _set_drives(written: Any, robot: Robot) -> None:
-    """Position controllers at the home posture; USD counts angles in degrees."""
+def _set_drives(written: Any, robot: Robot, setup: RobotSetup) -> None:
+    """Set position controllers at the home posture, with this episode's gains; USD counts angles in degrees."""
     from pxr import UsdPhysics
 
     gains: dict[str, tuple[float, float, float, float]] = {}
@@ -175,7 +194,12 @@ def _set_drives(written: Any, robot: Robot) -> None:
     for one in robot.arms:
         arm, gripper = one.arm, one.gripper
         gains |= {
-            name: (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.home[place])
+            name: (
+                arm.stiffness[place] * setup.stiffness,
+                arm.damping[place] * setup.damping,
+                arm.effort_limits[place],
+                arm.home[place],
+            )
             for place, name in enumerate(arm.joints)
         }
         gains |= {

@@ -11,6 +11,56 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+USUAL_FRICTION = 1.0
+"""Friction of table, fixtures and fingers."""
+PART_ARMATURE = {"hinge": 1e-4, "slide": 0.01}
+"""Armature of the joints of light parts [kg m², kg]; without it, stiff contact makes them vibrate."""
+_CONTACT_OFFSET = 0.002
+"""Distance at which PhysX begins to handle a contact [m]; its default, some centimeters, is for larger things."""
+_BODY_ITERATIONS, _ROBOT_ITERATIONS = 16, 32
+"""Iterations of the contact solver: with PhysX's default of 4, held objects sink into the pads."""
+_DEPENETRATION_SPEED = 1.0
+"""Largest speed at which PhysX separates overlapping bodies [m/s]; unlimited, a grip can throw its object."""
+
+
+def contact_friction(friction: float, nominal: float) -> float:
+    """Return the friction of a thing against table, fixtures and fingers, as the default simulator applies it.
+
+    The larger of both surfaces counts, and a drawn friction changes it in proportion.
+
+    Args:
+        friction: Coefficient of this episode.
+        nominal: Coefficient of the kind.
+    """
+    return friction / nominal * max(USUAL_FRICTION, nominal)
+
+
+def adapt_part_joint(joint: Any, kind: str, *, friction: float) -> None:
+    """Give the joint of an object's part its armature and dry friction.
+
+    Args:
+        joint: Prim of the joint.
+        kind: ``hinge`` or ``slide``.
+        friction: Dry friction [N m, N]; written for readers, because PhysX takes it through its tensors.
+    """
+    _set(joint, "PhysxJointAPI", "physxJoint:armature", PART_ARMATURE[kind])
+    joint.GetAttribute("nimbus:friction").Set(friction)
+
+
+def refine_contacts(root: Any) -> None:
+    """Set contact distances and solver iterations for things of the size of a hand."""
+    from pxr import Usd, UsdPhysics
+
+    for prim in Usd.PrimRange(root):
+        if prim.HasAPI(UsdPhysics.CollisionAPI):
+            _set(prim, "PhysxCollisionAPI", "physxCollision:contactOffset", _CONTACT_OFFSET)
+            _set(prim, "PhysxCollisionAPI", "physxCollision:restOffset", 0.0)
+        if prim.HasAPI(UsdPhysics.RigidBodyAPI):
+            _set(prim, "PhysxRigidBodyAPI", "physxRigidBody:solverPositionIterationCount", _BODY_ITERATIONS)
+            _set(prim, "PhysxRigidBodyAPI", "physxRigidBody:maxDepenetrationVelocity", _DEPENETRATION_SPEED)
+        if prim.HasAPI(UsdPhysics.ArticulationRootAPI):
+            _set(prim, "PhysxArticulationAPI", "physxArticulation:solverPositionIterationCount", _ROBOT_ITERATIONS)
+
 
 def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
     """Fix the base, compensate gravity, leave links that overlap alone, and give joints their rotors.
@@ -73,9 +123,10 @@ def remove_articulation_root(prim: Any) -> None:
             prim.RemoveAppliedSchema(schema)
 
 
-def _set(prim: Any, schema: str, name: str, value: bool | float | str) -> None:
+def _set(prim: Any, schema: str, name: str, value: bool | int | float | str) -> None:
     from pxr import Sdf
 
+    names = Sdf.ValueTypeNames
     prim.AddAppliedSchema(schema)
-    kinds = {bool: Sdf.ValueTypeNames.Bool, float: Sdf.ValueTypeNames.Float, str: Sdf.ValueTypeNames.Token}
+    kinds = {bool: names.Bool, int: names.Int, float: names.Float, str: names.Token}
     prim.CreateAttribute(name, kinds[type(value)], custom=False).Set(value)

@@ -10,10 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
+
 from nimbus.datagen.arrays import Quaternion
-from nimbus.datagen.episode.layout import Vector
+from nimbus.datagen.episode.layout import RobotSetup, Vector
 from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.geometry.transforms import quat_multiply, quat_to_matrix
+from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.robot import Robot
@@ -30,6 +32,14 @@ def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
     (x, y, z), turn = stage.robot_position, stage.robot_wxyz
     dx, dy, dz = (float(value) for value in quat_to_matrix(turn) @ robot.position)
     return (x + dx, y + dy, z + dz), quat_multiply(turn, robot.wxyz)
+
+
+def moved_base_pose(stage: StageInfo, robot: Robot, setup: RobotSetup) -> tuple[Vector, Quaternion]:
+    """Return the pose of the robot's base in the world [m], moved about its mount as an episode draws it."""
+    position, wxyz = base_pose(stage, robot)
+    turn, pivot = quat_from_axis_angle((0.0, 0.0, 1.0), setup.yaw), np.array(stage.robot_position)
+    x, y, z = (float(value) for value in pivot + quat_to_matrix(turn) @ (position - pivot) + setup.offset)
+    return (x, y, z), quat_multiply(turn, wxyz)
 
 
 @lru_cache(maxsize=8)

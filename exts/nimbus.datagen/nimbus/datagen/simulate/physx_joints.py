@@ -29,7 +29,7 @@ class Joints:
     def __init__(self, places: Sequence[str], names: Sequence[str]) -> None:
         from isaacsim.core.experimental.prims import Articulation
 
-        self._count = len(names)
+        self.names = tuple(names)
         self._parts: list[tuple[Articulation, NDArray[Any], NDArray[Any]]] = []
         """Each articulation with the columns of its joints here, and their positions in PhysX's order."""
         left = set(names)
@@ -44,12 +44,9 @@ class Joints:
         if left:
             raise ValueError(f"joints {sorted(left)} are in none of the articulations {list(places)}")
 
-    def __len__(self) -> int:
-        return self._count
-
     def positions(self) -> FloatArray:
         """Return the positions (J,) [rad, m]."""
-        values = np.empty(self._count)
+        values = np.empty(len(self.names))
         for part, columns, dofs in self._parts:
             thing: Articulation = part
             values[columns] = thing.get_dof_positions(dof_indices=dofs).numpy().ravel()
@@ -57,7 +54,7 @@ class Joints:
 
     def velocities(self) -> FloatArray:
         """Return the velocities (J,) [rad/s, m/s]."""
-        values = np.empty(self._count)
+        values = np.empty(len(self.names))
         for part, columns, dofs in self._parts:
             thing: Articulation = part
             values[columns] = thing.get_dof_velocities(dof_indices=dofs).numpy().ravel()
@@ -76,3 +73,9 @@ class Joints:
             thing: Articulation = part
             thing.set_dof_position_targets(positions[None, columns], dof_indices=dofs)
             thing.set_dof_velocity_targets(velocities[None, columns], dof_indices=dofs)
+
+    def set_friction(self, frictions: FloatArray) -> None:
+        """Set the dry friction (J,) of the joints, at rest and in motion [N m, N]."""
+        for part, columns, dofs in self._parts:
+            thing: Articulation = part
+            thing.set_dof_friction_properties(frictions[None, columns], frictions[None, columns], dof_indices=dofs)

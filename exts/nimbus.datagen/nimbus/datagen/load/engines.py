@@ -1,0 +1,62 @@
+"""Tasks, pipelines and episodes that an engine of physics cannot run or repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from nimbus.datagen.errors import InputError
+
+if TYPE_CHECKING:
+    from nimbus.datagen.pipeline import Pipeline
+    from nimbus.datagen.tasks.task import BaseTask
+
+_WHERE = "--physics isaacsim"
+_INSTEAD = "use --physics mujoco"
+
+
+def find_unsupported_task(task: BaseTask) -> str:
+    """Return the reason why PhysX cannot run a task; empty if it can."""
+    from nimbus.datagen.objects.libraries import open_library
+    from nimbus.datagen.simulate.physx_world import STEP_RATE
+    from nimbus.datagen.tasks.task import Task
+
+    if not isinstance(task, Task):
+        return "a navigation task is driven, not simulated"
+    if STEP_RATE % task.rate:
+        return f"the rate of the task, {task.rate:g} Hz, does not divide {STEP_RATE:g} Hz"
+    for group in task.objects.values():
+        library = open_library(group.library)
+        for kind in library.kinds if group.kinds == "all" else group.kinds:
+            if any(part.joint.speed for part in library.model(kind, 0).parts):
+                return f"'{kind}' has a moving belt, on which the friction of PhysX would hold things back"
+    return ""
+
+
+def refuse_unsupported(task: BaseTask, pipeline: Pipeline) -> None:
+    """Refuse a job that needs another engine.
+
+    Raises:
+        InputError: The task or the pipeline needs another engine.
+    """
+    if what := find_unsupported_task(task):
+        raise InputError(what, where=_WHERE, instead=_INSTEAD)
+    for part in pipeline.components:
+        if part.kind == "plan" and part.name != "skills":
+            what = f"plan: {part.name} does not run in PhysX"
+            raise pipeline.document.error(part.keys, what, instead=_INSTEAD, at_key=True)
+
+
+def check_engine(settings: Mapping[str, str], *, where: str) -> None:
+    """Check that an episode was executed by the default simulator, in which it is to be repeated.
+
+    Args:
+        settings: Settings of its provenance.
+        where: Location for the error message.
+
+    Raises:
+        InputError: PhysX executed it.
+    """
+    if settings.get("physics") == "isaacsim":
+        what = "executed by PhysX in Isaac Sim (physics: isaacsim); this repeats episodes in MuJoCo"
+        raise InputError(what, where=where, instead="judge it by its stored states, or make it with --physics mujoco")
