@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.objects.articulated.pose import joint_position, object_T_part, swept_vertices
 from nimbus.datagen.objects.libraries import open_library
@@ -186,7 +186,7 @@ def test_a_laid_out_stage_has_the_parts_where_they_are_and_the_anchor(tmp_path: 
 
     item, info = piece("drawer_cabinet", x=0.7, fractions={"drawer_0": 0.5}), read_stage("table")
     stage: Any = Usd.Stage.CreateNew(str(tmp_path / "laid_out.usda"))
-    _add_things(stage, tmp_path / "laid_out.usda", info, load_robot("panda"), [item])
+    _add_things(stage, tmp_path / "laid_out.usda", info, load_robot("panda"), PhysicalLayout(objects=(item,)))
     bodies = body_prims(stage, info)
     made, cache = simulation(item), UsdGeom.XformCache()
     for name in ("thing_0", "thing_0.drawer_0"):

@@ -62,8 +62,9 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         found: dict[str, dict[str, Any]] = {}
         for entry, size in self._names(name).items():
             first, _, rest = entry.removeprefix(inside).partition("/")
-            kind = {"size": 0, "type": "directory"} if rest else {"size": size, "type": "file"}
-            found.setdefault(inside + first, {"name": inside + first, **kind})
+            child = inside + first
+            folder = {"name": child, "size": 0, "type": "directory"}
+            found.setdefault(child, folder if rest else {"name": child, "size": size, "type": "file"})
         if not found:
             found = {name: self.info(name)}
         return list(found.values()) if detail else list(found)
@@ -77,7 +78,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _names(self, folder: str) -> dict[str, int]:
         return dict(self._store.names(folder))
 
-    def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BufferedReader:
+    def _open(self, path: str, mode: str = "rb", *_args: Any, **_options: Any) -> Any:
         """Open a file; blocks of 1 MB of it are fetched when they are read."""
         if mode != "rb":
             raise InputError("this file system is for reading", where=path, instead="write with nimbus run or mirror")
