@@ -26,10 +26,12 @@ NAMED = "writes to the path that the user gave for it"
 ALLOWED = {
     "datagen.datasets.convert": TREE,
     "datagen.datasets.export": TREE,
+    "datagen.datasets.multiply.multiplied_task": "makes the folder beside the user's --out",
     "datagen.datasets.native_copy": TREE,
     "datagen.store.episode_file.encode": STAGED,
     "datagen.store.episode_file.h264": STAGED,
     "datagen.store.folder": "makes the folder that the user gave for the dataset",
+    "datagen.store.remote.episode_manifest": "writes a private copy, which is then sent to the store",
     "datagen.ui.browser.run_tab": "saves a task through its draft, which calls `atomic`",
     "datagen.ui.runs.launch": "writes into the private folder of its host",
     "runner.cell.incidents": "makes a folder that was not there, in one that is no link",

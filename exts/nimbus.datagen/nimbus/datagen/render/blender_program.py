@@ -164,7 +164,7 @@ class Engine:
 
     def draw(self, world_T_camera: np.ndarray, view: Mapping[str, Any], file: Path) -> tuple[np.ndarray, ...]:
         """Draw one view: colors (H, W, 3) uint8, depth (H, W) float32 [m] and instance (H, W) uint8."""
-        from mathutils import Matrix
+        from mathutils import Matrix  # pyright: ignore[reportMissingImports]
 
         scene = bpy.context.scene
         width, height, matrix = view["width"], view["height"], np.array(view["intrinsics"])
@@ -269,7 +269,7 @@ def _add_lamp(lamp: Mapping[str, Any]) -> None:
 
 def _add_sun(direction: Any, color: Any) -> None:
     """Add a directional light: a white surface that faces it shows its color."""
-    from mathutils import Vector
+    from mathutils import Vector  # pyright: ignore[reportMissingImports]
 
     strongest = max(*color, 0.0)
     if strongest <= 0:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.teleoperate.operator_input import IDLE, DeviceLost, InputDevice
@@ -18,6 +19,7 @@ _SAVED_EVERY = 5.0
 """Time between two copies of a recording in progress on the disk [s]."""
 _WINDOW = 30
 """Periods over which the rate is measured."""
+_Result = TypeVar("_Result")
 _log = logging.getLogger("nimbus.teleoperate")
 
 
@@ -65,14 +67,14 @@ class ControlLoop:
         """Begin."""
         self._thread.start()
 
-    def do(self, act: Callable[[TeleoperationSession], object]) -> None:
-        """Apply a button between two periods.
+    def do(self, act: Callable[[TeleoperationSession], _Result]) -> _Result:
+        """Apply a button, or read the session, between two periods.
 
         Raises:
             InputError: The session refuses it.
         """
         with self._lock:
-            act(self._session)
+            return act(self._session)
 
     def close(self) -> None:
         """End the loop; what is recorded and neither kept nor discarded stays on the disk."""

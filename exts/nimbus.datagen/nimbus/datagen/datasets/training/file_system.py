@@ -63,8 +63,9 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         for entry, size in self._names(name).items():
             first, _, rest = entry.removeprefix(inside).partition("/")
             child = inside + first
-            folder = {"name": child, "size": 0, "type": "directory"}
-            found.setdefault(child, folder if rest else {"name": child, "size": size, "type": "file"})
+            folder: dict[str, Any] = {"name": child, "size": 0, "type": "directory"}
+            file: dict[str, Any] = {"name": child, "size": size, "type": "file"}
+            found.setdefault(child, folder if rest else file)
         if not found:
             found = {name: self.info(name)}
         return list(found.values()) if detail else list(found)

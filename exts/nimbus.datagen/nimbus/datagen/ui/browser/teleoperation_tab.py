@@ -191,15 +191,17 @@ class TeleoperationTab:
 
     def _show(self, state: LoopState) -> None:
         """Show a period, in the thread of the loop."""
-        motion, session = self._motion(), self._session
+        assert self._loop is not None
+        # Under the lock of the loop: a kept demonstration resets physics in another thread.
+        motion, targets, drawn = self._loop.do(lambda session: (self._motion(), session.targets(), session.drawn))
         with self._server.atomic():
             self._view.place(motion, 0)
-            for name, pose in session.targets().items():
+            for name, pose in targets.items():
                 if name not in self._dragging and name in self._frames:
                     frame = self._frames[name]
                     frame.position, frame.wxyz = pose[:3, 3], quat_from_matrix(pose[:3, :3])
             self._applied.content = f'<span id="nimbus-applied" hidden>{self._input.number}</span>'
-        self._cameras.look(session.drawn, motion.names, motion.positions[0], motion.wxyz[0])
+        self._cameras.look(drawn, motion.names, motion.positions[0], motion.wxyz[0])
         if (line := self._describe(state)) != self._line.content:
             self._line.content = line
 
