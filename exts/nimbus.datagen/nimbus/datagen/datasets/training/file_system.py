@@ -61,11 +61,11 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         inside = f"{name}/" if name else ""
         found: dict[str, dict[str, Any]] = {}
         for entry, size in self._names(name).items():
-            first, _, rest = entry.removeprefix(inside).partition("/")
+            first, *below = entry.removeprefix(inside).split("/")
             child = inside + first
             folder: dict[str, Any] = {"name": child, "size": 0, "type": "directory"}
             file: dict[str, Any] = {"name": child, "size": size, "type": "file"}
-            found.setdefault(child, folder if rest else file)
+            found.setdefault(child, folder if below else file)
         if not found:
             found = {name: self.info(name)}
         return list(found.values()) if detail else list(found)
