@@ -7,8 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import field_serializer
 
-from nimbus.datagen.execute.demonstrations.demonstration_file import find_demonstration, read_demonstration
-from nimbus.datagen.execute.demonstrations.performance import DemonstratedMotion
+from nimbus.datagen.execute.toolkit import DemonstratedMotion, find_demonstration, read_demonstration
 from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell, register
 
 

@@ -133,7 +133,7 @@ def done(name: str) -> Done:
     joints = "go_to_joints: [0, -0.5, 0, -2, 0, 1.6, 0.7]"
     own = MOVES.replace("wait: 0.2]", f"wait: 0.2, {joints}]")
     if name == "by demonstration":
-        demo = Path(__file__).with_name("take_block.demo.json")
+        demo = Path(__file__).parent / "inputs/take_block.demo.json"
         own, name = OWN.replace("STEPS", f"[do: {{demo: {demo}, on: 'items[0]'}}]"), ""
     conditions = "[aligned: 'items[0]', at_pose: {object: 'items[0]', at: start.center, within: 8 cm}]"
     return perform(load_task(name) if name else parse_task(own.replace("SUCCESS", conditions)))

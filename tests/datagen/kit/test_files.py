@@ -25,7 +25,7 @@ def test_save_as_continues_with_the_other_file(opened: Started, tmp_path: Path):
     assert (tmp_path / "other.yaml").read_text() == TASK
     assert opened.field("file") == str(tmp_path / "other.yaml")
     opened.press("disk Save as")
-    assert "the file that is open" in opened.label("message")
+    assert "this file is open already" in opened.label("message")
 
 
 def test_error_stands_at_its_field(opened: Started):

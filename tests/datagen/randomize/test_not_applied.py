@@ -43,11 +43,11 @@ def test_what_rtx_shows_is_what_the_default_renderer_shows():
     assert shown == known
 
 
-def test_a_robot_that_physx_does_not_set_up_is_told_and_stays_as_its_file_says():
+def test_physx_executes_what_the_default_simulator_does():
     shown = layout(PHYSX)
-    assert left_out(shown.physical.drawn) == {"delay", "gains"}
-    assert shown.physical.robot == RobotSetup()
-    assert shown.physical.drawn["mass"] == layout(NEWTON).physical.drawn["mass"]
+    assert left_out(shown.physical.drawn) == set()
+    assert shown.physical.robot != RobotSetup()
+    assert shown.physical == layout(NEWTON).physical
 
 
 @pytest.mark.parametrize("simulator", [IsaacSimSimulation, IsaacSimRenderer])

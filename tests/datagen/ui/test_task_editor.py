@@ -140,7 +140,7 @@ def test_file_is_saved_as_another_and_opened(editor: TaskEditor, tmp_path: Path)
     assert (draft.name, editor.problems, controls(editor)["file"].value) == ("new", [], str(tmp_path / "new.yaml"))
     draft.save()
     editor.act("disk", "Save as")
-    assert "the file that is open" in editor.message
+    assert "this file is open already" in editor.message
 
 
 def test_file_changed_by_another_program_is_kept(editor: TaskEditor):

@@ -71,7 +71,7 @@ def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
     words = ["run", "--task", "sort_trash", "--cluster", place, "--out", str(tmp_path / "x")]
     assert main(words) == 2
     told = capsys.readouterr().err
-    assert "no head of a Ray cluster is there" in told and told.count("\n") == 1
+    assert "no head of a Ray cluster answers" in told and told.count("\n") == 1
     assert not (tmp_path / "x").exists()
 
 

@@ -25,7 +25,8 @@ def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
 
     def share(folder: Path) -> int:
         cluster = ClusterRun(replace(spec, folder=str(folder)), environment=lambda number: values.get(f"n{number}", {}))
-        assert cluster.run().state == "done"
+        end = cluster.run()
+        assert end.state == "done", end.line
         assert not nodes_folder(folder).exists() and not list(folder.glob("episodes/*"))
         return 0
 

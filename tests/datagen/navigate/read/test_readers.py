@@ -135,7 +135,7 @@ def _wrong_segments(folder: Path) -> Path:
             _content("a.ply", b"ply\nformat ascii 1.0\nelement vertex 0\nproperty float x\nend_header\n"),
             "cannot|triangle",
         ),
-        (_content("a.json", b"{}"), "is no house"),
+        (_content("a.json", b"{}"), "is not a house"),
         (_content("a.json", b"[1"), "cannot be read"),
         (_content("a.usda", b"#usda 1.0\n"), "no mesh"),
         (_content("a.usda", b"nothing"), "cannot be read"),
@@ -163,7 +163,7 @@ def test_scenes_without_room_are_refused(tmp_path: Path):
 
 def test_too_many_triangles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nimbus.datagen.navigate.read.assemble.MOST_FACES", 10)
-    with pytest.raises(InputError, match="48 triangles, at most 10"):
+    with pytest.raises(InputError, match="48 triangles; the limit is 10"):
         open_scene(written.write_gibson(tmp_path))
 
 

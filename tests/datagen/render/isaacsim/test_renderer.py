@@ -237,7 +237,7 @@ class Blocker:
         if name.split(".")[0] in ("newton", "mujoco", "warp", "usdex", "ompl", "mink", "toppra", "isaacsim", "omni"):
             raise ImportError("blocked: " + name)
 sys.meta_path.insert(0, Blocker())
-import nimbus.datagen.render.isaacsim.renderer, nimbus.datagen.simulate.isaacsim, nimbus.datagen.simulate.kit_app
+import nimbus.datagen.render.isaacsim.renderer, nimbus.datagen.simulate.kit_app
 import nimbus.datagen.usd.stack_layout, nimbus.datagen.render.isaacsim.region_labels, nimbus.datagen.usd.layout_export
 """
     from nimbus.datagen.ui.runs.launch import PACKAGE_FOLDER
