@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -42,7 +42,11 @@ short-fuzz-then-gpu: .venv/installed-dev
 	$(MAKE) short-gpu
 
 all-tests: .venv/installed-dev
-	$(PYTEST) --ignore tests/chaos tests
+	$(PYTEST) -m "not long" --ignore tests/chaos tests
+
+# Tests of 40 CPU-seconds and more, which `make test-all` leaves out.
+test-long: .venv/installed-dev
+	$(PYTEST) -m long tests
 
 short-chaos: .venv/installed-dev
 	$(BIN)/python -m pytest -q tests/chaos

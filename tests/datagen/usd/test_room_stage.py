@@ -102,6 +102,7 @@ def test_a_stage_of_a_bench_without_a_table_is_refused(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_task_runs_and_is_seen_in_drawn_rooms():
     """Simulator and renderer open the room of each layout; robot and objects keep clear of it."""
     drawn = task("scene: tabletop", "randomize: {scene: {families: [storage, office], rooms: 1, looks: 1}}\n")

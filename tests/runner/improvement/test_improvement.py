@@ -230,6 +230,7 @@ def test_lineage_of_no_episode_is_refused(tmp_path: Path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
     """Roles side by side, two of them killed, make what one after the other makes; a correction replays."""
     one, other = tmp_path / "one", tmp_path / "other"

@@ -64,6 +64,7 @@ def test_tasks_that_physx_cannot_run_are_known(task: str, reason: str):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_instances_plan_render_and_say_so(tmp_path: Path):
     """Skills run in an instance, whose physics is MuJoCo's; another one renders. A replay in MuJoCo is refused."""
     instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX)
