@@ -27,9 +27,9 @@ TASKS = ("slide_block", "conveyor_pick", "wipe_table", "turn_knob", "insert_peg"
 _HEAD = """
 ## Policies trained on the demonstrations
 
-A policy on states (`nimbus close-the-loop TASK`: so many demonstrations, 6,000 steps of training), its success on
-held-out layouts with the interval at 95 %, and the demonstrator's on the same layouts with one attempt each. Made by
-`benchmarks/task_policies.py`.
+Each policy sees states and was trained for 6,000 steps by `nimbus close-the-loop TASK`. The table shows its success on
+held-out layouts, the interval at 95 %, and the success of the demonstrator on the same layouts with one attempt each.
+`benchmarks/task_policies.py` measures it.
 
 | task | demonstrations | policy | interval | demonstrator | most frequent failures |
 |---|---|---|---|---|---|

@@ -38,7 +38,7 @@ from nimbus.datagen.randomize.tabletop import TabletopRandomizer  # noqa: E402
 from nimbus.datagen.stages import Chain, Planned, Request  # noqa: E402
 from nimbus.datagen.tasks.scene_assets import SceneAssets  # noqa: E402
 from nimbus.datagen.tasks.steps import walk  # noqa: E402
-from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_any_task, load_task, task_names  # noqa: E402
 from nimbus.runner.cell.transport.spec import CellSpec  # noqa: E402
 from nimbus.runner.cell.worker.job import task_context  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
@@ -81,6 +81,11 @@ These rates are the demonstrator's. A policy trained on its demonstrations succe
 demonstrations of `pick_and_place`, in 77 of 100 held-out layouts ([policies](policies.md#figures)).
 
 """
+
+
+def tasks_with_steps() -> list[str]:
+    """List the shipped tasks of arms; navigation tasks have a page of their own."""
+    return [name for name in task_names() if isinstance(load_any_task(name), Task)]
 
 
 def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAssets], float]]:
@@ -163,8 +168,8 @@ def row(task: Task, tried: list[Record]) -> str:
 
 def page(records: Records) -> str:
     """The whole page: a table by family, then why attempts failed."""
-    tasks = {name: load_task(name) for name in task_names() if records.get(name)}
-    others = [f"[{name}](../scenes/tasks/{name}.yaml)" for name in task_names() if name not in tasks]
+    tasks = {name: load_task(name) for name in tasks_with_steps() if records.get(name)}
+    others = [f"[{name}](../scenes/tasks/{name}.yaml)" for name in tasks_with_steps() if name not in tasks]
     families: dict[str, list[str]] = defaultdict(list)
     for name, task in tasks.items():
         families[task.family].append(name)
@@ -194,7 +199,7 @@ def skill_table(records: Records) -> str:
     """What measured tasks say of each skill that changes the state of an object."""
     tasks: dict[str, list[str]] = defaultdict(list)
     judges: dict[str, Counter[str]] = defaultdict(Counter)
-    for name in task_names():
+    for name in tasks_with_steps():
         task = load_task(name)
         conditions = {step.name for step, _ in walk(task.success)} - {*_EVERYWHERE}
         for skill in sorted({step.name for step, _ in walk(task.steps)}) if records.get(name) else ():
@@ -240,7 +245,7 @@ def main() -> None:
             (PICTURES / f"{name}.jpg").unlink(missing_ok=True)
     if args.episodes:
         prepare_libraries()
-    for name in args.tasks or task_names():
+    for name in args.tasks or tasks_with_steps():
         measure(name, args.episodes, records, pictures=args.pictures)
         write(records)
     PAGE.write_text(page(records))
