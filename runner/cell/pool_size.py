@@ -91,7 +91,7 @@ class PoolSizer:
         if now >= self._next_look:
             self._next_look = now + _CORES_PERIOD
             self._follow_cores()
-        if now >= self._next_move and self._spec.resources.moves_instances:
+        if now >= self._next_move and self._spec.resources.moves_instances and (self._follows_cores or not self.scaled):
             self._next_move = now + _MOVES_PERIOD
             self._move_instances()
 
@@ -105,7 +105,7 @@ class PoolSizer:
         lacking = self._lacking()
         for role, row in zip(lacking, self._pool.free_rows()[: len(lacking)], strict=False):
             # One instance at a time, see WorkerPool.instance_starts.
-            if role == Role.RENDERER and self._pool.instance_starts:
+            if (role == Role.RENDERER or self._spec.physics == "isaacsim") and self._pool.instance_starts:
                 continue
             # Every role needs memory of a GPU there, so none of the remaining ones could start either.
             if self._pool.gpus and not self._pool.has_free_gpu:
@@ -197,6 +197,9 @@ class PoolSizer:
             most_renderers=len(self._spec.instances.fitting),
         )
         split = choose_split(state)
+        if state.pending and not split[0] and self._dispatcher.has_planner:
+            # Work has come back, or followed later: without a planner the run would never end.
+            split = 1, max(1, split[1] - 1)
         if split != (cell.planners, cell.renderers):
             self.rescale(split, why=f"sooner at the end, where an instance starts in {state.start_seconds:.0f} s")
 

@@ -45,6 +45,8 @@ from nimbus.runner.cluster.signing import is_allowed
 
 _POLL = 1.0
 """Time that a node without work waits before it pulls again [s]."""
+_ALIVE = 10.0
+"""Time without a heartbeat after which a node is counted as dead where nodes are dismissed [s]."""
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
@@ -251,7 +253,7 @@ class Head:
                     return Finished()
                 lease = balance.pull(node, idle, now, ahead=ahead)
                 if lease is None:
-                    if self.wanted and len(balance.nodes) > self.wanted and not balance.nodes[node].holdings:
+                    if self.wanted and self._count_alive(now) > self.wanted and not balance.nodes[node].holdings:
                         return Finished(why="fewer nodes are wanted")
                     return NoLease(seconds=_POLL)
                 self.status.leased(lease)
@@ -283,6 +285,10 @@ class Head:
                 self.status.leave(node, why, has_failed=has_failed, settled=settled)
         return Done()
 
+    def _count_alive(self, now: float) -> int:
+        """Count the nodes with a recent heartbeat: a dead one is no reason to dismiss another."""
+        return sum(now - node.last_beat < _ALIVE for node in self.balance.nodes.values())
+
     def _count_wanted(self, now: float) -> None:
         """Follow the demand for nodes, where the job has bounds for it."""
         if (bounds := self.job.bounds) is None:
@@ -298,6 +304,8 @@ class Head:
     def _sign(self, node: str, group: str, name: str, method: str) -> str:
         def may_write(index: int) -> bool:
             item = (group, index)
+            if index >= self._tasks[group].spec.episodes:
+                return False
             return item in self.balance.nodes[node].holdings or self.balance.is_settled(*item)
 
         if not is_allowed(name, node, may_write):

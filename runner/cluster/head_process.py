@@ -103,7 +103,7 @@ class HeadServer:
                     self.head.look(now)
                     for entry in self._entries.values():
                         entry.flush()
-                is_abandoned = bool(self.head.failure) and not self.head.balance.nodes
+                is_abandoned = bool(self.head.failure) and not self._has_present_nodes
                 abandoned_since = (abandoned_since or now) if is_abandoned else 0.0
                 if abandoned_since and now - abandoned_since > _ABANDONED:
                     self._stop_asked = True
@@ -111,16 +111,21 @@ class HeadServer:
                     self.head.stop("stopping")
                 if self.head.is_done or self._stop_asked:
                     leaving_since = leaving_since or now
-                    patience = _STOPPING if self._stop_asked else _FAREWELL
-                    if not self.head.balance.nodes or now - leaving_since > patience:
+                    patience = _FAREWELL if self.head.is_done else _STOPPING
+                    if not self._has_present_nodes or now - leaving_since > patience:
                         state = self._end_state()
                         return HeadEnd(state=state, line=self.head.failure if state == "failed" else "")
         finally:
             self._close(state)
 
+    @property
+    def _has_present_nodes(self) -> bool:
+        """True while a node answers; one that was killed stays listed, for it may come back."""
+        return any(not node.is_silent for node in self.head.balance.nodes.values())
+
     def _end_state(self) -> str:
         if not self.head.is_done:
-            return "failed" if self.head.failure and not self.head.balance.nodes else "interrupted"
+            return "failed" if self.head.failure and not self._has_present_nodes else "interrupted"
         status = self.progress.status
         return "done" if status.already_stored + status.stored >= status.target else "short"
 

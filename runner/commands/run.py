@@ -205,6 +205,8 @@ def command(
         from nimbus.datagen.datasets.export.formats import load_writer
 
         load_writer(format)  # before the run
+    if physics is None and tasks is not None and sim == "isaacsim":
+        physics = "mujoco"  # tasks of a folder may need different engines
     engine, line = choose_physics(physics, simulator=sim, instances=instances, task=task, skills=skills or ())
     if line:
         write_error(f"{line}\n")

@@ -77,10 +77,16 @@ def choose_physics(
     if not is_verified(instances):
         why = "'nimbus verify-isaacsim' has not passed on this machine"
     else:
-        from nimbus.datagen.load.engines import find_unsupported_task
+        from nimbus.datagen.load.engines import refuse_unsupported
+        from nimbus.datagen.pipeline import load_pipeline
         from nimbus.datagen.tasks.task import load_any_task
 
-        why = find_unsupported_task(load_any_task(task, skill_folders=skills))
+        loaded, why = load_any_task(task, skill_folders=skills), ""
+        pipeline = load_pipeline(loaded.pipeline, where=loaded.where("pipeline"))
+        try:
+            refuse_unsupported(loaded, pipeline)
+        except InputError as error:
+            why = error.diagnostic.what
     if why:
         return "newton", f"MuJoCo executes and Isaac Sim renders, because {why} (--physics isaacsim overrides)"
     return "isaacsim", "PhysX executes and Isaac Sim renders (--physics mujoco for MuJoCo)"

@@ -133,7 +133,7 @@ class HeadActor:
     def _attend(self) -> None:
         """Place relays while the head works; then remove them, and this actor in the end."""
         while not self._head.over.wait(_PLACE):
-            with suppress(RayError):
+            with suppress(RayError, InputError):  # also a status file that is damaged: it is written again
                 self._place()
         end = _end_of(self._head.output)
         failure = self._head.failure  # none: it was stopped while it loaded
@@ -181,11 +181,17 @@ class HeadActor:
         wanted = min(bounds.most, max(bounds.least, status.cluster.wanted_nodes if status and status.cluster else 0))
         for number, relay in list(self._placed.items()):
             with suppress(RayError):
-                if ray.get(relay.has_left.remote(), timeout=_PATIENCE):
+                try:
+                    has_left = ray.get(relay.has_left.remote(), timeout=_PATIENCE)
+                except ActorDiedError:
+                    del self._placed[number]
+                    continue
+                if has_left:
                     ray.kill(relay)
                     del self._placed[number]
         if wanted != self._asked:
-            request_resources(bundles=[{"CPU": max(1, self._slots)}] * wanted)
+            largest = max((int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]), default=0)
+            request_resources(bundles=[{"CPU": max(1, self._slots or largest)}] * wanted)
             self._asked = wanted
         return wanted
 

@@ -108,7 +108,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         if context.physics == "isaacsim":
             return 1  # Isaac Sim has one stage open
         planner = registry.lookup("planner", context.planner)
-        return planner.batch_size if issubclass(planner, BatchPlanner) else 1
+        return planner.batch_size if isinstance(planner, type) and issubclass(planner, BatchPlanner) else 1
 
     def _make_attempts(
         self,

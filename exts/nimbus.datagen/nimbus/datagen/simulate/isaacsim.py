@@ -93,6 +93,7 @@ class IsaacSimSimulation(NewtonSimulation):
         write_layout_stage(path, self.stage, self.robot, whole)
         self._paths = self._prim_paths(path)
         self._world = PhysxWorld(path, self._world_parts(layout))
+        (path.parent / f"{self._count - 1:05d}.usda").unlink(missing_ok=True)  # a run has thousands of layouts
 
     def _prim_paths(self, path: Path) -> dict[str, str]:
         """Return the prim path of each body by its name."""

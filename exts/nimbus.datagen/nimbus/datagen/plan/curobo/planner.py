@@ -112,7 +112,9 @@ class CuroboPlanner(BatchPlanner):
 
     def _problem(self, query: MotionQuery) -> _Problem:
         parts = query.scene.parts()
-        robot = describe_robot(parts, home=query.scene.home, velocity=self.velocity, acceleration=self.acceleration)
+        velocity = self.velocity if query.velocity is None else query.velocity
+        acceleration = self.acceleration if query.acceleration is None else query.acceleration
+        robot = describe_robot(parts, home=query.scene.home, velocity=velocity, acceleration=acceleration)
         return _Problem(query=query, robot=robot, world=describe_world(parts), attached=hanging_spheres(parts))
 
     def _ask(self, problems: list[_Problem], *, batch: int) -> list[MotionPlan]:

@@ -95,7 +95,7 @@ class SignedStore:
     def _exists(self, name: str) -> bool:
         try:
             self._request("HEAD", name).close()
-        except MissingObjectError:
+        except InputError:  # also a denial or an outage: the caller raises its own error
             return False
         return True
 

@@ -71,6 +71,8 @@ class WriterLock:
             while self._store.stat(_claim(epoch)):
                 epoch += 1
         self._write(note)
+        if self._store.stat(_claim(epoch + 1)):  # this process stood still meanwhile, and another run took the lock
+            self._refuse(self.read() or note)
         return before
 
     def renew(self) -> None:
