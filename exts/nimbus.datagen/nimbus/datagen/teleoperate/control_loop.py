@@ -56,7 +56,8 @@ class ControlLoop:
         show: Callable[[LoopState], None],
     ) -> None:
         self._session, self._device, self._folder, self._show = session, device, folder, show
-        self._lock = threading.Lock()
+        # Reentrant: viser calls the callbacks of a value in the thread that sets it, also within `do`.
+        self._lock = threading.RLock()
         self._closed = threading.Event()
         self._begun: deque[float] = deque(maxlen=_WINDOW)
         self._work: deque[float] = deque(maxlen=_WINDOW)
@@ -81,6 +82,7 @@ class ControlLoop:
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._saved_count = 0  # the prompt may differ at the same length
         self._save()
         self._device.close()
 
@@ -123,8 +125,8 @@ class ControlLoop:
             if not session.is_recording or session.step_count < SHORTEST or session.step_count == self._saved_count:
                 return
             self._saved_count = session.step_count
-            recording = session.recording()
-        try:
-            self._folder.save_unfinished(recording)
-        except (OSError, InputError) as error:
-            _log.warning("the unfinished recording is not saved: %s", error)
+            # Under the lock: a recording that is kept or discarded meanwhile must not come back.
+            try:
+                self._folder.save_unfinished(session.recording())
+            except (OSError, InputError) as error:
+                _log.warning("the unfinished recording is not saved: %s", error)

@@ -153,7 +153,8 @@ class RecordingFolder:
         Raises:
             InputError: It cannot be read.
         """
-        return self._read(self._unfinished) if self._unfinished.exists() else None
+        found = self._read(self._unfinished) if self._unfinished.exists() else None
+        return None if found is not None and self.path(found.index).exists() else found
 
     def forget_unfinished(self) -> None:
         """Remove the unfinished recording, if there is one."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import numpy as np
 
 from nimbus.datagen.datasets.multiply.contact_rows import find_contact_rows
 from nimbus.datagen.datasets.multiply.source import Demonstration
@@ -65,12 +67,17 @@ def cut_all(
         try:
             one.check()
             rows = find_contact_rows(one, simulation)
-            cut[one.name] = _numbered(cut_demonstration(one, rows, related=_related(task, one.layout, stage)))
+            fixtures = stage.fixtures.keys() & set(simulation.body_names)
+            still = {name: np.tile(simulation.body_pose(name), (one.row_count, 1, 1)) for name in sorted(fixtures)}
+            whole = replace(one, bodies=still | dict(one.bodies))  # sets of others hold no fixtures
+            cut[one.name] = _numbered(cut_demonstration(whole, rows, related=_related(task, one.layout, stage)))
         except InputError as error:
             left_out[one.name] = error.what
             first = first or error
     if first and not cut:
         raise first
+    if not cut:
+        raise InputError("no demonstrations", where="DEMOS", instead="give a set with episodes")
     forms = {
         name: tuple((key, one.frame, one.verb) for key, one in sorted(parts.items())) for name, parts in cut.items()
     }
@@ -201,6 +208,18 @@ def _group(name: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 
+def _with_absolute_paths(entry: Any, folder: Path) -> Any:
+    """Return the settings of a randomizer with paths that hold wherever the task is put."""
+    if not isinstance(entry, Mapping):
+        return entry
+    moved = dict(entry)
+    if entry.get("folder"):
+        moved["folder"] = str((folder / entry["folder"]).absolute())
+    if entry.get("textures"):
+        moved["textures"] = [str((folder / one).absolute()) for one in entry["textures"]]
+    return moved
+
+
 def _text(task: Task, steps: str) -> str:
     """Return the text of a task with other steps, and with paths that hold wherever it is put."""
     data = dict(task.document.data)
@@ -214,6 +233,8 @@ def _text(task: Task, steps: str) -> str:
         place = {"library": str((folder / library).absolute())} if isinstance(library, str) and is_path(library) else {}
         objects[name] = {**group, **place}
     data["objects"] = objects
+    if isinstance(entries := data.get("randomize"), Mapping):
+        data["randomize"] = {name: _with_absolute_paths(entry, folder) for name, entry in entries.items()}
     lines = []
     for field, value in data.items():
         if field == "steps":

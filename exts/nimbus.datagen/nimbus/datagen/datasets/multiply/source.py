@@ -61,8 +61,9 @@ class Demonstration:
         if self.row_count < LEAST_SECONDS * self.rate:
             what = f"a demonstration of {self.row_count} rows, {self.row_count / self.rate:.1f} s"
             raise InputError(what, where=self.name, instead=f"give demonstrations of {LEAST_SECONDS:g} s and more")
-        if not np.isfinite(self.joint_positions).all():
-            raise InputError("joint positions that are not finite", where=self.name, instead="leave this episode out")
+        numbers = (self.joint_positions, *self.openings.values(), *self.bodies.values())
+        if not all(np.isfinite(rows).all() for rows in numbers):
+            raise InputError("numbers that are not finite", where=self.name, instead="leave this episode out")
 
 
 def read_nimbus_set(folder: Path, *, task: Task, robot: Robot, limit: int | None = None) -> list[Demonstration]:

@@ -214,13 +214,14 @@ def _events(
     for row in range(start + 1, stop):
         if held[row] == held[row - 1]:
             continue
+        least = found[-1][0][0] if found else start  # a grip that slips and closes again is in order
         if held[row]:
-            begin = _closing_began(one.commanded, row, start)
+            begin = max(_closing_began(one.commanded, row, start), least)
             found.append(
                 ((begin, row), GripperEvent(row=0, action="close", opening=0.0, on=_role(rows, grips, arm, frame, row)))
             )
         else:
-            begin, end = _closing_began(-one.commanded, row, start), row
+            begin, end = max(_closing_began(-one.commanded, row, start), least), row
             while end < stop - 1 and one.shares[end + 1] > one.shares[end] + 0.01:
                 end += 1
             found.append(((begin, end), GripperEvent(row=0, action="open", opening=1.0, on="")))

@@ -129,7 +129,7 @@ def matrix_of(row: PoseRow) -> FloatArray:
 def find_demonstration(name_or_path: str, folder: Path) -> str:
     """Return the path of a demonstration that a task file in ``folder`` names, seen from the working directory."""
     path = Path(name_or_path)
-    named = path if path.suffix else path.with_name(f"{path.name}{SUFFIX}")
+    named = path if path.suffix or not path.name else path.with_name(f"{path.name}{SUFFIX}")
     return str(folder / named)
 
 

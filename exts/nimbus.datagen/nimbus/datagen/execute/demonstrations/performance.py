@@ -132,7 +132,7 @@ class DemonstratedMotion:
             for name, arm in self._arms.items()
             if arm.held and arm.held in arm.objects
         }
-        lead = next(iter(self._arms.values()))
+        lead = next(iter(self._first.arms.values()))  # takes are stored relative to the first arm of the robot
         base = lead.pose(lead.base_link())[:3, 3]
         found = list_candidates(
             self._demonstration, world_T_frame=pose, base=base, kind=kind, symmetry=symmetry, held=held

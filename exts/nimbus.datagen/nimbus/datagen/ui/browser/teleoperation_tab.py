@@ -99,6 +99,7 @@ class TeleoperationTab:
             self._loop.close()
             self._cameras.close()
             self._loop = None
+            self._prompt.value = ""
         for frame in self._frames.values():
             frame.remove()
         self._frames.clear()
@@ -120,7 +121,10 @@ class TeleoperationTab:
         failed = f"making episodes failed: {output[-1] if output else code}"
         self._made.content = escape(self._count_line() if code in (0, 1) else failed)
         if code in (0, 1) and len(self._folder.indices()) > self._asked:
-            self._make_episodes()
+            try:
+                self._make_episodes()
+            except InputError as error:
+                self._report(str(error))
 
     def _turn(self, is_on: bool) -> None:
         if is_on and self._loop is None:
@@ -178,7 +182,7 @@ class TeleoperationTab:
         self._player.show(look, f"Teleoperation, layout {session.index}.")
         self._shown_index = session.index
         if not self._prompt.value:
-            self._prompt.value = session.drawn.visual.instruction
+            self._prompt.value = session.prompt or session.drawn.visual.instruction
 
     def _motion(self) -> PreviewMotion:
         simulation = self._session.environment.simulation
@@ -252,13 +256,21 @@ class TeleoperationTab:
         if what == "Record":
             self._do(lambda session: session.record())
         elif what == "Discard":
-            self._do(self._discard)
+            self._do(self._discard) if self._loop else self._forget()
         else:
             self._do(self._keep)
 
     def _discard(self, session: TeleoperationSession) -> None:
         session.discard()
         self._folder.forget_unfinished()
+
+    def _forget(self) -> None:
+        """Remove an unfinished recording that cannot be continued."""
+        try:
+            RecordingFolder.beside(self._out(self._task().name)).forget_unfinished()
+            self._report("")
+        except InputError as error:
+            self._report(str(error))
 
     def _keep(self, session: TeleoperationSession) -> None:
         session.operator, session.device = self._operator.value.strip(), self._input.name
