@@ -38,6 +38,18 @@ class Unplugged(InputDevice):
         return OperatorInput(arms={"arm": ToolCommand(motion=down)})
 
 
+def press_within_press(loop: ControlLoop) -> threading.Event:
+    """Press a button whose work presses another one, in a thread of its own; the event is set at the end."""
+    done = threading.Event()
+
+    def press() -> None:
+        loop.do(lambda _: loop.do(lambda _: None))
+        done.set()
+
+    threading.Thread(target=press, daemon=True).start()
+    return done
+
+
 def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
     task = load_task(TINY)
     session, folder = TeleoperationSession(task, load_assets(task)), RecordingFolder(tmp_path / "recordings")
@@ -52,6 +64,7 @@ def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
     loop = ControlLoop(session, Unplugged(), folder, show=show)
     loop.start()
     assert paused.wait(300)
+    assert press_within_press(loop).wait(60)  # viser sets values, and so calls back, within a button
     loop.close()
     assert session.step_count == 9 and "stick: is disconnected; nothing is lost" in seen[-1].session.message
     found = folder.unfinished()
