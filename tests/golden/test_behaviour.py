@@ -73,7 +73,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "by demonstration": ("do",),
     "": ("move", "go_to_pose", "go_to_joints", "gripper", "wait", "aligned", "at_pose"),
 }
-"""What is looked at in which task; the empty name, and ``by demonstration``, are those of the task above."""
+"""Components tested in each task; the empty name and ``by demonstration`` stand for the task above."""
 EVERYWHERE = ReachMap((-10.0, -10.0), np.ones((400, 400), dtype=bool))
 TASK_OF = {component: name for name, components in TASKS.items() for component in components}
 

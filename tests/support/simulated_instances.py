@@ -12,7 +12,7 @@ from nimbus.runner.cell.queue.instance_roles import InstanceCell, Split, choose_
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceRun:
-    """What is simulated; seconds are of the virtual clock."""
+    """Simulated run; seconds are of the virtual clock."""
 
     cores: int
     gpus: int

@@ -142,7 +142,7 @@ class MujocoPhysics:
         mujoco.mj_forward(model, self.data)
 
     def _read_schemas(self, builder: Any, paths: Sequence[str], joints: Sequence[str]) -> None:
-        """What the stage says in PhysX's own schemas, which Newton does not read."""
+        """Apply the values of PhysX's own schemas, which Newton does not read."""
         from pxr import UsdShade
 
         weightless = {row: 1.0 for row, path in enumerate(paths) if self._said(path, "physxRigidBody:disableGravity")}
@@ -243,7 +243,7 @@ class MujocoPhysics:
         mujoco.mj_kinematics(self.model, self.data)
 
     def _velocities(self, prim: Any) -> tuple[Warp, Warp]:
-        """Of the centers of mass, in the axes of the world, as PhysX has them."""
+        """Return velocities of the centers of mass in the axes of the world, as PhysX has them."""
         rows = []
         for body in self._ids(prim):
             speed = self.data.qvel[self._free(body)[1]]

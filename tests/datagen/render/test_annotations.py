@@ -142,7 +142,7 @@ def test_keypoints_project_to_their_places(shown, camera: str):
 
 @pytest.mark.parametrize("camera", ["front", "wrist"])
 def test_visibility_agrees_with_depth(shown, camera: str):
-    """What is visible on a surface shows its own object; what is hidden has something in front."""
+    """Visible points of a surface show their own object; hidden ones have something in front."""
     frames, renderer = shown[0][camera], shown[1]
     points = renderer.labels.keypoints
     inside = ((frames.keypoints_2d >= 0) & (frames.keypoints_2d < (WIDTH, HEIGHT))).all(axis=-1)

@@ -125,7 +125,7 @@ def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
 
 
 def test_an_external_program_draws_stored_motions(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What the program does not give is left out; the motion stays."""
+    """Modalities that the program does not give are left out; the motion stays."""
     before = min(tiny.glob("episodes/*"))
     renderer = Path(__file__).parents[3] / "integrations" / "external_renderer" / "mujoco_renderer.py"
     stages = "load: usd\nrandomize: tabletop\nplan: skills\nstore: hdf5\n"

@@ -16,7 +16,7 @@ _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "t
 """Not to be loaded beside Isaac Sim's own."""
 _OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
 _OF_RENDERING = (".app:update_app", ".stage:is_stage_loading")
-"""What the player of rendering plays also where plans are executed."""
+"""Functions that the stand-in of rendering keeps where plans are executed, too."""
 
 
 class _Blocker:
@@ -26,7 +26,7 @@ class _Blocker:
 
 
 def _plans() -> bool:
-    """Whether this instance executes plans, too, in physics that MuJoCo plays."""
+    """Return True where this instance also executes plans, in physics that MuJoCo plays."""
     return any('"physics": "isaacsim"' in word or '"physics":"isaacsim"' in word for word in sys.orig_argv)
 
 

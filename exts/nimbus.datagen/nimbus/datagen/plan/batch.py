@@ -63,14 +63,7 @@ class BatchPlanner(TimedPlanner):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Plan a free motion to the nearest of some poses of the tool.
-
-        Args:
-            scene: Bodies around the arm, and the arm itself.
-            start_q: (J,) first posture [rad or m].
-            goals: (4, 4) ``world_T_tool`` each [m].
-            rng: Stream of the planner's random draws.
-        """
+        """See :class:`~nimbus.datagen.plan.timed.TimedPlanner`."""
         poses = tuple(np.asarray(goal, dtype=float) for goal in goals)
         query = MotionQuery(scene=scene, start_q=np.asarray(start_q, dtype=float), goals=poses, rng=rng)
         return self._plan(query)
@@ -78,14 +71,7 @@ class BatchPlanner(TimedPlanner):
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Plan a free motion to a posture.
-
-        Args:
-            scene: Bodies around the arm, and the arm itself.
-            start_q: (J,) first posture [rad or m].
-            goal_q: (J,) last posture [rad or m].
-            rng: Stream of the planner's random draws.
-        """
+        """See :class:`~nimbus.datagen.plan.timed.TimedPlanner`."""
         start, end = np.asarray(start_q, dtype=float), np.asarray(goal_q, dtype=float)
         return self._plan(MotionQuery(scene=scene, start_q=start, goal_q=end, rng=rng))
 

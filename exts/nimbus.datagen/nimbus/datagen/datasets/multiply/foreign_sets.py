@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ _TABLE_RATE = 20.0
 """Control rate of robosuite, which robomimic files do not name [Hz]."""
 
 
-class SignalSet:
+class SignalSet(ABC):
     """Signals of the episodes of a set: (T, D) arrays by name."""
 
     names: Mapping[str, Sequence[str]]
@@ -35,9 +36,9 @@ class SignalSet:
     rate: float
     episodes: Sequence[str]
 
+    @abstractmethod
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
         """Return the signals of an episode."""
-        raise NotImplementedError
 
 
 class LeRobotSignals(SignalSet):
