@@ -1,4 +1,7 @@
-"""Makes a Python that of Isaac Sim, played by the contract; ``FAKE_ISAACSIM`` says how it goes wrong, and how often."""
+"""Makes a Python that of Isaac Sim, played by the contract.
+
+``FAKE_ISAACSIM`` says how it goes wrong, and how often: ``exit at start x1; hang in a frame x2``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(os.environ["ISAAC_PATH"])
-_MODE, _, _TIMES = os.environ.get("FAKE_ISAACSIM", "").partition(" x")
+_WRONG = [text.strip().partition(" x") for text in os.environ.get("FAKE_ISAACSIM", "").split(";")]
+_TIMES = {mode: int(times or 1000) for mode, _, times in _WRONG}
 _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
 """Not to be loaded beside Isaac Sim's own."""
 _OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
@@ -32,9 +36,7 @@ def _plans() -> bool:
 
 def _due(mode: str) -> bool:
     """Whether this is to go wrong now; what went wrong before is counted in files."""
-    if mode != _MODE:
-        return False
-    for number in range(int(_TIMES or 1000)):
+    for number in range(_TIMES.get(mode, 0)):
         try:
             (_FOLDER / f"{mode.replace(' ', '_')}.{number}").touch(exist_ok=False)
         except FileExistsError:
@@ -106,6 +108,8 @@ def _install() -> None:
             _spins.append(1)
             kit.dispatch(update)  # as replicator does that never gets an image
             time.sleep(0.01)
+        if _due("out of memory in a frame"):
+            raise RuntimeError("Warp CUDA error 2: out of memory (in function wp_alloc_device_async)")
         if _due("die in a frame"):
             os.kill(os.getpid(), signal.SIGSEGV)
         kit.dispatch(update)
