@@ -19,6 +19,7 @@ _TIMES = {mode: int(times or 1000) for mode, _, times in _WRONG}
 _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
 """Not to be loaded beside Isaac Sim's own."""
 _OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
+_OPENS = "nimbus.runner.isaac.open_stages"
 _OF_RENDERING = (".app:update_app", ".stage:is_stage_loading")
 """Functions that the stand-in of rendering keeps where plans are executed, too."""
 
@@ -31,7 +32,8 @@ class _Blocker:
 
 def _plans() -> bool:
     """Return True where this instance also executes plans, in physics that MuJoCo plays."""
-    return any('"physics": "isaacsim"' in word or '"physics":"isaacsim"' in word for word in sys.orig_argv)
+    physics = ('"physics": "isaacsim"', '"physics":"isaacsim"', _OPENS)
+    return any(text in word for word in sys.orig_argv for text in physics)
 
 
 def _due(mode: str) -> bool:
@@ -127,5 +129,5 @@ def _install() -> None:
         sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
 
 
-if "nimbus.runner.isaac.worker" in sys.orig_argv:
+if {"nimbus.runner.isaac.worker", _OPENS} & set(sys.orig_argv):
     _install()
