@@ -55,7 +55,7 @@ def make_spec(folder: Path, draw: random.Random | None, *, episodes: int) -> tup
         deadlines=_DEADLINES,
         mishaps=mishaps,
     )
-    return spec, {"wrong": wrong, "mishaps": mishaps}
+    return spec, {"troubles": wrong, "mishaps": mishaps}
 
 
 def endure(spec: CellSpec, draw: random.Random) -> dict[str, Any]:

@@ -74,6 +74,7 @@ def main() -> int:
     parser.add_argument("--start", type=float, default=20.0)
     parser.add_argument("--frame", type=float, default=0.4)
     parser.add_argument("--episodes", type=int, default=60)
+    parser.add_argument("--slow-plans", action="store_true", help="a plan takes 3 s, so that one planner is to stay")
     args = parser.parse_args()
     found: dict[str, dict[str, Any]] = {}
     hashes: list[dict[str, str]] = []
@@ -86,6 +87,7 @@ def main() -> int:
                 workers=(2, 1),
                 episodes=args.episodes,
                 moves_instances=moves,
+                mishaps={f"plan {index}": "sleep" for index in range(args.episodes) if args.slow_plans},
             )
             found[name] = watch(Run(spec), kill=moves)
             hashes.append(sound(spec))

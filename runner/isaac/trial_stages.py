@@ -28,7 +28,7 @@ objects:
 steps:
   - pick: item
 success:
-  - lifted: item
+  - at_rest: item
 cameras:
   front: {{position: [1.5, 0.0, 0.9], look_at: [0.45, 0.0, 0.05], vertical_fov: 42 deg, size: [64, 48]}}
 instructions: ["Lift it."]
@@ -70,7 +70,7 @@ def write_trial_stages(folder: Path) -> list[TrialStage]:
     _write_block(source / "wedge.obj")
     import_assets([source], folder / "library", license="CC0-1.0")
     paths = {name: folder / f"{name.replace(' ', '_')}.usda" for name in ("object", "room", "home", "triangles")}
-    _write_layout(paths["object"], _TASK.format(scene="tabletop", library="library"))
+    _write_layout(paths["object"], _TASK.format(scene="tabletop", library="library/"))
     _write_layout(paths["room"], _TASK.format(scene="kitchen", library=_LIBRARY))
     write_scene_stage(paths["home"], home_scene(0, (3, 3)))
     _write_booth(folder / "booth.glb")
