@@ -115,11 +115,18 @@ def try_stages(folder: Path, instances: Instances) -> list[Check]:
     lines = answer.read_text().splitlines() if answer.exists() else []
     rows = {row["name"]: row for row in map(json.loads, lines)}
     missing = f"not opened: see {folder / 'opened.log'}"
-    checks = [_check(stage, rows.get(stage.name), missing) for stage in stages]
+    checks = [check_stage(stage, rows.get(stage.name), missing) for stage in stages]
     return [Check(**asdict(checks[0]) | {"seconds": time.monotonic() - begin}), *checks[1:]]
 
 
-def _check(stage: TrialStage, row: dict[str, Any] | None, missing: str) -> Check:
+def check_stage(stage: TrialStage, row: dict[str, Any] | None, missing: str) -> Check:
+    """Compare a stage as Isaac Sim has it with the written one.
+
+    Args:
+        stage: The written one.
+        row: The prims in Isaac Sim; None if it was not opened.
+        missing: Text of the check in that case.
+    """
     name = f"opens: {stage.name}"
     if row is None:
         return Check(name=name, passed=False, found=missing)
