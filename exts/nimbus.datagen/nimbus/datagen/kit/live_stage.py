@@ -62,7 +62,7 @@ class LiveStage:
             try:
                 self._show(Path(order["path"]))
             except InputError as error:
-                self._reply({"error": str(error)})
+                self._refuse(error.what, instead=error.diagnostic.instead)
 
     def update(self) -> None:
         """Do the order if Kit is ready for it; a paused timeline waits, a stopped one ends the plan."""
@@ -73,11 +73,13 @@ class LiveStage:
             if self._is_open(Path(order["path"])):
                 self._start(order)
             else:
-                self._reply({"error": f"{order['path']}: Kit has not opened it"})
+                self._refuse(f"Kit has not opened {order['path']}", instead="try again")
             return
         timeline = omni.timeline.get_timeline_interface()
         if self._world is None or timeline.is_stopped():
-            self._reply({"error": "the timeline was stopped, and physics with it"})
+            self._refuse(
+                "the timeline was stopped, and physics with it", instead="pause it, or press Stop in the panel"
+            )
         elif timeline.is_playing():
             self._reply(obey(self._world, order))
 
@@ -99,6 +101,9 @@ class LiveStage:
         timeline.set_current_time(0.0)
         self._world = PhysxWorld(parts_of(order))
         self._reply(obey(self._world, order))
+
+    def _refuse(self, what: str, *, instead: str) -> None:
+        self._reply({"error": what, "instead": instead})
 
     def _reply(self, answer: dict[str, Any]) -> None:
         self._order = None

@@ -58,7 +58,7 @@ class HostLink:
             answer = self._answer
         assert answer is not None
         if "error" in answer:
-            raise InputError(answer["error"])
+            raise InputError(answer["error"], where="Plan live", instead=answer["instead"])
         return answer
 
     def end(self) -> None:
