@@ -75,7 +75,7 @@ def command(
 ) -> int:
     """Improve a policy in rounds; the same command goes on where a killed one stopped."""
     from nimbus.datagen.errors import InputError
-    from nimbus.datagen.store.folder_lock import lock_folder
+    from nimbus.datagen.files.folder_lock import lock_folder
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.results import lines_of, summarize, write_results

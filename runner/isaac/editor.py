@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
-from pathlib import Path
 
 
 def main() -> int:
@@ -17,10 +15,11 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of libraries is no answer
     prepare_libraries()
+    from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.ui.remote.editor_server import serve
 
-    with tempfile.TemporaryDirectory(prefix="nimbus-editor-") as folder:
-        serve(sys.stdin, answers, Path(folder))
+    with make_owned("nimbus-editor-") as folder:
+        serve(sys.stdin, answers, folder)
     return 0
 
 

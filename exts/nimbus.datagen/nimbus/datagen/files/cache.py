@@ -6,9 +6,15 @@ import errno
 import os
 import shutil
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError, StorageError
 
@@ -66,6 +72,19 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
 def _unwritable(folder: Path, why: str) -> InputError:
     instead = "set NIMBUS_CACHE to a folder that you may write"
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
+    """Read all arrays of an NPZ file of the cache.
+
+    Returns:
+        None when it is missing or damaged, as after a power failure: it is to be made again.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile, zlib.error):  # an NPY file has no `files`
+        return None
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.folder_lock import FolderLock
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
@@ -22,7 +23,6 @@ from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inp
 from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA
 from nimbus.datagen.store.failures import clear_failures
 from nimbus.datagen.store.folder import open_folder, quarantine_file
-from nimbus.datagen.store.folder_lock import FolderLock
 from nimbus.datagen.store.info import (
     INFO_NAME,
     RESTORE,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
-from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
 from nimbus.datagen.store.remote.cache_root import stands_for

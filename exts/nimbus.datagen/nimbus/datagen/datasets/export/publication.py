@@ -14,9 +14,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.files.own_files import check_own, has_links, make_subfolder, move, remove_file, remove_tree
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
-from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.publish import disk, replace_text
 
 NAME = "nimbus.json"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import make_subfolder
+from nimbus.datagen.files.owned_folder import make_owned
 
 ROOT = "remote"
 COPIES = "copies"
@@ -38,9 +38,9 @@ def remote_root() -> Path:
 
 def own_folder(name: str) -> Path:
     """Make a folder of this process alone, which goes with it."""
-    place = tempfile.TemporaryDirectory(prefix="nimbus-", ignore_cleanup_errors=True)
-    atexit.register(place.cleanup)
-    folder = Path(place.name) / name
+    place = make_owned("nimbus-store-")
+    atexit.register(place.remove)
+    folder = place.path / name
     make_subfolder(folder)
     return folder
 
