@@ -205,11 +205,6 @@ def command(
         from nimbus.datagen.datasets.export.formats import load_writer
 
         load_writer(format)  # before the run
-    if physics is None and tasks is not None and sim == "isaacsim":
-        physics = "mujoco"  # tasks of a folder may need different engines
-    engine, line = choose_physics(physics, simulator=sim, instances=instances, task=task, skills=skills or ())
-    if line:
-        write_error(f"{line}\n")
     counts = workers.counts if workers else None
     are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
     fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
@@ -222,6 +217,13 @@ def command(
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
     folder = place or Path("out") / Path(job or task).absolute().stem
+    if physics is None and tasks is not None and sim == "isaacsim":
+        physics = "mujoco"  # tasks of a folder may need different engines
+    engine, line = choose_physics(
+        physics, simulator=sim, instances=instances, task=task, skills=skills or (), folder=folder
+    )
+    if line:
+        write_error(f"{line}\n")
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import stat
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,9 +82,10 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
         None when it is missing or damaged, as after a power failure: it is to be made again.
     """
     try:
-        with np.load(path, allow_pickle=False) as kept:
-            return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, EOFError, AttributeError, BadZipFile, zlib.error):  # an NPY file has no `files`
+        with ZipFile(path) as kept:
+            files = {name.removesuffix(".npy"): io.BytesIO(kept.read(name)) for name in kept.namelist()}
+        return {name: np.lib.format.read_array(file, allow_pickle=False) for name, file in files.items()}
+    except (OSError, ValueError, EOFError, BadZipFile, zlib.error):
         return None
 
 
