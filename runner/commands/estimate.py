@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.commands.options import AsJson, CountRange, Images, Price, Seed, Skills, count_range, whole
 from nimbus.runner.system.output import write_json, write_out
@@ -103,6 +102,7 @@ def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
     Raises:
         InputError: Something that the task names is wrong, or no episode came out.
     """
+    from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.run import run_serial
 

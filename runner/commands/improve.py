@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from nimbus.runner.commands.options import AsJson, Execute, Seed, one_of, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 MODES = ("async", "lockstep")
@@ -19,7 +20,8 @@ def command(
     task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/improve_<task>)")
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the output (out/improve_<task>)"),
     ] = None,
     rounds: Annotated[
         int,

@@ -38,7 +38,7 @@ from nimbus.runner.commands.options import (
     whole,
     worker_split,
 )
-from nimbus.runner.commands.parser import DatasetAddress
+from nimbus.runner.commands.parser import DatasetAddress, path
 from nimbus.runner.isaac.physics import ENGINES, choose_physics
 from nimbus.runner.system.output import write_error
 
@@ -57,7 +57,7 @@ def command(
         typer.Option(
             "--job",
             metavar="FILE",
-            parser=Path,
+            parser=path,
             help="file of several tasks, with counts, priorities and needs, for a cluster",
         ),
     ] = None,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.store.info import INFO_NAME, read_info
 from nimbus.datagen.version import nimbus_version
 
 if TYPE_CHECKING:
@@ -106,8 +105,12 @@ def choose_physics(
 
 def _begun_with(folder: Path | None) -> str | None:
     """Return the registered simulator with which the dataset of a folder was begun; None without a dataset."""
+    if folder is None or not folder.is_dir():
+        return None
+    from nimbus.datagen.store.info import INFO_NAME, read_info
+
     try:
-        found = read_info(folder) if folder is not None and (folder / INFO_NAME).is_file() else None
+        found = read_info(folder) if (folder / INFO_NAME).is_file() else None
     except InputError:  # the run refuses it
         return None
     engine = found.inputs.get("physics", "") if found else ""

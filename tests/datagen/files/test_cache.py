@@ -10,6 +10,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import cache
+from nimbus.datagen.files.kept_arrays import read_arrays
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
@@ -86,9 +87,9 @@ def test_damaged_arrays_are_made_again(content: bytes, tmp_path: Path):
     """As a power failure leaves them: files of the cache are not synced."""
     np.savez(tmp_path / "good.npz", values=np.arange(3))
     whole = (tmp_path / "good.npz").read_bytes()
-    assert cache.read_arrays(tmp_path / "good.npz") is not None
+    assert read_arrays(tmp_path / "good.npz") is not None
     for damaged in (content, whole[: len(whole) // 2], whole[:60] + b"\0" * 20 + whole[80:]):
         (tmp_path / "kept.npz").write_bytes(damaged)
-        assert cache.read_arrays(tmp_path / "kept.npz") is None
+        assert read_arrays(tmp_path / "kept.npz") is None
     np.save(tmp_path / "one.npy", np.arange(3))
-    assert cache.read_arrays(tmp_path / "one.npy") is None and cache.read_arrays(tmp_path / "none.npz") is None
+    assert read_arrays(tmp_path / "one.npy") is None and read_arrays(tmp_path / "none.npz") is None

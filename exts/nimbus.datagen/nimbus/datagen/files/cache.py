@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import shutil
 import stat
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile, ZipFile
-
-import numpy as np
-from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError, StorageError
 
@@ -73,20 +66,6 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
 def _unwritable(folder: Path, why: str) -> InputError:
     instead = "set NIMBUS_CACHE to a folder that you may write"
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
-    """Read all arrays of an NPZ file of the cache.
-
-    Returns:
-        None when it is missing or damaged, as after a power failure: it is to be made again.
-    """
-    try:
-        with ZipFile(path) as kept:
-            files = {name.removesuffix(".npy"): io.BytesIO(kept.read(name)) for name in kept.namelist()}
-        return {name: np.lib.format.read_array(file, allow_pickle=False) for name, file in files.items()}
-    except (OSError, ValueError, EOFError, BadZipFile, zlib.error):
-        return None
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.files.atomic import replacing
-from nimbus.datagen.files.cache import cache_folder, read_arrays, writing
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.meshes.triangles import Triangles
 

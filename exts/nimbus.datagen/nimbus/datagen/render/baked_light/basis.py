@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import AnyArray, Float32Array, FloatArray, IntArray
 from nimbus.datagen.files.atomic import replacing
-from nimbus.datagen.files.cache import cache_folder, read_arrays, writing
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
