@@ -26,7 +26,7 @@ class Resources:
     fixed_roles: bool = False
     """True when workers keep the role they start with."""
     fused: bool | None = None
-    """True when each worker takes an episode through all stages; None: as the pipeline says."""
+    """True when each worker takes an episode through all stages; None: the choice of the pipeline."""
     moves_instances: bool = False
     """True when planners make room for renderer instances, and back, where that ends the run sooner."""
     slots: int = 16
