@@ -20,7 +20,7 @@ SMALLEST, LARGEST = 0.003, 1.5
 _ANY = (0.03, 0.35)
 """Longest side of nine out of ten things on a table [m]."""
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
-"""Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
+"""Meters, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
 """Margin of doubt for all other units, where the layout, the format, or unreliable metadata states one."""
 _RANKED = 4
@@ -71,7 +71,7 @@ def class_of(category: Category | None) -> Decision:
 def decide_scale(
     surface: ImportedSurface, asset: FoundAsset, category: Category | None, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose metres per unit of the file from its format, its scale, and usual sizes.
+    """Choose meters per unit of the file from its format, its scale, and usual sizes.
 
     Raises:
         InputError: No unit gives a plausible size.
@@ -101,7 +101,7 @@ def decide_scale(
 
 
 def _known_unit(surface: ImportedSurface, asset: FoundAsset) -> tuple[float | None, str]:
-    """Metres of a unit and the trust in it."""
+    """Meters of a unit and the trust in it."""
     if asset.metres is not None:
         if asset.metres <= 0:
             return None, ""  # the layout has no unit
@@ -114,7 +114,7 @@ def _known_unit(surface: ImportedSurface, asset: FoundAsset) -> tuple[float | No
 def _candidates(
     known: float | None, trust: str, category: Category | None, longest: float
 ) -> list[tuple[float, float, str]]:
-    """List metres, doubt and reason of each unit that may be meant."""
+    """List meters, doubt and reason of each unit that may be meant."""
     if known is None:
         found = [(metres, doubt, f"no unit is stated, {name}") for name, (metres, doubt) in _UNITS.items()]
         if category:
@@ -135,7 +135,7 @@ def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
     what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
-    raise InputError(what, instead=f"write the metres of its unit as scale: of {longest:.3g} units it is long")
+    raise InputError(what, instead=f"write the meters of its unit as scale: of {longest:.3g} units it is long")
 
 
 def decide_mass(

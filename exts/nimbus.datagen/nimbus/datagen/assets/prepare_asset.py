@@ -189,7 +189,7 @@ class _Job:
             "size": _sides(extent),
             "volume": f"{solid.volume * 1e6:.4g} cm³, {stages.hull_share(solid):.0%} of its hull",
             "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} of the volume, {contact.filled:.0%} of the rooms",
-            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} grey levels",
+            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} gray levels",
             "supports": stages.describe_supports(solid),
             "rests": ", ".join(f"{pose.name} {np.rad2deg(pose.tilt_margin):.0f}°" for pose in rests),
             "rooms": ", ".join(rooms) or "none",
@@ -224,11 +224,11 @@ class _Job:
         }
 
     def license(self, name: str) -> Decision:
-        """Licence as a decision."""
+        """License as a decision."""
         why = (
             "given"
             if "license" in self.given
-            else "of the nearest licence file or the wheel"
+            else "of the nearest license file or the wheel"
             if name
             else "none is stated"
         )

@@ -56,7 +56,7 @@ def decide_up(
         surface: As read.
         asset: With the axis of its layout.
         given: Values of the user.
-        scale: Metres of one unit.
+        scale: Meters of one unit.
         category: Its name.
         path: The mesh.
     """

@@ -128,7 +128,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
     count = np.ceil((high - low)[:2] / cell).astype(int)
     if not np.isfinite(low).all() or np.prod(count, dtype=float) > _MOST_CELLS:
         what = f"the scene is {high[0] - low[0]:.0f} m by {high[1] - low[1]:.0f} m"
-        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the metre")
+        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the meter")
     origin = (float(low[0]), float(low[1]))
     middles = np.stack(np.meshgrid(*((np.arange(n) + 0.5) * cell for n in count), indexing="ij"), -1).reshape(-1, 2)
     columns = middles + origin

@@ -93,7 +93,7 @@ class SceneThing:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NavigationScene:
-    """Everything in one scene; z is up, lengths are metres, and it does not move."""
+    """Everything in one scene; z is up, lengths are meters, and it does not move."""
 
     name: str
     """File-safe."""
@@ -112,7 +112,7 @@ class NavigationScene:
     classes: tuple[str, ...] = ()
     """Classes that scenes of its source may have, so that an index means the same in each; empty: its own."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
-    """Source and licence of what others made, by name."""
+    """Source and license of what others made, by name."""
 
     @cached_property
     def corners(self) -> Float32Array:

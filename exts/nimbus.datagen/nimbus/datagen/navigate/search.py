@@ -157,7 +157,7 @@ class PathSearch:
         return np.where(parents >= 0, cost, np.inf)
 
     def _weights(self, wide: float) -> FloatArray:
-        """(N,) cost of a metre at each node; 0 where no path may go."""
+        """(N,) cost of a meter at each node; 0 where no path may go."""
         space, limit = self._space, self._space.limit
         near = np.clip((wide - space.node_clearance) / max(wide - limit, 1e-9), 0.0, 1.0) if wide > limit else 0.0
         return np.where(self._allowed, 1.0 + 4.0 * np.square(near, dtype=float), 0.0)

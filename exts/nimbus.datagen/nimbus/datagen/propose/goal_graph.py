@@ -1,6 +1,6 @@
 """Goal graph: the things of a task, and the relations between them that shall hold at its end.
 
-A graph has no steps, places in metres or conditions: a planner writes those. The generator draws graphs, and
+A graph has no steps, places in meters or conditions: a planner writes those. The generator draws graphs, and
 replies of language models are read into them. Two graphs with one canonical form are the same task.
 """
 

@@ -26,7 +26,7 @@ _PALM = np.array([(-0.035, -0.1, -0.12), (0.035, 0.1, -0.047)])
 _MARGIN = 0.002
 """Margin around geometry named a handle [m]."""
 _STANDS_OUT = 8.0
-"""Score of each metre that a handle stands out to where the part opens, up to 15 cm."""
+"""Score of each meter that a handle stands out to where the part opens, up to 15 cm."""
 _HAND_REACH = 0.16
 """Half the side of a box around a handle that holds all of the hand [m]."""
 _NEAR_MARK = 0.04

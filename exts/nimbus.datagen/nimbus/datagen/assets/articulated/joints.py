@@ -58,7 +58,7 @@ def decide_joint(
         found: As the source states it.
         points: (n, 3) of the part, where the source has it [m].
         others: (m, 3) of the rest [m].
-        scale: Metres of the source's unit.
+        scale: Meters of the source's unit.
         given: Decisions of the user by name, the part's with its name and a dot in front.
 
     Raises:

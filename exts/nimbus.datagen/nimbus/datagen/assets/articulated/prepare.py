@@ -256,7 +256,7 @@ def _point(name: str, text: str) -> FloatArray | None:
         x, y, z = (float(word) for word in text.split())
     except ValueError:
         what = f"decisions.{name}.handle: '{text}' is not a position"
-        raise InputError(what, instead="write auto, none, or x y z in metres from the middle of the base") from None
+        raise InputError(what, instead="write auto, none, or x y z in meters from the middle of the base") from None
     return np.array((x, y, z))
 
 

@@ -47,9 +47,9 @@ class Exported:
     episode_count: int
     """Stored ones."""
     failure_count: int
-    """Failed attempts beside them, labelled."""
+    """Failed attempts beside them, labeled."""
     left_out: int
-    """Episodes that show assets whose licence restricts redistribution."""
+    """Episodes that show assets whose license restricts redistribution."""
     frame_count: int
     file_count: int
     byte_count: int
@@ -81,7 +81,7 @@ def export(
         to: One of :data:`~nimbus.datagen.datasets.export.formats.FORMATS`.
         options: Division into files.
         keep_failures: Include kept failed attempts, labeled, after the episodes.
-        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
+        with_restricted: Include episodes that show assets with a license that restricts redistribution.
         view: Signals to write; the stored ones by default.
         side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
         workers: Number of processes; the fastest number by default.

@@ -165,7 +165,7 @@ def _truth(one: DrivenEpisode) -> dict[str, Any]:
 
 
 def _waypoints(positions: FloatArray) -> FloatArray:
-    """Places of a path about a metre apart, its ends among them."""
+    """Places of a path about a meter apart, its ends among them."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(positions, axis=0), axis=1)))
     count = max(round(float(along[-1]) / _WAYPOINT), 1)
     places = np.linspace(0.0, along[-1], count + 1)

@@ -72,7 +72,7 @@ class Source:
     action_names: tuple[str, ...]
     items: Sequence[ExportItem]
     left_out: int = 0
-    """Episodes that show assets whose licence restricts redistribution."""
+    """Episodes that show assets whose license restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
     """Maker of other signals than the stored ones."""
 
@@ -141,7 +141,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     Args:
         folder: The dataset.
         keep_failures: Include kept failed attempts, after the episodes.
-        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
+        with_restricted: Include episodes that show assets with a license that restricts redistribution.
 
     Raises:
         InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
@@ -167,7 +167,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
         left_out = whole - len(stored)
         if not stored:
             licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
-            what = f"every episode shows assets whose licence restricts redistribution ({licenses})"
+            what = f"every episode shows assets whose license restricts redistribution ({licenses})"
             raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
     return Source(
         folder=folder,

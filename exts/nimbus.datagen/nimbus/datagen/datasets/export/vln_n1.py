@@ -34,7 +34,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 NAME = "vln-n1"
 DEPTH_UNITS = 10_000
-"""Stored depth of a metre."""
+"""Stored depth of a meter."""
 _DEEPEST = 65_535
 """Largest stored depth: what is farther is written as that, never wrapped."""
 _BLOCK = 32

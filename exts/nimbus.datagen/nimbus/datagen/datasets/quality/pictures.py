@@ -178,7 +178,7 @@ class _FrameWindow:
             yield fail("repeated", where, f"{share:.0%} of the images equal the one before, while joints move")
 
     def _order(self, where: str, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Two pictures that are unlike their neighbours, and each like those of the other.
+        """Two pictures that are unlike their neighbors, and each like those of the other.
 
         One alone may be right: something passes close to a camera.
         """

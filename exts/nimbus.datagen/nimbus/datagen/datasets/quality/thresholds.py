@@ -45,7 +45,7 @@ class Thresholds:
     repeat_share: float = 0.3
     """… and fraction of such rows whose image equals the previous one."""
     outlier: float = 2.0
-    """Times as far as those around it a picture is from its neighbours when it is in the wrong place."""
+    """Times as far as those around it a picture is from its neighbors when it is in the wrong place."""
     pictures: int = 40_000
     """Pictures decoded at most; of more, windows spread evenly over every episode."""
     window: int = 12

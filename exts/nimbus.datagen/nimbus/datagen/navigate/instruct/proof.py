@@ -30,7 +30,7 @@ _SEEN = 0.002
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DriveRecord:
-    """A stored drive of T rows with N labelled things, as a file holds it."""
+    """A stored drive of T rows with N labeled things, as a file holds it."""
 
     instruction: str
     stored: StoredInstruction

@@ -39,7 +39,7 @@ def make_part(
     Args:
         name: Name of the thing.
         object_class: Class of the thing.
-        surface: In metres, before ``world_T_part``.
+        surface: In meters, before ``world_T_part``.
         room: It stands in.
         world_T_part: (4, 4), scale included.
     """
@@ -131,7 +131,7 @@ def make_scene(
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
         what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"
-        raise InputError(what, where=str(path), instead="export it in metres, a building or a flat to a file")
+        raise InputError(what, where=str(path), instead="export it in meters, a building or a flat to a file")
     digest = hashlib.sha256()
     for file in (path, *others):
         check_regular(file)

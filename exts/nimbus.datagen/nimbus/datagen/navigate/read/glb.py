@@ -72,7 +72,7 @@ def _turned(part: ScenePart, turn: FloatArray) -> ScenePart:
 
 
 def _labelled(nodes: list[tuple[str, ImportedSurface]], labels: Path, names: Path) -> tuple[list[ScenePart], list[str]]:
-    """Split the surfaces by the thing that the nearest face of the labelled mesh belongs to."""
+    """Split the surfaces by the thing that the nearest face of the labeled mesh belongs to."""
     lines = csv.reader(read_text(names).splitlines()[1:])
     table = {row[1].strip().upper(): row for row in lines if len(row) >= 4}
     marked = read_nodes(labels)

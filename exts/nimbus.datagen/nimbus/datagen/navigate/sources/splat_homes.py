@@ -31,7 +31,7 @@ class SplatHomesSource(SplatSource):
         return self.splat_homes
 
     def read(self, number: int) -> PlacedSplats:
-        """Sample the home of a number; its splats are grey until they are lit."""
+        """Sample the home of a number; its splats are gray until they are lit."""
         scene = home_scene(self.seed + number, self.rooms)
         samples = place_samples(scene.corners, self.per_home)
         cloud = discs_of(samples, np.full((self.per_home, 3), 0.5))
