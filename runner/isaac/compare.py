@@ -57,7 +57,11 @@ def equal(one: Frames, many: Frames) -> list[Check]:
     return [
         Check(name="depth", passed=depth <= DEPTH, found=f"{depth:.1e} m apart, at most {DEPTH:g}"),
         Check(name="labels", passed=labels <= LABELS, found=f"{labels:.2%} of pixels, at most {LABELS:.1%}"),
-        Check(name="colors", passed=colors <= MAX_COLOR_DIFFERENCE, found=f"{colors:.2f} of 255, at most {MAX_COLOR_DIFFERENCE:g}"),
+        Check(
+            name="colors",
+            passed=colors <= MAX_COLOR_DIFFERENCE,
+            found=f"{colors:.2f} of 255, at most {MAX_COLOR_DIFFERENCE:g}",
+        ),
     ]
 
 
