@@ -57,7 +57,7 @@ class FreeSpace:
     clearance: Float32Array
     """(L, X, Y) distance from the middle of the cell to the nearest cell that is not free [m]; 0 without a floor."""
     component: IndexArray
-    """(L, X, Y) connected component of cells that the body fits in, 0 for the largest one that is no roof; -1 elsewhere."""
+    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest but roofs, -1 elsewhere."""
     neighbors: IndexArray
     """(N, 8) node in each direction of :data:`NEIGHBORS`; -1 for none."""
     node: IndexArray
