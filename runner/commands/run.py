@@ -207,7 +207,7 @@ def command(
 
         load_writer(format)  # before the run
     counts = workers.counts if workers else None
-    if roles == "fused" and "isaacsim" in (sim, engine):
+    if roles == "fused" and sim == "isaacsim":
         what = "Isaac Sim and Nimbus plan and render in different programs"
         raise InputError(what, where="--roles fused", instead="write --roles fixed, or --sim newton")
     are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
