@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
+from pathlib import Path
 
 
 def main() -> int:
@@ -15,11 +17,10 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of libraries is no answer
     prepare_libraries()
-    from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.ui.remote.editor_server import serve
 
-    with make_owned("nimbus-editor-") as folder:
-        serve(sys.stdin, answers, folder)
+    with tempfile.TemporaryDirectory(prefix="nimbus-editor-") as folder:
+        serve(sys.stdin, answers, Path(folder))
     return 0
 
 

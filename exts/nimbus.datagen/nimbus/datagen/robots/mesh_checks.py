@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.limited_process import run_limited
-from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.robots.limit_checks import ModelLines
 from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import Element, mesh_path, model_path, piece_path, read_urdf
@@ -94,9 +94,9 @@ def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
     """Read the meshes of a user's robot in a process with limits."""
     files = {mesh.file: mesh for mesh in meshes}
     found: dict[Path, FloatArray] = {}
-    with make_owned("nimbus-meshes-") as folder:
+    with TemporaryDirectory(prefix="nimbus-meshes-") as folder:
         for number, (file, mesh) in enumerate(files.items()):
-            target = folder / f"{number}.npy"
+            target = Path(folder, f"{number}.npy")
             try:
                 run_limited(f"{__name__}:write_points", {"file": str(file), "target": str(target)}, where=str(file))
             except InputError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,6 @@ from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import make_subfolder
-from nimbus.datagen.files.owned_folder import make_owned
 
 ROOT = "remote"
 COPIES = "copies"
@@ -38,9 +38,9 @@ def remote_root() -> Path:
 
 def own_folder(name: str) -> Path:
     """Make a folder of this process alone, which goes with it."""
-    place = make_owned("nimbus-store-")
-    atexit.register(place.remove)
-    folder = place.path / name
+    place = tempfile.TemporaryDirectory(prefix="nimbus-", ignore_cleanup_errors=True)
+    atexit.register(place.cleanup)
+    folder = Path(place.name) / name
     make_subfolder(folder)
     return folder
 
