@@ -13,7 +13,9 @@ ROBOTS = {"ur5": 0.45, "xarm7": 0.45, "z1": 0.38, "baxter": 0.32}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("robot", ROBOTS)
+@pytest.mark.parametrize(
+    "robot", [pytest.param(name, marks=pytest.mark.long if name == "z1" else ()) for name in ROBOTS]
+)
 def test_a_robot_puts_a_block_elsewhere(robot: str, tmp_path: Path):
     found = elsewhere(robot, ROBOTS[robot], tmp_path)
     assert found.contacts["held_penetration"].max() < 0.002

@@ -49,7 +49,8 @@ def test_a_library_that_does_not_load_is_one_line_at_its_field(tmp_path: Path):
 def test_a_task_that_is_saved_while_it_is_run_changes_nothing_of_the_run(tmp_path: Path):
     (path := tmp_path / "mine.yaml").write_text(TINY.read_text())
     draft, out = TaskDraft(str(path)), tmp_path / "out"
-    process = start("run", "--serial", "--task", str(path), "--episodes", "2", "--out", str(out))
+    words = ("--serial", "--task", str(path), "--episodes", "2", "--images", "none", "--out", str(out))
+    process = start("run", *words)
     assert process.stdout
     assert any(": stored, " in line for line in process.stdout)
     draft.set(("objects", "items", "kinds"), ["bottle"])
