@@ -9,7 +9,7 @@ import pytest
 from tests.support.task_attempts import elsewhere
 
 ROBOTS = {"ur5": 0.45, "xarm7": 0.45, "z1": 0.38, "baxter": 0.32}
-"""Where the block lies, ahead of the scene's place for robots [m]; for the others see ``make test-tasks``."""
+"""Distance of the block ahead of the scene's place for robots [m]; for the others see ``make test-tasks``."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What every kind does is seen: in physics, in pictures or in words. One that is new is tested without being named."""
+"""Effect of every kind, seen in physics, in pictures or in words. A new kind is tested without being named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def renderer() -> SceneRenderer:
 
 
 def moved(physical: PhysicalLayout) -> np.ndarray:
-    """What physics knows of a layout: masses, friction, damping, and where everything is after a turn of the arm."""
+    """Return the state of physics in a layout: masses, friction, damping, and all positions after a turn of the arm."""
     simulation().load(physical)
     simulation().restore(simulation().state())
     model = simulation().model

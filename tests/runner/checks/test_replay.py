@@ -8,6 +8,7 @@ import h5py
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.registry import forget
 from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
 from tests.support.runs import run, start
@@ -116,13 +117,16 @@ class Pause(Skill):
 
 
 @pytest.mark.slow
-def test_replay_asks_for_the_folder_of_skills(tmp_path: Path, task_text: str):
+def test_replay_asks_for_the_folder_of_skills(tmp_path: Path, task_text: str, capsys):
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "pause.py").write_text(PAUSE)
     (tmp_path / "mine.yaml").write_text(task_text.replace("\nsuccess:", "\n  - pause_before_replay\nsuccess:"))
     own = ("--skills", str(tmp_path / "skills"))
     words = ("--episodes", "1", "--images", "none", *own)
     assert run(*words, out=tmp_path / "data", task=tmp_path / "mine.yaml") == 0
-    out, error = start("replay", str(tmp_path / "data")).communicate(timeout=300)
+    forget([("skill", "pause_before_replay")])  # as in a later process
+    capsys.readouterr()
+    assert main(["replay", str(tmp_path / "data")]) == 2
+    out, error = capsys.readouterr()
     assert out == "" and error.count("\n") == 1
     assert "unknown skill 'pause_before_replay'" in error and "--skills DIR" in error

@@ -15,7 +15,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.runner.cli import main
 from nimbus.runner.monitor.status import STAGES
 from nimbus.runner.system.processes import Interruption
-from tests.support.runs import run, sound, start_run
+from tests.support.runs import run, run_and, sound
 
 ASKED = ("--episodes", "2", "--variants", "2")
 
@@ -112,11 +112,13 @@ def rows(folder: Path) -> list[Attempt]:
 
 
 @pytest.mark.slow
-def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_continues(tiny: Path, tmp_path: Path):
-    process = start_run("--episodes", "50", out=tmp_path / "data")
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=300)
-    assert process.returncode == 130
+def test_ctrl_c_finishes_what_is_under_way_and_the_next_run_continues(tiny: Path, tmp_path: Path, capsys):
+    try:
+        code = run_and(lambda: signal.raise_signal(signal.SIGINT), "--episodes", "50", out=tmp_path / "data")
+    except KeyboardInterrupt:
+        pytest.fail("the run was not asked to stop, but stopped at once")
+    assert code == 130
+    error = capsys.readouterr().err
     assert error == "stopping after this attempt; Ctrl-C again stops at once\ninterrupted\n"
     sound(tmp_path / "data")
     assert 1 <= len(episodes(tmp_path / "data")) < 50
