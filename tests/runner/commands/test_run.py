@@ -159,13 +159,16 @@ def test_a_hangup_that_is_ignored_stays_so():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_second_signal_does_not_wait(number: signal.Signals):
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
-        os.kill(os.getpid(), number)
-        assert interruption.requested and not interruption.at_once
-        os.kill(os.getpid(), number)
-    assert interruption.at_once
-    assert signal.getsignal(number) is before
+    known = signal.signal(number, before := signal.default_int_handler)  # below nohup, SIGHUP is ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
+            os.kill(os.getpid(), number)
+            assert interruption.requested and not interruption.at_once
+            os.kill(os.getpid(), number)
+        assert interruption.at_once
+        assert signal.getsignal(number) is before
+    finally:
+        signal.signal(number, known)
 
 
 @pytest.mark.parametrize(
