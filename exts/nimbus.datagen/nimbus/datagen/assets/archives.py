@@ -15,7 +15,7 @@ from nimbus.datagen.objects.imported.read import SUFFIXES
 ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
-    *(".xml", ".urdf", ".json", ".pbtxt", ".config", ".sdf"),
+    *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
 """Endings of files that an asset may consist of; the rest of an archive stays in it."""
 _MEMBERS = 500_000
