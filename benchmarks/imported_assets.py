@@ -70,7 +70,7 @@ WHEELS = {
     "mani_skill": ("*envs/tasks/[fh]*", "*deformable_manipulation/*", "*trifinger/objects/*", "*scene_builder/*"),
 }
 """Rigid things by wheel: robots, and 940 of pybullet's random objects, are left out of the patterns."""
-NO_THING = "moving part"
+NO_THING = ("moving part", "robot", "joints; the limit is")
 _RESTS, _SCANS = 20, 9
 """Things whose rest poses are compared, and surfaces that are closed."""
 _DROPS = 64
@@ -167,8 +167,9 @@ def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
 
 
 def rigid(out: Path) -> list[AssetEntry]:
-    """Entries of the library without moving parts."""
-    return [entry for entry in read_index(out / "library")[0].kinds if NO_THING not in entry.refused]
+    """Entries of the library without moving parts, and without robots."""
+    kinds = read_index(out / "library")[0].kinds
+    return [entry for entry in kinds if not entry.joints and not any(word in entry.refused for word in NO_THING)]
 
 
 def graspable(out: Path) -> list[str]:
