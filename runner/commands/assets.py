@@ -40,7 +40,7 @@ def command(
         typer.Option("--only", metavar="GLOB", parser=str, help="pattern of names or paths of assets, such as '*mug*'"),
     ] = "",
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="licence of assets whose files state none")
+        str, typer.Option("--license", metavar="ID", parser=str, help="license of assets whose files state none")
     ] = "",
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="annotate: address of an OpenAI-compatible server")
@@ -67,7 +67,7 @@ def command(
     accepted = len(made.entries) - len(refused)
     write_out(f"{accepted} accepted, {len(refused)} refused, {made.prepared} prepared now: {made.out}\n")
     if restricted:
-        write_out(f"licence {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
+        write_out(f"license {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
     return 0 if accepted else 1
 
 

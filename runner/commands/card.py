@@ -23,7 +23,7 @@ def command(
         typer.Option("--out", metavar="FILE", parser=Path, help="file of the card (README.md of the dataset)"),
     ] = None,
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="licence of the dataset")
+        str, typer.Option("--license", metavar="ID", parser=str, help="license of the dataset")
     ] = "apache-2.0",
 ) -> int:
     """Write the card and its picture."""

@@ -1,7 +1,7 @@
 """Kit, played by what the contract says of it: what is not in the contract is not there, and raises.
 
 Modules, classes, methods and their parameters are made from the contract; ``kit_behaviour.py`` says what they do. A
-method without a behaviour raises, so that no test passes because something silently did nothing.
+method without a behavior raises, so that no test passes because something silently did nothing.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Origin:
     """Name of the task folder that the task belongs to; empty in a dataset of one task."""
     task_text: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
-    """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
+    """Sources and licenses of imported objects that the episodes may show, by ``library/kind``."""
     meaning: TaskMeaning | None = None
     reach: dict[str, Any] = field(default_factory=dict)
     """Reach map of each region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``, one text for each row of

@@ -106,7 +106,7 @@ def test_instances_are_numbered_by_the_memory_of_gpus():
 def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):
     done = Run(rtx_spec(tmp_path, wrong="licence prompt", episodes=1)).end()
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "licence of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
+    assert "license of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
 
 
 @pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19", ""])
@@ -142,7 +142,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
     environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
     assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
     monkeypatch.setattr("nimbus.runner.isaac.find.CONTAINER", tmp_path)
-    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+    with pytest.raises(InputError, match="license of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
     monkeypatch.undo()
     package = tmp_path / "pip/isaacsim-6.0.1.dist-info"
@@ -150,7 +150,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
     package.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: isaacsim\nVersion: 6.0.1\n")
     script = tmp_path / "python.sh"
     script.write_text(script.read_text().replace("PYTHONPATH=", f"PYTHONPATH={package.parent}:", 1))
-    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+    with pytest.raises(InputError, match="license of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
 
 

@@ -73,7 +73,7 @@ class LightLoader(SceneLoader):
 
 
 class LightRandomizer(Randomizer):
-    """Draws a goal, and a colour for each variant."""
+    """Draws a goal, and a color for each variant."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
@@ -157,7 +157,7 @@ def walk(random: np.random.Generator, goal: Any, outcome: Outcome) -> Trajectory
 
 
 class LightRenderer(Renderer):
-    """Noise, in the light's colour.
+    """Noise, in the light's color.
 
     Args:
         render_seconds: [s CPU] a variant.

@@ -149,7 +149,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         """Run one action.
 
         Args:
-            action: In the control mode; beyond the limits it is clipped.
+            action: Action in the control mode; it is clipped to the limits.
 
         Returns:
             Observation, reward, terminated (the task is done, or physics failed), truncated, and info.
@@ -200,7 +200,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
 @cache
 def _loaded(task: str, device: str, skills: tuple[str, ...]) -> tuple[Task, SceneAssets]:
-    """Load a task once in a process: ten environments of it share the scene."""
+    """Load a task once per process, so that several environments of it share the scene."""
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.system.threads import prepare_libraries

@@ -127,8 +127,8 @@ def _wrong_segments(folder: Path) -> Path:
     ("write", "said"),
     [
         (_tilted, "has no up axis"),
-        (_scaled(1000.0), "export it in metres"),
-        (_scaled(0.01), "export it in metres"),
+        (_scaled(1000.0), "export it in meters"),
+        (_scaled(0.01), "export it in meters"),
         (_content("a.glb", b""), "empty|cannot be read"),
         (_content("a.ply", b""), "the file is empty"),
         (

@@ -17,7 +17,7 @@ _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
     *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
-"""Endings of files that an asset may consist of; the rest of an archive stays in it."""
+"""Suffixes of files that may belong to an asset; other members are not unpacked."""
 _MEMBERS = 500_000
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
@@ -35,7 +35,7 @@ def unpack(path: Path, folder: Path) -> None:
     """Unpack files that may belong to assets, into a new folder.
 
     Raises:
-        InputError: It is not an archive, contains paths out of its folder, or exceeds the limits.
+        InputError: The file is not an archive, has members outside of its folder, or exceeds the limits.
     """
     total, names = 0, set()
     try:
@@ -60,7 +60,7 @@ def unpack(path: Path, folder: Path) -> None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    """Yield name, size, packed size (0 where it is not known) and content of each file."""
+    """Yield name, size, packed size (0 if unknown) and content of each file."""
     if path.name.lower().endswith((".zip", ".whl")):
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()

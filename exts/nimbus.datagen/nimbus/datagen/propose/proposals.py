@@ -1,7 +1,7 @@
 """Proposals: goal graphs become task files that pass the doctor and succeed in physics.
 
 Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. Findings
-go back to the source of the graph, which may return a repaired one, for some rounds. Limits are counts, so that equal
+go back to the source of the graph, which may return a repaired graph, for some rounds. Limits are counts, so that equal
 seeds give equal files.
 """
 
@@ -36,11 +36,11 @@ from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 LOG = "proposals.jsonl"
 LAYOUTS = 3
-"""Layouts that are tried at most; more than half of them must succeed to accept a task."""
+"""Largest number of layouts tried; more than half must succeed to accept a task."""
 ROUNDS = 3
-"""Repairs of a graph at most."""
+"""Largest number of repairs of a graph."""
 _DRAWS = 8
-"""Graphs drawn for each task that is wanted, at most."""
+"""Largest number of graphs drawn per requested task."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class GraphSource(Protocol):
         ...
 
     def notes(self) -> Iterable[Mapping[str, Any]]:
-        """Steps of its own since the last call, for the log."""
+        """Return the steps since the last call, for the log."""
         ...
 
 
@@ -116,7 +116,7 @@ class Workshop:
         catalogue: Entries of kinds for the robot.
         stage: The scene.
         area: The part of its table where the robot works well.
-        instructions: Wordings of a graph; where it has none, the plain one is taken.
+        instructions: Wordings of a graph; without any, the plain one is used.
     """
 
     def __init__(
@@ -146,8 +146,8 @@ class Workshop:
         """Plan, pack, examine and try a graph.
 
         Args:
-            graph: It has been checked.
-            index: Number of the graph, which addresses its places and layouts.
+            graph: Checked graph.
+            index: Number of the graph, which selects its positions and layouts.
             attempt: Number of the repair.
         """
         begin = time.process_time()
@@ -155,7 +155,7 @@ class Workshop:
         return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
 
     def has_room(self, graph: GoalGraph, index: int, attempt: int) -> bool:
-        """Check that the things of a graph have places on the table; the arguments are those of :meth:`try_graph`."""
+        """Check that the things of a graph fit on the table; the arguments are those of :meth:`try_graph`."""
         try:
             self._pack(graph, index, attempt)
         except InputError:
@@ -191,7 +191,7 @@ class Workshop:
         return Trial(graph, stage, attempts=attempts, text=text, steps=steps, plan=written)
 
     def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
-        """Attempt layouts until it is decided."""
+        """Attempt layouts until acceptance is decided."""
         done: list[AttemptResult] = []
         for index in range(self.request.layouts):
             if max(sum(one.success for one in done), sum(not one.success for one in done)) > self.request.layouts // 2:
@@ -205,12 +205,12 @@ class Workshop:
 
 @dataclass
 class Proposal:
-    """A graph of the source, and all that became of it."""
+    """Graph of a source, with all results about it."""
 
     index: int
     trials: list[Trial] = field(default_factory=list)
     name: str = ""
-    """Name of the task file; empty where it was refused."""
+    """Name of the task file; empty for a refused graph."""
 
     @property
     def accepted(self) -> Trial | None:
@@ -219,7 +219,7 @@ class Proposal:
 
 
 def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[Proposal]:
-    """Write task files, a log of all steps and a curriculum into a folder, until there are as many as were asked for.
+    """Write task files, a log of all steps and a curriculum into a folder, up to the requested number of tasks.
 
     Args:
         workshop: Robot, scene and kinds.

@@ -1,4 +1,4 @@
-"""Task file of a goal graph: regions, objects, steps, success and a plain wording, as people write them."""
+"""Task file of a goal graph: regions, objects, steps, success and a plain wording, formatted for readers."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def write_task(
         plan: Its steps and success.
         places: Regions of things and goals, and headings.
         catalogue: Entries of its kinds.
-        goals: In the order of the steps, for the plain wording.
+        goals: Goals in the order of the steps, for the plain wording.
         top: Height of the table [m].
-        instructions: Wordings; the plain one where there are none.
-        libraries: Texts by which the file names libraries, by their names; the names themselves where there are none.
+        instructions: Wordings; by default the plain one.
+        libraries: Libraries as the file writes them, by name; by default their names.
     """
     plain, named = plain_wording(goals), libraries or {}
     kinds = [catalogue[one.kind] for one in graph.things]
@@ -88,7 +88,7 @@ def write_task(
 
 
 def _randomization() -> dict[str, Any]:
-    """Medium, without the sentences that are put round instructions: these are whole ones."""
+    """Return the medium preset without the phrases added around instructions, because these are whole sentences."""
     return {name: ranges for name, ranges in presets("randomizations")["medium"].items() if name != "language"}
 
 

@@ -1,4 +1,4 @@
-"""Binary PLY files of scalar columns: the header, and each element as a table."""
+"""Reader of binary PLY files of scalar columns: the header, and each element as a table."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _TYPES = {
     **dict.fromkeys(("double", "float64"), "<f8"),
 }
 _HEADER_BYTES = 1 << 16
-"""Largest header that is read."""
+"""Largest accepted header [bytes]."""
 _AGAIN = "export it again as a binary PLY"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlyElement:
-    """One element of the header."""
+    """Element of the header."""
 
     name: str
     count: int
@@ -42,7 +42,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
     """Read the header of a binary little-endian PLY without lists.
 
     Returns:
-        Its elements, and where the first of them starts [bytes].
+        Elements, and the offset of the first [bytes].
 
     Raises:
         InputError: The file is not PLY, has lists or another byte order, or is truncated.
@@ -87,7 +87,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
         name: Name of the element.
 
     Returns:
-        (rows,) with the columns as fields; empty where the file has no such element.
+        (rows,) with the columns as fields; empty if the file has no such element.
     """
     for element in elements:
         if element.name == name and element.count:
@@ -97,7 +97,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
 
 
 def stack_columns(table: NDArray[Any], names: list[str], kind: Any = np.float32) -> NDArray[Any]:
-    """Columns (rows, n) of a table side by side."""
+    """Stack columns of a table to (rows, n)."""
     found = np.empty((len(table), len(names)), dtype=kind)
     for column, name in enumerate(names):
         found[:, column] = table[name]

@@ -1,4 +1,4 @@
-"""A fresh rendering of stored states against the stored pictures, decoded."""
+"""Comparison of stored images, decoded, with a fresh rendering of the stored states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
-"""Least PSNR of an image from a lossy video [dB]; another moment or camera has less."""
+"""Smallest PSNR of an image from a lossy video [dB]; images of another moment or camera have less."""
 LEAST_EQUAL = 0.99
 """Smallest fraction of equal pixels in a mask."""
 EXACT_PSNR = 99.0
@@ -29,12 +29,12 @@ class RenderCheck:
     """Result of one episode."""
 
     psnr: tuple[float, ...]
-    """PSNR of each image [dB]; :data:`EXACT_PSNR` for equal ones."""
+    """PSNR of each image [dB]; :data:`EXACT_PSNR` for identical ones."""
     problems: tuple[str, ...]
 
 
 class FreshRenders:
-    """Renders stored states again; one renderer for all episodes of a task.
+    """Renders stored states again, with one renderer for all episodes of a task.
 
     Args:
         assets: Scene, robot and libraries of the task.

@@ -1,4 +1,4 @@
-"""Demonstrations from LeRobot v3.0 and robomimic sets, read with a mapping file."""
+"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, by a mapping file."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 
 _TABLE_RATE = 20.0
-"""Control rate of robosuite, which robomimic files do not name [Hz]."""
+"""Control rate of robosuite, which robomimic files do not state [Hz]."""
 
 
 class SignalSet(ABC):
-    """Signals of the episodes of a set: (T, D) arrays by name."""
+    """Signals of the episodes of a dataset: (T, D) arrays by name."""
 
     names: Mapping[str, Sequence[str]]
-    """Names of columns by signal, where the set has them."""
+    """Names of columns by signal, if the dataset has them."""
     rate: float
     episodes: Sequence[str]
 
@@ -42,10 +42,10 @@ class SignalSet(ABC):
 
 
 class LeRobotSignals(SignalSet):
-    """Signals of a LeRobot v3.0 set.
+    """Signals of a LeRobot v3.0 dataset.
 
     Args:
-        folder: That holds ``meta/``.
+        folder: Folder that holds ``meta/``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -99,17 +99,17 @@ def is_foreign_set(path: Path) -> bool:
 def read_foreign_set(
     path: Path, mapping_file: Path, *, task: Task, robot: Robot, limit: int | None = None
 ) -> list[Demonstration]:
-    """Read the demonstrations of a LeRobot or robomimic set.
+    """Read the demonstrations of a LeRobot or robomimic dataset.
 
     Args:
-        path: Folder of LeRobot, or file of robomimic.
+        path: LeRobot folder or robomimic file.
         mapping_file: YAML file of :class:`DemonstrationMapping`.
-        task: Task that they are multiplied for.
+        task: Task to multiply them for.
         robot: Its robot.
         limit: Largest number of demonstrations; all by default.
 
     Raises:
-        InputError: The mapping lacks something, or names columns that the set does not have.
+        InputError: The mapping is incomplete, or names missing columns.
     """
     document = read(mapping_file)
     mapping = document.validate(DemonstrationMapping)
@@ -120,7 +120,7 @@ def read_foreign_set(
 
 
 class _SetReader:
-    """Reads demonstrations of one set by its mapping."""
+    """Reads the demonstrations of a dataset by its mapping."""
 
     def __init__(
         self, document: Document, mapping: DemonstrationMapping, signals: SignalSet, task: Task, robot: Robot
@@ -156,14 +156,14 @@ class _SetReader:
 
     @property
     def _led(self) -> list[str]:
-        """Joints of the arms, without the grippers."""
+        """Return the arm joints without the grippers."""
         return [joint for arm in self._robot.arms for joint in arm.arm.joints]
 
     def _joint(self, joint: str) -> Entry:
         return self._mapping.joints.entries[joint]
 
     def _with_fingers(self, joints: FloatArray, openings: Mapping[str, FloatArray]) -> FloatArray:
-        """Return all joints (T, J): fingers that are not mapped stand at the value of the gripper."""
+        """Return all joints (T, J); unmapped fingers take the value of the gripper."""
         columns: list[FloatArray] = []
         first = 0
         for arm in self._robot.arms:
@@ -263,7 +263,7 @@ def _group(name: str) -> str:
 
 
 def _flat(names: Any) -> list[str]:
-    """Return the names of columns, however LeRobot nests them."""
+    """Return the names of columns from any nesting that LeRobot uses."""
     if isinstance(names, dict):
         return [name for part in names.values() for name in _flat(part)]
     return [str(name) for name in names] if isinstance(names, (list, tuple)) else []

@@ -28,14 +28,14 @@ _MOST_OBJECTS = 20_000
 
 
 def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a stage with its objects; they carry no light.
+    """Read a stage with its objects; colors include no lighting.
 
     Args:
         path: The file, ``scenes/NAME.scene_instance.json`` of a dataset.
-        up: Not needed: such scenes are y up.
+        up: Ignored, because these scenes are y up.
 
     Raises:
-        InputError: A mesh is missing, or the scene is refused by ``make_scene``.
+        InputError: A mesh is missing, or ``make_scene`` refuses the scene.
     """
     table, root = read_plain(path), path.parent.parent
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
@@ -69,12 +69,12 @@ def _distinct(parts: list[ScenePart]) -> list[ScenePart]:
 
 
 def _structure(name: str) -> str:
-    """Class of a node of the stage, by its name."""
+    """Return the class of a stage's node, from its name."""
     return next((kind for kind in ("floor", "ceiling", "wall", "stairs", "door", "window") if kind in name), "other")
 
 
 def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
-    """World pose of an object, y up, with its scale."""
+    """Return the pose of an object in the world with its scale, y up."""
     try:
         turn = np.array(entry.get("rotation", (1, 0, 0, 0)), dtype=float)
         matrix = transforms.make_transform(
@@ -89,7 +89,7 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
 
 
 def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
-    """Find the mesh of a template: as it is named, below its first letter, or beside its configuration."""
+    """Find the mesh of a template by its full name, below its first letter, or beside its configuration."""
     name = Path(template).name
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
@@ -101,7 +101,7 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
 
 
 def _categories(root: Path) -> dict[str, str]:
-    """Category of each template, of the first table that has them."""
+    """Return the category of each template, from the first table that has them."""
     for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
         rows = list(csv.DictReader(read_text(file).splitlines()))
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)

@@ -92,7 +92,7 @@ def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
 def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
     meshes, outside = _load_meshes(path, root)
     parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
-    known = path.suffix.lower() in (".glb", ".gltf")  # the format says: metres, y up
+    known = path.suffix.lower() in (".glb", ".gltf")  # the format says: meters, y up
     notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
     return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
 
