@@ -30,7 +30,7 @@ def command(
     scene: Annotated[str, typer.Option("--scene", metavar="NAME", parser=str, help="scene with a table")] = "table",
     libraries: Annotated[
         list[str] | None,
-        typer.Option("--library", metavar="NAME", parser=str, help="object library, or its path; may be repeated (all of Nimbus)"),
+        typer.Option("--library", metavar="NAME", parser=str, help="object library or its path; may be repeated (all)"),
     ] = None,
     families: Annotated[
         list[str] | None,

@@ -72,7 +72,10 @@ def write_task(
         "regions:",
         *(f"  {name}: {write_flow(_region(region))}" for name, region in places.regions.items()),
         "objects:",
-        *(f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name), named)}" for name, one in things.items()),
+        *(
+            f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name), named)}"
+            for name, one in things.items()
+        ),
         "steps:",
         *_list(plan.steps),
         "success:",
