@@ -196,7 +196,7 @@ class PlanningScene:
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def blocks_tool(self, q: ArrayLike) -> bool:
-        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m], and so in any posture of its pose.
+        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of this pose is free.
 
         Contact that the tolerance of solutions could undo does not count.
         """
