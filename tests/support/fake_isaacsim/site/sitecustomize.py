@@ -37,7 +37,7 @@ def _plans() -> bool:
 
 
 def _due(mode: str) -> bool:
-    """Whether this is to go wrong now; what went wrong before is counted in files."""
+    """Check that this is to go wrong now; files count the earlier times."""
     for number in range(_TIMES.get(mode, 0)):
         try:
             (_FOLDER / f"{mode.replace(' ', '_')}.{number}").touch(exist_ok=False)

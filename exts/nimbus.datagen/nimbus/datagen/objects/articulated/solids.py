@@ -53,7 +53,7 @@ class SolidSurface:
 
 
 class Solids:
-    """Shapes of one rigid body, in metres and any frame."""
+    """Shapes of one rigid body, in meters and any frame."""
 
     def __init__(self, looks: TextureMapping) -> None:
         self._looks = looks

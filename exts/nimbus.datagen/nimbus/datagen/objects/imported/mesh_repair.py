@@ -28,7 +28,7 @@ _MOST_MISSING = 1 / 3
 
 
 def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
-    """Convert a surface to metres and z up.
+    """Convert a surface to meters and z up.
 
     Args:
         surface: Surface in the file's units.
@@ -130,9 +130,9 @@ def _border(faces: IndexArray) -> IndexArray:
 
 
 def _turned_alike(faces: IndexArray) -> IndexArray:
-    """Faces turned over so that neighbours agree about the outside.
+    """Faces turned over so that neighbors agree about the outside.
 
-    Each face stands in a graph twice, as it is and turned over; neighbours are joined where they agree.
+    Each face stands in a graph twice, as it is and turned over; neighbors are joined where they agree.
     """
     count = len(faces)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)

@@ -37,7 +37,7 @@ _MASS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedMesh:
-    """Arrays that are kept of a mesh, z up, in metres, in the file's own frame."""
+    """Arrays that are kept of a mesh, z up, in meters, in the file's own frame."""
 
     vertices: FloatArray
     faces: IndexArray

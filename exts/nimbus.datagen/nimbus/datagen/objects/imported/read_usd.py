@@ -198,7 +198,7 @@ def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> Image
     if linear is None and colors:
         linear = colors[0]
     if linear is None:
-        notes.append("says no color: it is grey")
+        notes.append("says no color: it is gray")
         return np.array(_GREY, dtype=np.uint8)
     srgb = np.clip(np.array(linear, dtype=np.float64), 0, 1) ** (1 / 2.2)
     return (255 * srgb + 0.5).astype(np.uint8)

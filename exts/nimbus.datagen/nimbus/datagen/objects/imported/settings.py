@@ -35,7 +35,7 @@ class AssetSettings(StrictModel):
 
     object_class: Name = Field(default="object", alias="class")
     category: str = Field(default="", description="what people call it; the file's name")
-    unit: Unit | None = Field(default=None, description="of the file's numbers; what the format says, else metres")
+    unit: Unit | None = Field(default=None, description="of the file's numbers; what the format says, else meters")
     scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="on top of the unit")
     up: Axis | None = Field(default=None, description="axis of the file that points up; by vote where none is given")
     mass: Range[Annotated[Kilograms, Field(gt=0)]] | None = None

@@ -43,7 +43,7 @@ class ImportedSurface:
         return replace(self, corners=self.corners @ up_matrix(up).T, up="z")
 
     def scaled(self, factor: float) -> ImportedSurface:
-        """Return the surface in metres."""
+        """Return the surface in meters."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
     def points(self) -> tuple[FloatArray, IndexArray]:

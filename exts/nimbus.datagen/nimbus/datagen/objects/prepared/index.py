@@ -60,9 +60,9 @@ class AssetEntry:
     layout: str
     """The layout in which it was recognized, for example ``ycb``."""
     license: str = ""
-    """Licence, as an SPDX name where possible; empty if none is stated."""
+    """License, as an SPDX name where possible; empty if none is stated."""
     is_restricted: bool = False
-    """The licence restricts passing it on."""
+    """The license restricts passing it on."""
     refused: str = ""
     """Reason and fix in one line; empty for an accepted kind."""
     notes: tuple[str, ...] = ()

@@ -82,7 +82,7 @@ class Hollow(StrictModel):
         )
 
     def _outer(self, size: FloatArray) -> FloatArray:
-        """(R, 4) rows of the outside in metres, heights rising."""
+        """(R, 4) rows of the outside in meters, heights rising."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]

@@ -83,7 +83,7 @@ class Loft(StrictModel):
         )
 
     def _rows(self, size: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """(R, 4) in metres; rows of equal width vary together, the widest ones not at all."""
+        """(R, 4) in meters; rows of equal width vary together, the widest ones not at all."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]

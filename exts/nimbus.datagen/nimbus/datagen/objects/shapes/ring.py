@@ -24,7 +24,7 @@ class Ring(StrictModel):
     """
 
     family: Literal["ring"]
-    thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the centre")
+    thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the center")
     arc: tuple[Radians, Radians] = Field(
         default=(0.0, 2 * np.pi), description="from and to which angle, from +x towards +y; all around when left out"
     )

@@ -1,4 +1,4 @@
-"""A texture being painted: regions in pixels, seeded noise, colours."""
+"""A texture being painted: regions in pixels, seeded noise, colors."""
 
 from __future__ import annotations
 

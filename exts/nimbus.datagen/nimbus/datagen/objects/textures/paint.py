@@ -33,13 +33,13 @@ class Plain(StrictModel):
 
 
 class Gradient(StrictModel):
-    """Colours from the lower to the upper edge; one of several palettes."""
+    """Colors from the lower to the upper edge; one of several palettes."""
 
     paint: Literal["gradient"]
     on: str = "all"
     palettes: Annotated[tuple[Palette, ...], Field(min_length=1)]
     uneven: Ratio = 0.06
-    waver: Ratio = Field(default=0.06, description="how unevenly the colours run")
+    waver: Ratio = Field(default=0.06, description="how unevenly the colors run")
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
         """Fill the region."""

@@ -1,4 +1,4 @@
-"""Parts of a scene as meshes that a browser draws, in the colours that the cameras see."""
+"""Parts of a scene as meshes that a browser draws, in the colors that the cameras see."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _plain: weakref.WeakKeyDictionary[RenderPart, dict[bool, Any]] = weakref.WeakKey
 
 
 def simplified(triangles: Triangles) -> Triangles:
-    """About a tenth of the triangles of a part that is painted in a few plain colours; others stay as they are."""
+    """About a tenth of the triangles of a part that is painted in a few plain colors; others stay as they are."""
     faces = np.asarray(triangles.faces)
     _, first, color = np.unique(triangles.uvs[faces[:, 0]].round(4), axis=0, return_index=True, return_inverse=True)
     if len(faces) <= _FEW or len(first) > _MOST_COLORS:

@@ -39,7 +39,7 @@ _SAMPLE_COLORS = ((214, 69, 65), (65, 131, 215), (38, 166, 91), (244, 208, 63), 
 
 
 def markers_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
-    """Octahedra at (N, 3) places [m] in sRGB colours, as GLB without lighting."""
+    """Octahedra at (N, 3) places [m] in sRGB colors, as GLB without lighting."""
     import trimesh
     from trimesh.visual import TextureVisuals
     from trimesh.visual.material import PBRMaterial
@@ -186,7 +186,7 @@ class SceneView:
                 aspect=camera.width / camera.height,
                 scale=0.06 if camera.mount else 0.12,
                 thickness=2.0,
-                thickness_units="screen",  # lines of a width in metres are drawn twice
+                thickness_units="screen",  # lines of a width in meters are drawn twice
                 color=(40, 40, 40),
                 wxyz=_OPENGL_TO_OPENCV,
                 cast_shadow=False,
@@ -204,7 +204,7 @@ class SceneView:
             self._frusta[camera].image = picture
 
     def show_samples(self, layouts: Sequence[PhysicalLayout]) -> None:
-        """Mark where the objects of many layouts start, each group in colours of its own."""
+        """Mark where the objects of many layouts start, each group in colors of its own."""
         self._clear("samples")
         objects = [item for layout in layouts for item in layout.objects]
         if not objects:
