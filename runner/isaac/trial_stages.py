@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.episode.layout import EpisodeKey, Layout
 from nimbus.runner.isaac.compare import Check
 from nimbus.runner.isaac.instance import ROOT_WORD, environment, instance_paths, link_package
 
@@ -147,7 +148,6 @@ def _count(name: str, path: Path) -> TrialStage:
 
 def _write_layout(path: Path, text: str) -> None:
     """Write the first layout of a task."""
-    from nimbus.datagen.episode.layout import EpisodeKey, Layout
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
     from nimbus.datagen.tasks.task import load_task
