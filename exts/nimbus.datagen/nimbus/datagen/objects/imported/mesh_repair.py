@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.folds import count_full_edges
 from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
@@ -89,8 +90,11 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     faces, known = _proper(faces), len(points)
     if len(_border(faces)):
         closed = _filled(points, _turned_alike(faces))
-        if len(_border(closed[1])):
-            closed = _filled_again(points, faces)
+        is_open, is_full = bool(len(_border(closed[1]))), count_full_edges(closed[1]) > 0
+        if is_open or is_full:  # a loose face, closed by a fan of its own, is a flap without volume
+            again = _filled_again(points, faces)
+            if is_open or not (len(_border(again[1])) or count_full_edges(again[1])):
+                closed = again
         points, faces = closed
     if open_edges := len(_border(faces)):
         what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
@@ -152,14 +156,17 @@ def _turned_alike(faces: IndexArray) -> IndexArray:
 
 def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
     """Remove faces at edges shared by more than two, as in scans, and close the resulting holes."""
+    closed: tuple[FloatArray, IndexArray] | None = None
     for _ in range(_ROUNDS):
         edges = np.sort(np.stack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]], axis=1), axis=2)
         _, index, counts = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True, return_counts=True)
         full = (counts[index.reshape(-1)] > 2).reshape(-1, 3).any(axis=1)
         points, faces = _filled(points, _turned_alike(_proper(faces[~full])))
         if not len(_border(faces)):
-            break
-    return points, faces
+            closed = points, faces
+            if not count_full_edges(faces):
+                break
+    return closed or (points, faces)
 
 
 def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:

@@ -28,7 +28,7 @@ from nimbus.datagen.objects.imported.up_axis import vote_up
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.shapes.contact import Piece
 
-PREPARATION_VERSION = 3
+PREPARATION_VERSION = 4
 """Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
 
 _MASS = 0.2
