@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: docs docs-serve docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -121,7 +121,11 @@ chaos: .venv/installed-dev
 # The documentation site in build/site; a broken link ends it. `make gallery` adds videos of all tasks, in about ten CPU-minutes.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "open build/site/index.html"
+	@echo "open build/site/index.html; the search needs a server: make docs-serve"
+
+# Serve the built site on this machine, with its search, which browsers block in local files.
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 # Run the shell blocks of the pages, except those marked as not run, with few episodes. PAGES=docs/export.md selects pages.
 docs-commands: .venv/installed-dev
