@@ -103,7 +103,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     volume = _volume(points, faces)
     box = float(np.prod(np.ptp(points, axis=0)))
     if abs(volume) < max(1e-4 * box, 1e-10):
-        what = f"encloses {abs(volume) * 1e6:.3g} cm³, next to nothing"
+        what = f"encloses {abs(volume) * 1e6:.3g} cm³, almost nothing"
         raise InputError(what, where=str(path), instead="give its walls a thickness")
     return points, np.ascontiguousarray(faces if volume > 0 else faces[:, ::-1])
 

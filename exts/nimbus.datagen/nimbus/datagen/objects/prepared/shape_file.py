@@ -106,7 +106,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
     """
     content = read_bytes(path, limit=_LARGEST)
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise InputError("is another file than the library's index names", where=str(path), instead=AGAIN)
+        raise InputError("differs from the file in the library's index", where=str(path), instead=AGAIN)
     try:
         with ZipFile(io.BytesIO(content)) as packed:
             if (size := sum(entry.file_size for entry in packed.infolist())) > _LARGEST_UNPACKED:
