@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-serve docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: docs docs-serve docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -71,6 +71,10 @@ format: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/sort_trash.py
+
+# Four pipelines, each coupled, fused and decoupled: docs/pipelines.md.
+paper: .venv/installed-dev
+	$(BIN)/python -m benchmarks.paper --write
 
 # The renderer and physics on a GPU, or a small form of it with DEVICE=cpu; docs/gpu.md has what ran where.
 DEVICE ?= cuda

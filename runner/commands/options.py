@@ -28,7 +28,7 @@ LEROBOT_FORMATS = ("lerobot", "lerobot-v2.1")
 SIMULATORS = ("newton", "isaacsim")
 PLANNERS = ("ompl", "curobo")
 DEVICES = ("cpu", "cuda")
-ROLES = ("dynamic", "fixed")
+ROLES = ("dynamic", "fixed", "fused")
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:

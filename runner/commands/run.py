@@ -145,7 +145,8 @@ def command(
             "--roles",
             metavar="NAME",
             parser=one_of(ROLES),
-            help="dynamic: workers change roles when that saves time; fixed: they keep them",
+            help="dynamic: workers change roles when that saves time; fixed: they keep them; fused: each takes an "
+            "episode through all stages (the pipeline's)",
         ),
     ] = None,
     cluster: Cluster = None,
@@ -211,7 +212,11 @@ def command(
     if line:
         write_error(f"{line}\n")
     counts = workers.counts if workers else None
+    if roles == "fused" and "isaacsim" in (sim, engine):
+        what = "Isaac Sim and Nimbus plan and render in different programs"
+        raise InputError(what, where="--roles fused", instead="write --roles fixed, or --sim newton")
     are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
+    fused = None if roles is None and counts is None else roles == "fused"
     fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
@@ -238,7 +243,7 @@ def command(
         stack=stack,
         settings=({} if images == "lossless" else {"images": images})
         | ({"keep_failures": True} if keep_failures else {}),
-        resources=Resources(workers=counts, fixed_roles=fixed, moves_instances=moves),
+        resources=Resources(workers=counts, fixed_roles=fixed, fused=fused, moves_instances=moves),
         instances=instances,
     )
     if cluster is not None:

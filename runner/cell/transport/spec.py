@@ -25,6 +25,8 @@ class Resources:
     """Initial planners and renderers; derived from the number of cores when None."""
     fixed_roles: bool = False
     """True when workers keep the role they start with."""
+    fused: bool | None = None
+    """True when each worker takes an episode through all stages; None: the choice of the pipeline."""
     moves_instances: bool = False
     """True when planners make room for renderer instances, and back, where that ends the run sooner."""
     slots: int = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,10 @@ _FEWEST_CELLS = 40
 """Smallest connected floor on which a body could stand, 10 dm^2 [cells]; smaller ones have no clearance."""
 _LEAST_AREA = 4.0
 """Smallest free area of a usable scene [m^2]."""
+_MOSTLY = 0.5
+"""Share of a roof that is above other floors, and of that which is below the sky."""
+_FEWEST_RAYS = 500
+"""Rays to the sky from a floor."""
 _MOST_CELLS = 4_000_000
 """Largest number of cells of a scene, 100 m by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
@@ -53,7 +57,7 @@ class FreeSpace:
     clearance: Float32Array
     """(L, X, Y) distance from the middle of the cell to the nearest cell that is not free [m]; 0 without a floor."""
     component: IndexArray
-    """(L, X, Y) connected component of cells that the body fits in, 0 for the largest; -1 elsewhere."""
+    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest but roofs, -1 elsewhere."""
     neighbors: IndexArray
     """(N, 8) node in each direction of :data:`NEIGHBORS`; -1 for none."""
     node: IndexArray
@@ -66,7 +70,7 @@ class FreeSpace:
 
     @property
     def area(self) -> float:
-        """Area of the largest component [m^2]."""
+        """Area of component 0 [m^2]."""
         return float(np.count_nonzero(self.component == 0)) * self.cell**2
 
     @cached_property
@@ -90,7 +94,7 @@ class FreeSpace:
 
     @cached_property
     def main_nodes(self) -> IntArray:
-        """Nodes of the largest component, in order."""
+        """Nodes of component 0, in order."""
         return np.flatnonzero(self.component[tuple(self.nodes.T)] == 0)
 
     def locate(self, points: FloatArray) -> IndexArray:
@@ -139,7 +143,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
     feet = np.column_stack([columns[column], heights[layer, column]])
     blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
     heights[layer[blocked], column[blocked]] = np.nan
-    space = _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32))
+    space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32)))
     if space.area < _LEAST_AREA:
         what = f"{space.area:.1f} m^2 of free area for a body of {body.radius * 200:.0f} cm across"
         raise InputError(what, where=where, instead=f"a scene needs at least {_LEAST_AREA:g} m^2, or a smaller body")
@@ -176,6 +180,35 @@ def _connected(body: BodyShape, origin: tuple[float, float], cell: float, height
         neighbors=neighbors,
         node=node,
     )
+
+
+def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
+    """Make the largest component that is no roof the first one, if it is large enough."""
+    least = int(np.ceil(_LEAST_AREA / space.cell**2))
+    sizes = np.bincount(space.component[space.component >= 0])
+    rank = 0
+    while rank < len(sizes) and sizes[rank] >= least and _is_roof(mesh, space, rank):
+        rank += 1
+    if not 0 < rank < len(sizes) or sizes[rank] < least:
+        return space
+    order = np.arange(len(sizes), dtype=np.int32)
+    order[: rank + 1] = [*range(1, rank + 1), 0]
+    return replace(space, component=np.where(space.component >= 0, order[space.component], -1).astype(np.int32))
+
+
+def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
+    """Test if most of a component lies above floors of other components and below the open sky."""
+    nodes = np.argwhere(space.component == component)
+    other = (space.component >= 0) & (space.component != component)
+    # Rays find floors from the highest down: a floor below lies in a later layer.
+    below = np.cumsum(other[::-1], axis=0)[::-1] > 0
+    if below[tuple(nodes.T)].mean() < _MOSTLY:
+        return False
+    nodes = nodes[:: max(1, len(nodes) // _FEWEST_RAYS)]
+    layer, i, j = nodes.T
+    heads = np.column_stack([(nodes[:, 1:] + 0.5) * space.cell + space.origin, space.heights[layer, i, j]])
+    faces = mesh.first_faces(heads + (0.0, 0.0, 0.1), np.tile((0.0, 0.0, 1.0), (len(heads), 1)))
+    return float(np.mean(faces < 0)) > _MOSTLY
 
 
 def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArray:

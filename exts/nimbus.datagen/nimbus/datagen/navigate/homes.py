@@ -10,6 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import AnyArray, FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.navigate.home_things import THING_KINDS, place_things
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, make_home
@@ -25,6 +26,8 @@ _JOINED = {"skirting": "skirting", "ceiling": "ceiling", "socket": "socket"}
 """Kinds whose parts count as one object in the whole home, because masks have room for 255."""
 _PERIODS = {"floor": 2.4, "wall": 3.1}
 """Length after which a texture repeats [m]."""
+_NEW_CLASSES = tuple(kind for kind in THING_KINDS if kind not in HOME_KINDS)
+"""Classes that only things of the object libraries have."""
 _PLAIN: Color = (0.6, 0.58, 0.55)
 """Default color of parts without a look."""
 
@@ -39,7 +42,7 @@ def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1,
     """
     count = int(generator(seed, "home", "storeys").integers(storeys[0], storeys[1] + 1)) if storeys != (1, 1) else 1
     home = make_home(seed, rooms, storeys=count)
-    parts = [part for room in home.rooms for part in _room_parts(room)]
+    parts = [part for room in home.rooms for part in _room_parts(room)] + place_things(home)
     text = f"home {HOME_VERSION} {seed} {rooms[0]} {rooms[1]}" + (f" storeys {count}" if count > 1 else "")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return NavigationScene(
@@ -50,7 +53,7 @@ def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1,
         passages=_passages(home),
         lamps=np.array([lamp for room in home.rooms for lamp in room.lamps]).reshape(-1, 3),
         lamp_rooms=tuple(room.name for room in home.rooms for _ in room.lamps),
-        classes=("floor", "wall", *sorted(HOME_KINDS), *((STAIRS,) if storeys[1] > 1 else ())),
+        classes=("floor", "wall", *sorted(HOME_KINDS), *((STAIRS,) if storeys[1] > 1 else ()), *_NEW_CLASSES),
     )
 
 

@@ -13,6 +13,7 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.load.navigation_loader import NavigationLoader
 from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.render.scene_views import SceneViews
+from nimbus.datagen.render.splat_views import SplatViews
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -39,16 +40,17 @@ class FreshRenders:
     Args:
         assets: Scene, robot and libraries of the task.
         device: ``cpu`` or ``cuda``.
+        has_splats: The pictures show the splats of the scenes.
     """
 
-    def __init__(self, assets: Any, *, device: str = "cpu") -> None:
+    def __init__(self, assets: Any, *, device: str = "cpu", has_splats: bool = False) -> None:
         if isinstance(assets, NavigationLoader):
-            views = SceneViews(device=device)
+            views = SplatViews(device=device) if has_splats else SceneViews(device=device)
             self._renderer: StackedRenderer = views
 
             def load_views(episode: EpisodeFile, layout: Layout) -> None:
                 """Open the scene of an episode and prepare it."""
-                views.load_episode(assets.of_index(layout.key.index).scene, layout, episode.trajectory())
+                views.load_episode(assets.of_index(layout.key.index), layout, episode.trajectory())
 
             self._load: Callable[[EpisodeFile, Layout], None] = load_views
             return

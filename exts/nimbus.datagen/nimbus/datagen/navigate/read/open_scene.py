@@ -30,7 +30,8 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
     Raises:
         InputError: The format is unknown, or its reader refuses the file.
     """
-    check_regular(path)
+    if not check_regular(path):
+        raise InputError("the file is empty", where=str(path), instead="export or download it again")
     if path.name.endswith(hssd.SUFFIX):
         return hssd.read_scene_instance(path, up)
     reader = _READERS.get(path.suffix.lower())
