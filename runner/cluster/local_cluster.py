@@ -13,13 +13,13 @@ from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.own_files import remove_tree
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command, module_environment
-from nimbus.runner.system.owned_folder import make_owned
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1

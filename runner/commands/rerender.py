@@ -15,6 +15,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def command(
             help="draw the look and wording of this variant (each episode's own)",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the new dataset")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the new dataset")],
     images: Images = "lossless",
     device: Device = "cpu",
     stack: Stack = None,

@@ -27,6 +27,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyr
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.owned_folder import OwnedFolder, make_owned, remove_stale
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError, LineConnection, LineServer
@@ -39,7 +40,6 @@ from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.output import write_json
-from nimbus.runner.system.owned_folder import OwnedFolder, make_owned, remove_stale
 from nimbus.runner.system.processes import cell_tag, sweep
 
 _PATIENCE = 10.0

@@ -7,13 +7,13 @@ import importlib.util
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
@@ -64,8 +64,7 @@ def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> H
         version=nimbus_version(),
         platform=platform_name(),
     )
-    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
-        folder = Path(place)
+    with make_owned("nimbus-ray-") as folder:
         with StatusDashboard(folder) as dashboard:
             return _follow(order, folder, dashboard.look)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.meshes.triangles import Triangles
 
@@ -84,10 +85,11 @@ def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Trian
     content = (np.array(tolerance), places, faces, triangles.normals, triangles.faces)
     key = hashlib.sha256(_VERSION + b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
     path = cache_folder("meshes") / f"{key[:32]}.npz"
-    if not path.exists():
+    kept = read_arrays(path) or {}
+    if not kept.keys() >= {"corners", "normals"}:
         _save(path, *_simplify(triangles, tolerance))
-    with np.load(path) as kept:
-        corners, normals = kept["corners"], kept["normals"]
+        kept = read_arrays(path) or {}
+    corners, normals = kept["corners"], kept["normals"]
     count = len(corners)
     return Triangles(
         vertices=corners,

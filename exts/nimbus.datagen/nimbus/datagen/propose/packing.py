@@ -82,7 +82,7 @@ class _Packing:
         if not len(free):
             return False
         if self.is_tight:
-            free = free[np.argsort(room[free])][: max(1, len(free) // 8)]
+            free = free[np.argsort(room[free], kind="stable")][: max(1, len(free) // 8)]
         point = points[free[int(self.rng.integers(len(free)))]]
         self.taken += [shape + point for shape in shapes]
         x, y = (round(float(value), 3) for value in point)

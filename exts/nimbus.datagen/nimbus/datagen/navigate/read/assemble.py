@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import RESTORE, check_regular, read_text
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
@@ -55,6 +56,18 @@ def make_part(
         triangles=triangles_of(corners, uvs=surface.uvs.reshape(-1, 2)),
         image=surface.texture,
     )
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """Read the rows of a table of comma-separated values.
+
+    Raises:
+        InputError: The file is no such table.
+    """
+    try:
+        return list(csv.reader(read_text(path).splitlines()))
+    except csv.Error as error:
+        raise InputError(f"not a table: {error}", where=str(path), instead=RESTORE) from None
 
 
 def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyArray | None = None) -> Triangles:

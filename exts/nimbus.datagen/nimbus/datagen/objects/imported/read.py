@@ -82,11 +82,18 @@ def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
     """Read the named meshes of a glTF file at the positions of their nodes [m, y up], one by one.
 
     Raises:
-        InputError: The file is of another format, or refers to files outside its folder.
+        InputError: The file is of another format, refers to files outside its folder, or has a vertex that
+            is not a number.
     """
     check_regular(path, limit=LARGEST_FILE)
     meshes, _ = _load_meshes(path, None)
-    return [(str(mesh.metadata.get("node", "part")), _surface(mesh, None)) for mesh in meshes if len(mesh.faces)]
+    found = [(str(mesh.metadata.get("node", "part")), _surface(mesh, None)) for mesh in meshes if len(mesh.faces)]
+    for name, surface in found:
+        if not np.isfinite(surface.corners).all():
+            what = f"a coordinate of a vertex of '{name[:60]}' is not a number"
+            raise InputError(what, where=str(path), instead="export it again")
+    # A face without a place in its texture gets a corner of it.
+    return [(name, replace(surface, uvs=np.nan_to_num(surface.uvs, posinf=0.0, neginf=0.0))) for name, surface in found]
 
 
 def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:

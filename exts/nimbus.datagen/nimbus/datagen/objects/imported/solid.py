@@ -119,7 +119,7 @@ def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, Ind
     if min(signed) < 0:
         return [(points, faces)]
     whole = sum(signed)
-    order = np.argsort(signed)[::-1]
+    order = np.argsort(signed, kind="stable")[::-1]
     kept: list[tuple[FloatArray, IndexArray]] = []
     hulls: list[FloatArray] = []
     for index in order:

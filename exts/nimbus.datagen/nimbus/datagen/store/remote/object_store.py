@@ -263,7 +263,11 @@ def _open(address: StoreAddress) -> Any:
     timeouts: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _READ}
     retry: Any = {"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR}
     if address.scheme == "file":
-        return stores.LocalStore(f"/{address.prefix}", mkdir=True)
+        try:
+            return stores.LocalStore(f"/{address.prefix}", mkdir=True)
+        except OSError as error:  # without its number: the library knows the text alone
+            what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
+            raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.commit import is_whole_file
 from nimbus.datagen.store.episode_file.content_check import is_whole
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -65,8 +65,8 @@ def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterat
 
 def _adopt(store: EpisodeTarget, name: str, attempt: Attempt) -> int:
     """Compare an object with the file to send; return its size [bytes]."""
-    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
-        found = Path(place) / name.rpartition("/")[2]
+    with make_owned("nimbus-object-") as place:
+        found = place / name.rpartition("/")[2]
         stat = store.download(name, found)
         if kept := attempt.failure:
             is_same = is_whole(found, sha256=kept.sha256, byte_count=stat.byte_count)
