@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from pathlib import Path
 
@@ -129,7 +127,7 @@ def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
     deadline = time.monotonic() + 300
     while not list(cell.glob("episodes/*.hdf5")) and killed.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.kill(killed.pid, signal.SIGKILL)
+    killed.kill()
     killed.communicate()
     assert list(cell.glob("episodes/*.hdf5"))
     assert evaluate(policy, cell, "--serial") == 0
