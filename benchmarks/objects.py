@@ -27,7 +27,7 @@ BEGIN, END = "<!-- tables: python benchmarks/objects.py --write -->\n", "<!-- en
 
 
 def shapes(library: ObjectLibrary) -> Iterator[tuple[str, str]]:
-    """Kinds that differ in more than colour: how the table calls each, and the kind that stands for it."""
+    """Kinds that differ in more than color: how the table calls each, and the kind that stands for it."""
     seen = set()
     for kind in library.kinds:
         color = next(iter(library.kind(kind).colors), "")

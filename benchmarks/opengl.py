@@ -1,7 +1,7 @@
 """The scene of an episode in MuJoCo's OpenGL renderer, as a user of MuJoCo would set it up.
 
 Every visual shape of the stage, the robot and the objects is one geom: boxes as boxes, meshes as they are in their
-files or, to compare with, simplified as ours are, plain colours as colours, pictures as textures. Light, cameras and
+files or, to compare with, simplified as ours are, plain colors as colors, pictures as textures. Light, cameras and
 looks are those of the layout.
 """
 

@@ -1,6 +1,6 @@
 """CPU milliseconds of robosuite's offscreen rgb view, front and wrist; run by a Python that has robosuite 1.5.
 
-robosuite 1.5.2 does not run with MuJoCo 4: ``pip install robosuite==1.5.2 mujoco==3.3.0`` into an environment of its own.
+It does not run with MuJoCo 4: ``pip install robosuite==1.5.2 mujoco==3.3.0`` into an environment of its own.
 
 The last line of its output is JSON. The images are checked: a context that is not current gives black ones in no time.
 """

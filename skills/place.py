@@ -55,7 +55,7 @@ class Place(Skill):
 
     Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object; the object is rotated to
     fit, away from the contents), ``on`` (a region, an object or a fixture; the free spot nearest to its center is used)
-    and ``beside``. On a surface the object is set down in a rest pose, a millimetre above its support, with its sides
+    and ``beside``. On a surface the object is set down in a rest pose, a millimeter above its support, with its sides
     along those of the support or the neighbor. Fails with ``no_room``, ``no_ik``, ``no_path``, ``slipped_in_transit``,
     ``off_target`` or ``toppled``.
     """

@@ -40,7 +40,7 @@ class Wipe(Skill):
     hand = "keeps"
     gives = ("wiped(region)",)
     region: RegionReference = Field(description="What to wipe.")
-    overlap: Ratio = Field(0.2, ge=0, lt=1, description="Of neighbouring strokes.")
+    overlap: Ratio = Field(0.2, ge=0, lt=1, description="Of neighboring strokes.")
     press: Metres = Field(0.001, ge=0, le=0.01, description="How far beyond the surface the hand presses.")
     speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the strokes [m/s].")
 

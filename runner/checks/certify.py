@@ -162,7 +162,8 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
             check_assets(task, episode)
             with noting_where_paths_begin():
                 is_driven = isinstance(task, NavigationTask)
-                renders[text] = FreshRenders(NavigationLoader(task) if is_driven else load_assets(task))
+                assets = NavigationLoader(task) if is_driven else load_assets(task)
+                renders[text] = FreshRenders(assets, has_splats="render splats" in inputs)
         found = renders[text].check(episode, episode.layout(), _moments(episode.step_count))
         psnr += found.psnr
         problems += found.problems

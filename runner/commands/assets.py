@@ -10,6 +10,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.runner.commands.options import Budget, ModelName, Replay, one_of, open_model, whole
+from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ def command(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=Path, help="mesh files, folders, archives, Python wheels; or LIB"),
+        typer.Argument(metavar="PATH", parser=path, help="mesh files, folders, archives, Python wheels; or LIB"),
     ],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="LIB", parser=Path, help="import: folder of the library")
+        Path | None, typer.Option("--out", metavar="LIB", parser=new_path, help="import: folder of the library")
     ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets prepared at once; 0.5 to 2 GB each")
@@ -40,7 +41,7 @@ def command(
         typer.Option("--only", metavar="GLOB", parser=str, help="pattern of names or paths of assets, such as '*mug*'"),
     ] = "",
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="licence of assets whose files state none")
+        str, typer.Option("--license", metavar="ID", parser=str, help="license of assets whose files state none")
     ] = "",
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="annotate: address of an OpenAI-compatible server")
@@ -67,7 +68,7 @@ def command(
     accepted = len(made.entries) - len(refused)
     write_out(f"{accepted} accepted, {len(refused)} refused, {made.prepared} prepared now: {made.out}\n")
     if restricted:
-        write_out(f"licence {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
+        write_out(f"license {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
     return 0 if accepted else 1
 
 

@@ -9,6 +9,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 _PICTURES = 2_000
@@ -20,10 +21,10 @@ def command(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=Path, help="file of the card (README.md of the dataset)"),
+        typer.Option("--out", metavar="FILE", parser=new_path, help="file of the card (README.md of the dataset)"),
     ] = None,
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="licence of the dataset")
+        str, typer.Option("--license", metavar="ID", parser=str, help="license of the dataset")
     ] = "apache-2.0",
 ) -> int:
     """Write the card and its picture."""

@@ -67,7 +67,7 @@ def command(
     restricted_assets: Annotated[
         bool,
         typer.Option(
-            "--restricted-assets", help="include episodes with objects whose licences restrict redistribution"
+            "--restricted-assets", help="include episodes with objects whose licenses restrict redistribution"
         ),
     ] = False,
     as_json: AsJson = False,

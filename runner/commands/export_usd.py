@@ -11,6 +11,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import Seed, Skills, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=Path, help="a .usda or .usdc file (<episode id>.usda)"),
+        typer.Option("--out", metavar="FILE", parser=new_path, help="a .usda or .usdc file (<episode id>.usda)"),
     ] = None,
     skills: Skills = None,
 ) -> int:

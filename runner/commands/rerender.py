@@ -1,11 +1,13 @@
-"""``nimbus rerender``: new pixels and wording for stored motions, with another look, other cameras or another light."""
+"""``nimbus rerender``: render stored motions again, with other looks, cameras, light or instructions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +15,13 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, VisualLayout
     from nimbus.datagen.episode.trajectory import Trajectory
+    from nimbus.datagen.pipeline import Component, Pipeline
     from nimbus.datagen.stages import Renderer
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.episode_file.jobs import Images as ImageStorage
@@ -72,7 +76,7 @@ def command(
             "--pipeline",
             metavar="NAME",
             parser=str,
-            help="render with the component of this pipeline, such as manipulation_blender (the default renderer)",
+            help="render with the component of this pipeline, such as manipulation_blender (the task's own)",
         ),
     ] = None,
     variant: Annotated[
@@ -84,7 +88,7 @@ def command(
             help="draw the look and wording of this variant (each episode's own)",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the new dataset")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the new dataset")],
     images: Images = "lossless",
     device: Device = "cpu",
     stack: Stack = None,
@@ -112,14 +116,14 @@ def command(
     if out.resolve() == folder.resolve():
         raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
     prepare_libraries(skill_folders=skills or [], device=device)
+    discover_components()
     if task_name:
         task = load_any_task(task_name, skill_folders=skills or [])
-        assets = _shown_scene(task)
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
-        with noting_where_paths_begin():
-            assets = _shown_scene(task)
+    with nullcontext() if task_name else noting_where_paths_begin():
+        assets = _shown_scene(task, pipeline)
     if not task.cameras:
         instead = "give a task with cameras: --task NAME"
         raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)
@@ -127,9 +131,6 @@ def command(
     if assets.robot_name != source.robot:
         what = f"the episodes are of robot '{source.robot}', the task is for '{assets.robot_name}'"
         raise InputError(what, where=f"--task {task_name}", instead=f"write robot: {source.robot}")
-    discover_components()
-    if pipeline:
-        assets = _with_renderer(assets, pipeline, task)
     hashes = assets.hashes
     settings = {"device": device, "plans": plans_hash(source)} | image_settings(images)
     inputs = fingerprint_inputs(task, assets=hashes, settings=settings, components=assets.components)
@@ -152,68 +153,83 @@ def command(
     return 0
 
 
-def _shown_scene(task: BaseTask) -> ShownScene:
-    """Open what a task shows.
+def _shown_scene(task: BaseTask, pipeline: str | None) -> ShownScene:
+    """Open the scene of a task, and select the renderer.
+
+    Args:
+        task: The task.
+        pipeline: Name or path of the pipeline whose renderer is used; None: the task's own, or the one of its kind if
+            rendering is fused there.
 
     Raises:
-        InputError: Something is missing, or does not fit together.
+        InputError: An input is missing, or inputs do not fit together.
     """
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
     from nimbus.datagen.navigate.instruct.compose import instruct
+    from nimbus.datagen.pipeline import load_pipeline
     from nimbus.datagen.randomize.goals import draw_views
     from nimbus.datagen.randomize.tabletop import draw_visual
-    from nimbus.datagen.render.newton import NewtonRenderer
-    from nimbus.datagen.render.scene_views import SceneViewRenderer
     from nimbus.datagen.tasks.task import NavigationTask, manipulation_of
 
+    is_navigation = isinstance(task, NavigationTask)
+    if pipeline:
+        drawn = load_pipeline(pipeline, where="--pipeline")
+    elif not _renderers(drawn := load_pipeline(task.pipeline, where=task.where("pipeline"))):
+        drawn = load_pipeline("nav_mesh" if is_navigation else "manipulation")
     if isinstance(task, NavigationTask):
         loader = NavigationLoader(task)
-        return ShownScene(
+        shown = ShownScene(
             robot_name=task.robot_name,
             hashes=NavigationLoader.hashes_of(task, None),
-            components=(("randomize", "goals"), ("render", "views"), ("store", "hdf5")),
+            components=(("randomize", "goals"), ("store", "hdf5")),
             of_index=loader.of_index,
             draw=lambda physical, key: draw_views(task, loader.of_index(key.index).scene, physical, key=key),
             instruct=lambda layout, trajectory: instruct(loader.of_index(layout.key.index).place, layout, trajectory),
-            renderer=lambda stack, device: SceneViewRenderer(stack=stack, device=device),
+            renderer=partial(_make_renderer, drawn, task),
         )
-    made = manipulation_of(task)
-    assets = load_assets(made)
-    return ShownScene(
-        robot_name=assets.robot.name,
-        hashes=UsdSceneLoader.hashes_of(made, assets),
-        components=(("randomize", "tabletop"), ("render", "newton"), ("store", "hdf5")),
-        of_index=lambda index: assets,
-        draw=lambda physical, key: draw_visual(made, assets.stage, assets.robot, physical, key=key),
-        instruct=lambda layout, trajectory: layout,
-        renderer=lambda stack, device: NewtonRenderer(stack=stack, device=device),
-    )
+    else:
+        made = manipulation_of(task)
+        assets = load_assets(made)
+        shown = ShownScene(
+            robot_name=assets.robot.name,
+            hashes=UsdSceneLoader.hashes_of(made, assets),
+            components=(("randomize", "tabletop"), ("store", "hdf5")),
+            of_index=lambda index: assets,
+            draw=lambda physical, key: draw_visual(made, assets.stage, assets.robot, physical, key=key),
+            instruct=lambda layout, trajectory: layout,
+            renderer=partial(_make_renderer, drawn, task),
+        )
+    return _with_modalities(shown, drawn)
 
 
-def _with_renderer(shown: ShownScene, name: str, task: BaseTask) -> ShownScene:
-    """Replace the renderer by the one of a pipeline; cameras store those of their modalities that it gives.
+def _renderers(pipeline: Pipeline) -> tuple[Component, ...]:
+    """Return the component that renders, and nothing else; none if rendering is fused with another stage."""
+    return tuple(component for component in pipeline.components if component.kind == "render")
+
+
+def _make_renderer(pipeline: Pipeline, task: BaseTask, stack: int | None, device: str) -> Renderer[Any]:
+    from nimbus.datagen.pipeline import Pipeline, RunContext, build
+    from nimbus.datagen.stages import Renderer
+
+    head = Pipeline(pipeline.name, _renderers(pipeline), pipeline.document)
+    (renderer,) = build(head, RunContext(task=task, stack=stack, device=device)).stages
+    assert isinstance(renderer, Renderer)
+    return renderer
+
+
+def _with_modalities(shown: ShownScene, pipeline: Pipeline) -> ShownScene:
+    """Let cameras store those of their modalities that a pipeline's renderer gives.
 
     Raises:
-        InputError: There is no such pipeline, or none of its components renders alone.
+        InputError: None of the pipeline's components renders alone.
     """
     from nimbus.datagen import registry
     from nimbus.datagen.episode.layout import MODALITIES
-    from nimbus.datagen.pipeline import Pipeline, RunContext, build, load_pipeline
-    from nimbus.datagen.stages import Renderer
 
-    pipeline = load_pipeline(name, where="--pipeline")
-    chosen = tuple(component for component in pipeline.components if component.kind == "render")
-    if not chosen:
-        what = f"in pipeline '{name}', rendering is fused with another stage"
-        raise InputError(what, where=f"--pipeline {name}", instead="name a pipeline with render: COMPONENT")
-
-    def make(stack: int | None, device: str) -> Renderer[Any]:
-        chain = build(Pipeline(name, chosen, pipeline.document), RunContext(task=task, stack=stack, device=device))
-        (renderer,) = chain.stages
-        assert isinstance(renderer, Renderer)
-        return renderer
-
+    if not (chosen := _renderers(pipeline)):
+        what = f"in pipeline '{pipeline.name}', rendering is fused with another stage"
+        raise InputError(what, where=f"--pipeline {pipeline.name}", instead="name a pipeline with render: COMPONENT")
     given = getattr(registry.lookup("render", chosen[0].name), "modalities", MODALITIES)
 
     def draw(physical: PhysicalLayout, key: EpisodeKey) -> VisualLayout:
@@ -224,9 +240,7 @@ def _with_renderer(shown: ShownScene, name: str, task: BaseTask) -> ShownScene:
         )
         return replace(visual, cameras=tuple(cameras))
 
-    others = tuple(one for one in shown.components if one[0] != "render")
-    components = (*others, ("render", chosen[0].name))
-    return replace(shown, components=components, draw=draw, renderer=make)
+    return replace(shown, components=(*shown.components, ("render", chosen[0].name)), draw=draw)
 
 
 def plans_hash(source: DatasetInfo) -> str:

@@ -18,6 +18,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.commands.options import AsJson, stack
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_json
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def command(
         int | None,
         typer.Option("--stack", metavar="K", parser=stack, help=f"steps rendered together ({_STACK})"),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="a new folder")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="a new folder")] = Path(
         "out/verify-isaacsim"
     ),
     as_json: AsJson = False,

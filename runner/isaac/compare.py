@@ -10,11 +10,11 @@ import numpy as np
 from nimbus.datagen.episode.observation import CameraFrames
 
 DEPTH = 1e-4
-"""Largest difference of depths [m]; the file stores them in tenths of a millimetre."""
+"""Largest difference of depths [m]; the file stores them in tenths of a millimeter."""
 LABELS = 0.002
 """Fraction of the pixels whose labels may differ, at edges, which a path tracer samples at random."""
-COLOURS = 6.0
-"""Mean difference of colours, of 255, that denoising may leave."""
+MAX_COLOR_DIFFERENCE = 6.0
+"""Mean difference of colors, of 255, that denoising may leave."""
 _BESIDE = 2e-3
 """Largest median difference of depths from the default renderer's [m]."""
 _DARK = 4.0
@@ -46,18 +46,22 @@ def first_images(frames: Frames) -> list[Check]:
 
 def equal(one: Frames, many: Frames) -> list[Check]:
     """Check that stacked images equal those of single steps."""
-    depth, labels, colours = 0.0, 0.0, 0.0
+    depth, labels, colors = 0.0, 0.0, 0.0
     for camera, alone in one.items():
         together = many[camera]
         same = (alone.instance == together.instance) & (alone.depth > 0) & (together.depth > 0)
         error = np.abs(alone.depth - together.depth)[same]
         depth = max(depth, float(np.quantile(error, 0.999)) if len(error) else np.inf)
         labels = max(labels, float((alone.instance != together.instance).mean()))
-        colours = max(colours, float(np.abs(alone.rgb.astype(float) - together.rgb).mean()))
+        colors = max(colors, float(np.abs(alone.rgb.astype(float) - together.rgb).mean()))
     return [
         Check(name="depth", passed=depth <= DEPTH, found=f"{depth:.1e} m apart, at most {DEPTH:g}"),
         Check(name="labels", passed=labels <= LABELS, found=f"{labels:.2%} of pixels, at most {LABELS:.1%}"),
-        Check(name="colours", passed=colours <= COLOURS, found=f"{colours:.2f} of 255, at most {COLOURS:g}"),
+        Check(
+            name="colors",
+            passed=colors <= MAX_COLOR_DIFFERENCE,
+            found=f"{colors:.2f} of 255, at most {MAX_COLOR_DIFFERENCE:g}",
+        ),
     ]
 
 

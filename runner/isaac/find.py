@@ -34,7 +34,7 @@ told = {"version": version, "by_pip": by_pip, "found": found}
 told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
-"""Script that describes a Python without importing Isaac Sim, because an import asks for the licence."""
+"""Script that describes a Python without importing Isaac Sim, because an import asks for the license."""
 _WHERE = "--sim isaacsim"
 _YES = ("1", "y", "yes", "true")
 
@@ -47,7 +47,7 @@ def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gp
         gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: There is no Isaac Sim, it is of another version, its licence is not accepted, or no GPU is suitable.
+        InputError: There is no Isaac Sim, it is of another version, its license is not accepted, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -122,7 +122,7 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
     accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
     if not any(value.lower() in _YES for value in accepted):
         instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
-        raise InputError("the licence of Isaac Sim is not accepted", where=_WHERE, instead=instead)
+        raise InputError("the license of Isaac Sim is not accepted", where=_WHERE, instead=instead)
 
 
 def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:

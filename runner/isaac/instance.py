@@ -134,7 +134,7 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
     remove_shared_memory(place.root)  # left by a dead instance that had this root before
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a licence gets no answer
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a license gets no answer
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a request for stacks must not end it before it has a handler
     command = build_argv(spec, handover, place, row=row, descriptors=descriptors)
     try:

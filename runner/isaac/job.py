@@ -26,7 +26,7 @@ from nimbus.datagen.stages import (
 )
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 from nimbus.runner.cell.worker.job import Job, load_job
-from nimbus.runner.cell.worker.pipeline_split import with_isaacsim
+from nimbus.runner.cell.worker.pipeline_split import cut, with_isaacsim
 from nimbus.runner.isaac.instance import FREE
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class RenderJob(Job):
             pipeline=replace(self.pipeline, components=components),
             context=self.context,
             load_time=self.load_time,
+            head_count=self.head_count,
         )
         return job.chain(dataset, overlap=overlap, coupled=coupled)
 
@@ -134,7 +135,7 @@ def render_job(spec: CellSpec, handover: str) -> Job:
         settings=spec.settings,
     )
     pipeline = with_isaacsim(load_pipeline(told.pipeline))
-    return RenderJob(origin=told.origin, pipeline=pipeline, context=context, load_time=0.0)
+    return RenderJob(origin=told.origin, pipeline=pipeline, context=context, load_time=0.0, head_count=cut(pipeline))
 
 
 class HandedOver(SceneLoader[RenderAssets]):

@@ -95,7 +95,7 @@ def print_exported(made: Exported, wall_seconds: float) -> None:
     """Print the summary of an export."""
     failures = {"failures": f"{made.failure_count}, labeled, after the episodes"} if made.failure_count else {}
     count, flag = made.left_out, "--restricted-assets"
-    warning = f"left out, for licences of their objects: {count} episodes; {flag} takes them along" if count else ""
+    warning = f"left out, for licenses of their objects: {count} episodes; {flag} takes them along" if count else ""
     print_output(made, wall_seconds, further=failures, warning=warning, word="export")
 
 

@@ -26,6 +26,11 @@ def test_components_stand_in_the_stages_order_however_the_file_lists_them():
     ]
 
 
+def test_roles_are_no_part_of_the_content():
+    fused = parse_pipeline(PIPELINE + "roles: fused\n")
+    assert fused.is_fused and fused.content == parse_pipeline(PIPELINE).content
+
+
 def test_every_pipeline_that_comes_with_nimbus_serves_all_stages():
     assert "manipulation" in scene_names("pipelines")
     for name in scene_names("pipelines"):
@@ -50,6 +55,7 @@ MISTAKES = [
     ("plan+render", "render+plan", "'render+plan' are not stages in a row"),
     ("store: memory", "store: 3", "p.yaml:4:8: store: expected the name of one component; write 'store: name' or"),
     ("store: memory", "store: {memory: {}, hdf5: {}}", "p.yaml:4:8: store: expected the name of one component"),
+    ("store: memory", "store: memory\nroles: merged", "roles: unknown roles 'merged'; write dynamic or fused"),
     (PIPELINE, "- load", "p.yaml:1:1: expected a mapping"),
 ]
 

@@ -16,7 +16,7 @@ from tools.contract.standin import StandIn  # noqa: E402
 
 
 def standin() -> StandIn:
-    """The stand-in with its behaviour."""
+    """The stand-in with its behavior."""
     contract = Contract.load()
     found = StandIn(contract, {})
 

@@ -1,7 +1,7 @@
 """Kit, played by what the contract says of it: what is not in the contract is not there, and raises.
 
 Modules, classes, methods and their parameters are made from the contract; ``kit_behaviour.py`` says what they do. A
-method without a behaviour raises, so that no test passes because something silently did nothing.
+method without a behavior raises, so that no test passes because something silently did nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY_NUMBER = ("omni.ui:ComboBox",)
 """Take any number of options, behind the selected one; the contract has no more than calls were seen to give."""
 
 Behaviour = dict[str, Callable[..., Any]]
-"""What functions and methods do, by ``module:function`` and ``module:Class.method``."""
+"""Behavior of functions and methods, by ``module:function`` and ``module:Class.method``."""
 
 
 class Thing:

@@ -25,6 +25,8 @@ class Resources:
     """Initial planners and renderers; derived from the number of cores when None."""
     fixed_roles: bool = False
     """True when workers keep the role they start with."""
+    fused: bool | None = None
+    """True when each worker takes an episode through all stages; None: the choice of the pipeline."""
     moves_instances: bool = False
     """True when planners make room for renderer instances, and back, where that ends the run sooner."""
     slots: int = 16
@@ -170,7 +172,7 @@ class Origin:
     """Name of the task folder that the task belongs to; empty in a dataset of one task."""
     task_text: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
-    """Sources and licences of imported objects that the episodes may show, by ``library/kind``."""
+    """Sources and licenses of imported objects that the episodes may show, by ``library/kind``."""
     meaning: TaskMeaning | None = None
     reach: dict[str, Any] = field(default_factory=dict)
     """Reach map of each region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``, one text for each row of

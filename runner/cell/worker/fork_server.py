@@ -47,7 +47,6 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     from nimbus.runner.cell.worker import main_loop as main_loop  # so that workers have it already
     from nimbus.runner.cell.worker.errors import classify_error
     from nimbus.runner.cell.worker.job import load_job
-    from nimbus.runner.cell.worker.pipeline_split import cut
     from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
     ignore_stop_signals()
@@ -60,7 +59,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
             preload(job.pipeline, job.context)
         loaded = Loaded(
             origin=job.origin,
-            has_planner=cut(job.pipeline) > 0,
+            has_planner=job.head_count > 0,
             load_time=job.load_time + time.thread_time() - begin,
             lanes=count_lanes(job.pipeline, job.context),
             compiles=not kernels_are_compiled(spec.device, job.pipeline, has_cameras=job.has_cameras),

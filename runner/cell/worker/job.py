@@ -34,6 +34,8 @@ class Job:
     context: RunContext
     load_time: float
     """CPU time of loading [s]."""
+    head_count: int
+    """Number of components of planners; 0: each worker takes an episode through all stages."""
 
     @property
     def has_cameras(self) -> bool:
@@ -139,7 +141,8 @@ def job_of(spec: CellSpec, task: BaseTask, *, assets: object | None = None) -> J
         meaning=_meaning(task, context),
         reach=_reach(task, context),
     )
-    return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time)
+    head_count = count_head(spec, pipeline)
+    return Job(origin=origin, pipeline=pipeline, context=context, load_time=load_time, head_count=head_count)
 
 
 def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
@@ -164,10 +167,25 @@ def _without_task(spec: CellSpec, folders: list[Path]) -> Job:
         settings=spec.settings,
     )
     check_components(pipeline, context)
-    content = to_json([pipeline.document.data, {name: str(value) for name, value in spec.settings.items()}])
+    content = to_json([pipeline.content, {name: str(value) for name, value in spec.settings.items()}])
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     origin = Origin(task=pipeline.name, task_hash=digest, seed=spec.seed)
-    return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0)
+    head_count = count_head(spec, pipeline)
+    return Job(origin=origin, pipeline=pipeline, context=context, load_time=0.0, head_count=head_count)
+
+
+def count_head(spec: CellSpec, pipeline: Pipeline) -> int:
+    """Return the number of components of planners; 0 where each worker takes an episode through all stages.
+
+    Pipelines that fuse their stages do so on CPUs, which planning and rendering share. A GPU renders while CPUs plan.
+    """
+    from nimbus.runner.cell.worker.pipeline_split import cut
+
+    has_other_resource = spec.device != "cpu" or spec.simulator == "isaacsim" or spec.physics == "isaacsim"
+    is_fused = pipeline.is_fused and not has_other_resource
+    if spec.resources.fused is not None:
+        is_fused = spec.resources.fused
+    return 0 if is_fused else cut(pipeline)
 
 
 def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: object | None = None) -> RunContext:

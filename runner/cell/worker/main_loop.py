@@ -43,7 +43,7 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.errors import LostPlanError, classify_error
 from nimbus.runner.cell.worker.heartbeat import Heartbeat, HeartbeatPage
 from nimbus.runner.cell.worker.job import Job, load_job
-from nimbus.runner.cell.worker.pipeline_split import cut, run_one
+from nimbus.runner.cell.worker.pipeline_split import run_one
 from nimbus.runner.cell.worker.result_batch import RemoteSink, ResultBatch
 from nimbus.runner.monitor.span_merger import merge_spans
 from nimbus.runner.system.processes import ignore_stop_signals
@@ -81,7 +81,7 @@ class Worker:
         self._batch = batch
         self._sink = RemoteSink(folder, batch)
         self._chain = job.chain(self._sink, overlap=True)
-        count = cut(job.pipeline)
+        count = job.head_count
         self._head, self._tail = self._chain.stages[:count], self._chain.stages[count:]
         self._load = self._chain.stages[0]
         self._roles: list[str] = []

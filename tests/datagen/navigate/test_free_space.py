@@ -64,6 +64,17 @@ def test_mats_on_floors_do_not_narrow_corners():
     np.testing.assert_allclose(covered.clearance_at(feet), bare.clearance_at(feet), atol=1e-4)
 
 
+@pytest.mark.parametrize("has_roof", [True, False])
+def test_closed_roofs_are_no_floor(has_roof: bool):
+    """The top of a flat roof is larger than the floor below it, and nothing can get there."""
+    low, high = np.array([(0, 0), (0, 4.9), (0, 0), (5.9, 0)]), np.array([(6, 0.1), (6, 5), (0.1, 5), (6, 5)])
+    walls = [((*a, 0.0), (*b, 2.5)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    roof = [((0.0, 0.0, 2.5), (6.0, 5.0, 2.6))] if has_roof else []
+    space = find_free_space(CollisionMesh(boxes(FLOOR, *walls, *roof)), BODY)
+    assert np.abs(space.positions[space.main_nodes, 2]).max() < 0.01
+    assert 15 < space.area < 25
+
+
 def test_low_passages_are_closed_for_tall_bodies():
     bridge = ((2.5, 0.0, 1.0), (3.0, 5.0, 1.1))
     areas = [

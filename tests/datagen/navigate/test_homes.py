@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.home_things import place_things
 from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.navigate.scene_map import map_scene
 from nimbus.datagen.rooms.home import HOME_KINDS, make_home
@@ -49,6 +50,18 @@ def test_equal_numbers_give_equal_homes():
     assert len(one.corners) != len(other.corners)
 
 
+def test_library_things_stand_on_furniture():
+    """A thing touches the top of a furnishing and stays inside its outline, so that no path changes."""
+    home = make_home(2, (4, 6))
+    placed = place_things(home)
+    assert len({part.object_class for part in placed}) >= 3
+    for part in placed:
+        low, high = part.triangles.vertices.min(axis=0), part.triangles.vertices.max(axis=0)
+        tops = [one.bounds for room in home.rooms for one in room.furnishings if room.name == part.room]
+        below = [box for box in tops if np.all(box[0, :2] <= low[:2]) and np.all(high[:2] <= box[1, :2])]
+        assert any(abs(float(box[1, 2]) - low[2]) < 0.003 for box in below)
+
+
 def test_things_of_homes_are_named_once_and_in_rooms():
     scene = home_scene(2, (4, 6))
     assert len({thing.name for thing in scene.things}) == len(scene.things) < 254
@@ -62,8 +75,8 @@ def test_things_of_homes_are_named_once_and_in_rooms():
 @pytest.mark.slow
 def test_no_plan_of_homes_comes_twice():
     plans = set()
-    for seed in range(60):
+    for seed in range(24):
         home = make_home(seed, (4, 9))
         assert len(home.doors) >= len(home.rooms) - 1
         plans.add(tuple((room.kind, room.rectangle) for room in home.rooms))
-    assert len(plans) == 60
+    assert len(plans) == 24

@@ -69,7 +69,7 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
         ('ixx="0.02"', 'ixx="-0.02"', r":3: no body has the inertia of link 'arm': .*-0.02, 0.02, 0.03 kg m²; none"),
         ('izz="0.03"', 'izz="9"', r":3: no body has the inertia of link 'arm': .*; the largest is at most"),
         ("collision", "visual", r": no link has a <collision> shape: .*; write one for each link"),
-        ('size="1 1 1"', 'size="1 1 0"', r""":2: the box of link 'base' has size="1 1 0"; write its size in metres"""),
+        ('size="1 1 1"', 'size="1 1 0"', r""":2: the box of link 'base' has size="1 1 0"; write its size in meters"""),
     ],
 )  # fmt: skip
 def test_what_no_robot_can_have_is_one_line(old: str, new: str, said: str, tmp_path: Path):

@@ -18,7 +18,7 @@ EPISODES = 12
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What each pipeline makes in one process."""
+    """Hashes of the dataset that each pipeline makes in one process."""
     made = {}
     for pipeline in ("drive", "fused"):
         spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=pipeline, episodes=EPISODES)
@@ -30,6 +30,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
     ("pipeline", "resources"),
     [
         pytest.param("drive", {"workers": (1, 1), "fixed_roles": True}, id="1x1 fixed"),
+        pytest.param("drive", {"workers": (1, 1), "fused": True}, id="1x1 fused roles"),
         pytest.param("drive", {"workers": (2, 1)}, id="2x1", marks=pytest.mark.slow),
         pytest.param("drive", {"workers": None}, id="auto", marks=pytest.mark.slow),
         pytest.param("drive", {"workers": (1, 1), "exec_workers": True}, id="executed", marks=pytest.mark.slow),

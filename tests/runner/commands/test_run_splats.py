@@ -55,6 +55,23 @@ def _middles(depth: AnyArray, poses: AnyArray, matrix: AnyArray) -> AnyArray:
 
 
 @pytest.mark.slow
+def test_splats_are_rerendered_and_certified_as_splats(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Without a pipeline on the command line, the task's own renderer draws; certificates compare with splats too."""
+    monkeypatch.chdir(data.parent)
+    before = min((data / "episodes").iterdir())
+    assert main(["rerender", str(data), before.stem, "--out", str(tmp_path / "new")]) == 0
+    with EpisodeFile(before) as old, EpisodeFile(tmp_path / "new" / "episodes" / before.name) as new:
+        for kind in ("images", "depth"):
+            name = f"observations/{kind}/front"
+            np.testing.assert_array_equal(old.array(name), new.array(name))
+    main(["certify", str(data), "--sample", "1"])
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("rerender"))
+    assert "holds" in line
+
+
+@pytest.mark.slow
 def test_splat_run_exports_to_r2r_ce(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["export", str(data), "--to", "r2r-ce", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "r2r" / "train" / "train_gt.json.gz").is_file()

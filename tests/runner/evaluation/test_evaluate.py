@@ -181,7 +181,7 @@ def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
     (tmp_path / "still.py").write_text(STILL.format(cameras=("side",)))
     assert evaluate(f"{tmp_path}/still.py:make_policy", tmp_path / "out") == 2
     out, error = capsys.readouterr()
-    assert "the policy looks through a camera 'side', tiny has front, wrist; evaluate" in error
+    assert "the policy uses a camera 'side', but tiny has front, wrist; evaluate" in error
     assert error.count("\n") == 1 and not out and not (tmp_path / "out").exists()
 
 

@@ -53,7 +53,7 @@ def test_images_that_are_equal_pass():
 @pytest.mark.parametrize(
     ("field", "value", "names"),
     [
-        ("rgb", BLACK, {"first rgb", "colours", "brightness as by default"}),
+        ("rgb", BLACK, {"first rgb", "colors", "brightness as by default"}),
         (
             "depth",
             np.zeros_like(GOOD.depth),

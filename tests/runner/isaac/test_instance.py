@@ -68,9 +68,8 @@ def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_no
     [
         ("exit at start x1", "exit_code_7", "start"),
         ("hang at start x1", "hang", "start"),
-        ("die in a frame x1", "sigsegv", "render"),
         ("hang in a frame x1", "hang", "render"),
-        ("spin in a frame x1", "hang", "render"),
+        pytest.param("spin in a frame x1", "hang", "render", marks=pytest.mark.long),
     ],
 )
 def test_instance_that_ends_is_replaced(tmp_path: Path, wrong: str, kind: str, phase: str):
@@ -91,7 +90,7 @@ def test_moving_instances_make_the_same_content(tmp_path: Path):
     fixed = Run(rtx_spec(tmp_path / "fixed", **values)).finish()
     run = Run(rtx_spec(tmp_path / "moves", **values, moves_instances=True, start=0.5, wrong="die in a frame x1"))
     assert run.finish() == fixed
-    assert [fault.kind for fault in run.faults()] == ["sigsegv"]
+    assert [(fault.kind, fault.phase) for fault in run.faults()] == [("sigsegv", "render")]
     learned = json.loads((tmp_path / "moves/roots/starts.json").read_text())
     assert all(seconds >= 0.5 for seconds in learned)
 
@@ -106,7 +105,7 @@ def test_instances_are_numbered_by_the_memory_of_gpus():
 def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):
     done = Run(rtx_spec(tmp_path, wrong="licence prompt", episodes=1)).end()
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "licence of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
+    assert "license of Isaac Sim is not accepted" in done.err and "OMNI_KIT_ACCEPT_EULA=YES" in done.err
 
 
 @pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19", ""])
@@ -142,7 +141,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
     environ = {**install(tmp_path), "OMNI_KIT_ACCEPT_EULA": "NO"}
     assert find_instances(environ=environ, gpus=RTX).executable, "a workstation build does not ask"
     monkeypatch.setattr("nimbus.runner.isaac.find.CONTAINER", tmp_path)
-    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+    with pytest.raises(InputError, match="license of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
     monkeypatch.undo()
     package = tmp_path / "pip/isaacsim-6.0.1.dist-info"
@@ -150,7 +149,7 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
     package.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: isaacsim\nVersion: 6.0.1\n")
     script = tmp_path / "python.sh"
     script.write_text(script.read_text().replace("PYTHONPATH=", f"PYTHONPATH={package.parent}:", 1))
-    with pytest.raises(InputError, match="licence of Isaac Sim is not accepted"):
+    with pytest.raises(InputError, match="license of Isaac Sim is not accepted"):
         find_instances(environ=environ, gpus=RTX)
 
 

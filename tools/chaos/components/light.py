@@ -73,7 +73,7 @@ class LightLoader(SceneLoader):
 
 
 class LightRandomizer(Randomizer):
-    """Draws a goal, and a colour for each variant."""
+    """Draws a goal, and a color for each variant."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
@@ -128,7 +128,7 @@ class LightPlanner(Planner):
 
 
 def outcomes(index: int) -> tuple[Outcome, ...]:
-    """Of the attempts at an episode."""
+    """Return the outcomes of the attempts at an episode."""
     failed = Outcome(success=False, phase="walk", reason=Reason.NO_PATH)
     if index % 10 == 7:
         return failed, failed
@@ -157,7 +157,7 @@ def walk(random: np.random.Generator, goal: Any, outcome: Outcome) -> Trajectory
 
 
 class LightRenderer(Renderer):
-    """Noise, in the light's colour.
+    """Noise, in the light's color.
 
     Args:
         render_seconds: [s CPU] a variant.
@@ -193,7 +193,7 @@ class LightRenderer(Renderer):
 
 
 def frames(random: np.random.Generator, layout: Layout, trajectory: Trajectory, start: int) -> CameraFrames:
-    """What the camera sees in one chunk; the plan is in it."""
+    """Make the camera's frames of one chunk; the plan is in them."""
     noise = random.uniform(0, 127, (CHUNK, SIZE, SIZE, 3)) * np.asarray(layout.visual.light.color)
     place = 64 * (1 + np.clip(trajectory.body_positions[start : start + CHUNK, 0], -1, 1))
     flat = (CHUNK, SIZE, SIZE)

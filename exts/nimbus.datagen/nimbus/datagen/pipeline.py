@@ -5,6 +5,7 @@ load: usd
 randomize: tabletop
 plan+render: point_robot        # one component for two stages
 store: {hdf5: {compression: 1}} # settings
+roles: fused                    # optional: a worker takes each episode through all stages; dynamic: roles change
 ```
 """
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 
 STAGES = ("load", "randomize", "plan", "render", "store")
+ROLES = ("dynamic", "fused")
+"""Divisions of labor among the workers of a cell: planners and renderers that change roles, or whole episodes each."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ class Pipeline:
     name: str
     components: tuple[Component, ...]
     document: Document = field(repr=False)
+    is_fused: bool = False
+    """Each worker of a cell on CPUs takes an episode through all stages, because handing over plans costs more than it
+    gives; the content of episodes is the same."""
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """Part of the file that decides the content of episodes."""
+        return {key: value for key, value in self.document.data.items() if key != "roles"}
 
 
 S = TypeVar("S", bound=StrictModel)
@@ -291,7 +302,11 @@ def _pipeline(document: Document, name: str) -> Pipeline:
     if not isinstance(data, dict):
         raise document.error((), "expected a mapping (stage: component)")
     components: dict[str, Component] = {}
+    if (roles := data.get("roles", ROLES[0])) not in ROLES:
+        raise document.error(("roles",), f"unknown roles {roles!r}", instead=f"write {' or '.join(ROLES)}")
     for key, value in data.items():
+        if key == "roles":
+            continue
         component = _component(document, key, value)
         for stage in component.kind.split("+"):
             if stage in components:
@@ -301,7 +316,7 @@ def _pipeline(document: Document, name: str) -> Pipeline:
         if stage not in components:
             raise document.error((), f"stage '{stage}' is missing", instead=f"add '{stage}: <component>'")
     ordered = {component.kind: component for component in (components[stage] for stage in STAGES)}
-    return Pipeline(name, tuple(ordered.values()), document)
+    return Pipeline(name, tuple(ordered.values()), document, is_fused=roles == "fused")
 
 
 def _component(document: Document, key: str, value: Any) -> Component:

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: tensors as safetensors, the rest as JSON; a file is there whole or not at all."""
+"""Checkpoints of a training: tensors as safetensors, the rest as JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NAME = "checkpoint.json"
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointFacts:
-    """``checkpoint.json``, written last: it names the tensors that are whole."""
+    """Content of ``checkpoint.json``, which is written last and names the complete tensors."""
 
     step: int
-    """Steps that were done."""
+    """Number of completed steps."""
     tensors: str
     """Name of the file."""
     training: dict[str, str]
-    """Everything that decides the training, as text by name: the dataset, sizes, batch, seed."""
+    """All settings that determine the weights, as text by name: the dataset, sizes, batch, seed."""
 
 
 def save(folder: Path, tensors: Mapping[str, torch.Tensor], *, step: int, training: dict[str, str]) -> None:
-    """Write a checkpoint, and remove those before it."""
+    """Write a checkpoint, and remove earlier ones."""
     name = f"step-{step:08d}.safetensors"
     save_tensors(folder / name, tensors)
     facts = CheckpointFacts(step=step, tensors=name, training=training)
@@ -43,7 +43,7 @@ def save(folder: Path, tensors: Mapping[str, torch.Tensor], *, step: int, traini
 
 
 def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Tensor], int] | None:
-    """Read a checkpoint: tensors by name, and the steps that were done; None where there is none.
+    """Read a checkpoint: tensors by name, and the number of completed steps; None if there is none.
 
     Raises:
         InputError: The checkpoint is damaged, or of another training.
@@ -70,7 +70,7 @@ def load_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read tensors.
 
     Raises:
-        InputError: There is no such file, or it is damaged.
+        InputError: The file does not exist or is damaged.
     """
     try:
         return load_file(path)

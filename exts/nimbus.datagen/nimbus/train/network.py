@@ -1,7 +1,7 @@
-"""A small vision-language-action network: patches, bytes and joints in, a chunk of actions out by flow matching.
+"""Small vision-language-action network: patches, bytes and joints in, a chunk of actions out by flow matching.
 
-A sequence is the patches of all cameras, the instruction, the joints, and the actions on their way from noise: every
-token sees all tokens of its sequence. Sequences of a batch are padded to the longest, or packed one behind the other.
+A sequence consists of the patches of all cameras, the instruction, the joints, and the noisy actions; every token
+attends to all tokens of its sequence. Sequences of a batch are padded to the longest, or packed without padding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn import functional
 from nimbus.train.sequences import MAX_BYTES
 
 EULER_STEPS = 10
-"""Euler steps from noise to actions."""
+"""Number of Euler steps from noise to actions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class VlaSizes:
     state: int
     action: int
     horizon: int = 16
-    """Actions of a chunk."""
+    """Number of actions in a chunk."""
     patch: int = 16
     """Edge of a patch [px]."""
     width: int = 128
@@ -45,20 +45,20 @@ class VlaSizes:
         return (self.height // self.patch) * (self.image_width // self.patch)
 
     def token_count(self, byte_count: int) -> int:
-        """Tokens of a sequence whose instruction has so many bytes."""
+        """Return the number of tokens of a sequence with an instruction of so many bytes."""
         return self.cameras * self.patches + byte_count + 1 + self.horizon
 
     def as_options(self) -> dict[str, float]:
-        """Plain numbers by name."""
+        """Return plain numbers by name."""
         return asdict(self)
 
 
 class VlaNetwork(nn.Module):
-    """Network and scaling: states and actions go in and come out as stored [rad or m].
+    """Network with scaling: states and actions are given and returned as stored [rad or m].
 
     Args:
         sizes: Sizes of the network.
-        is_packed: Sequences of a batch lie one behind the other, without padding.
+        is_packed: True to concatenate the sequences of a batch without padding.
     """
 
     def __init__(self, sizes: VlaSizes, *, is_packed: bool = False) -> None:
@@ -167,7 +167,7 @@ def attend_padded(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Te
 def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) -> Tensor:
     """Return attention (T, heads, d) within concatenated sequences.
 
-    On a CPU sequence by sequence: the diagonal blocks of the mask, without computing the rest of it. On a GPU in half
+    On a CPU, sequence by sequence: the diagonal blocks of the mask, without computing the rest. On a GPU, in half
     precision by PyTorch's variable-length kernel, which has not been run yet.
     """
     if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
@@ -183,7 +183,7 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) ->
 
 
 def embed_time(time: Tensor, width: int) -> Tensor:
-    """Return (B, D) sines and cosines of a time in [0, 1], of periods from 4e-3 to 4."""
+    """Return (B, D) sines and cosines of a time in [0, 1], with periods from 4e-3 to 4."""
     half = width // 2
     rates = 2 * math.pi / torch.logspace(math.log10(4e-3), math.log10(4.0), half, dtype=time.dtype, device=time.device)
     return torch.cat([(time[:, None] * rates).sin(), (time[:, None] * rates).cos()], dim=1)

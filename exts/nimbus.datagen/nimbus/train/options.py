@@ -1,4 +1,4 @@
-"""Options that the recipes of ``docs/examples`` share."""
+"""Options shared by the recipes of ``docs/examples``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.train.trainer import DTYPES, Training
 
 
 def parser_of(text: str | None) -> argparse.ArgumentParser:
-    """Make the parser of a recipe, whose docstring is its help."""
+    """Make the parser of a recipe, with the recipe's docstring as its help."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     usual = Training(dataset=Path(), out=Path())
     parser.add_argument("dataset", type=Path)
@@ -33,10 +33,10 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
 
 
 def training_of(args: argparse.Namespace, **more: object) -> Training:
-    """Check the options, and make settings of them.
+    """Check the options, and convert them to settings.
 
     Raises:
-        InputError: A number is out of its range, or the device is not there.
+        InputError: A number is out of range, or the device does not exist.
     """
     counts = dict.fromkeys(("steps", "streams", "size", "depth", "shown"), 1)
     for name, least in (counts | {"width": 8, "rate": 1e-12, "minutes": 0, "decay": 0}).items():

@@ -1,4 +1,4 @@
-"""Ranks that train one network together: DDP, or FSDP2, which has run on a CPU only; sums over them."""
+"""Distributed training of one network: DDP, or FSDP2, which has run on a CPU only; sums over ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLLECTIVE_TIMEOUT = timedelta(minutes=10)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The ranks, as one of them sees them."""
+    """Ranks of a training, from the view of one of them."""
 
     rank: int = 0
     ranks: int = 1
@@ -46,7 +46,7 @@ class Group:
             distributed.destroy_process_group()
 
     def share(self, network: nn.Module, *, is_sharded: bool) -> nn.Module:
-        """Make the network one whose gradients are averaged over the ranks."""
+        """Wrap the network so that its gradients are averaged over the ranks."""
         if self.ranks == 1:
             return network
         if not is_sharded:
@@ -59,7 +59,7 @@ class Group:
         return fully_shard(network, mesh=mesh)
 
     def gather_gradients(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
-        """Average gradients in the last backward pass of a step only."""
+        """Average gradients only in the last backward pass of a step."""
         if isinstance(model, DistributedDataParallel):
             return nullcontext() if is_last else model.no_sync()
         if self.ranks > 1:
@@ -82,7 +82,7 @@ def whole(value: Tensor) -> Tensor:
 
 @torch.no_grad()
 def fill(target: Tensor, value: Tensor) -> None:
-    """Copy a whole tensor into one of which each rank may hold a part."""
+    """Copy a complete tensor into one that may be sharded over the ranks."""
     if hasattr(target, "device_mesh"):
         from torch.distributed.tensor import distribute_tensor
 
@@ -91,7 +91,7 @@ def fill(target: Tensor, value: Tensor) -> None:
 
 
 def to_fp8(network: nn.Module) -> None:
-    """Compute the layers of the transformer in FP8; needs torchao and a GPU that can, and has not been run yet.
+    """Compute the layers of the transformer in FP8; needs torchao and a suitable GPU, and has not been run yet.
 
     Raises:
         InputError: torchao is not installed.

@@ -1,6 +1,6 @@
-"""Ranks of a training on one machine: all start again, from the last checkpoint, when one exits or hangs.
+"""Ranks of a training on one machine: all restart from the last checkpoint when one exits or hangs.
 
-A rank writes its heartbeat after each step; it ends with its parent. One training runs in a folder at a time.
+A rank writes its heartbeat after each step, and ends with its parent. Only one training runs in a folder at a time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent
 
 RANK, RANKS = "RANK", "WORLD_SIZE"
-"""Environment variables of a rank, as torchrun names them."""
+"""Environment variables of a rank, named as by torchrun."""
 RENDEZVOUS = "NIMBUS_RENDEZVOUS"
-"""Environment variable with the file at which the ranks of one start find each other."""
+"""Environment variable with the rendezvous file of the ranks of one start."""
 _PARENT = "NIMBUS_RANKS_PARENT"
-"""Environment variable with the process that watches a rank."""
+"""Environment variable with the process that supervises a rank."""
 _POLL_SECONDS = 0.1
-"""Interval of the checks of the ranks [s]."""
+"""Interval between checks of the ranks [s]."""
 _EXIT_SECONDS = 20.0
-"""Time that the ranks of a killed command may take to exit [s]."""
+"""Time for the ranks of a killed command to exit [s]."""
 _MAX_STARTS_WITHOUT_PROGRESS = 5
-"""Starts in a row that came no further before the training is given up."""
+"""Number of successive starts without progress after which the training is given up."""
 
 
 @dataclass
@@ -47,11 +47,11 @@ class Ranks:
     """Processes of one command.
 
     Args:
-        command: Runs a rank, whose number :func:`own_rank` finds.
-        count: How many there are.
+        command: Command of a rank, which finds its number by :func:`own_rank`.
+        count: Number of ranks.
         folder: Folder for the ranks' heartbeats.
         hang: Time without a heartbeat after which a rank counts as hanging [s].
-        start: Time that a rank may take until its first heartbeat, which follows its first step [s].
+        start: Longest time until a rank's first heartbeat, which follows its first step [s].
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Ranks:
         self._ranks: list[_Rank] = []
 
     def run(self) -> int:
-        """Run to the end; the exit code of the ranks, or 128 and the signal after a stop.
+        """Run to the end; return the exit code of the ranks, or 128 plus the signal after a stop.
 
         Raises:
             InputError: Another training runs in the folder.
@@ -113,7 +113,7 @@ class Ranks:
             self._ranks.append(_Rank(process))
 
     def _watch(self) -> str:
-        """Wait; the reason to start again, or nothing when all ranks are done."""
+        """Wait; return the reason for a restart, or nothing when all ranks are done."""
         asked_to_stop = 0.0
         while True:
             codes = [rank.process.poll() for rank in self._ranks]
@@ -121,7 +121,7 @@ class Ranks:
             for number, rank in enumerate(self._ranks):
                 if (step := _read(self._folder / f"heartbeat-{number}")) not in ("", rank.step):
                     rank.step, rank.seen = step, now
-            if self._is_stopped:  # all save together, and end one by one
+            if self._is_stopped:  # all ranks save together, then exit one by one
                 asked_to_stop = asked_to_stop or now
                 if None not in codes or now - asked_to_stop > self._hang + _EXIT_SECONDS:
                     return "stopped"
@@ -150,7 +150,7 @@ class Ranks:
             rank.process.wait()
 
     def _lock(self) -> int:
-        """Hold the folder; ranks of a command that was killed keep it until they are gone."""
+        """Lock the folder; ranks of a killed command keep the lock until they have exited."""
         self._lock_file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         end = time.monotonic() + _EXIT_SECONDS
         while True:
@@ -166,7 +166,7 @@ class Ranks:
 
 
 def own_rank() -> tuple[int, int] | None:
-    """Find which rank of how many this process is, or None; below :class:`Ranks` it ends with its parent."""
+    """Return this process's rank and the number of ranks, or None; below :class:`Ranks` it ends with its parent."""
     if RANK not in os.environ:
         return None
     if _PARENT in os.environ:
@@ -175,7 +175,7 @@ def own_rank() -> tuple[int, int] | None:
 
 
 def write_heartbeat(folder: Path, rank: int, step: int) -> None:
-    """Write that a rank is alive: its steps that are done."""
+    """Write a heartbeat with the number of completed steps."""
     (folder / f"heartbeat-{rank}").write_text(str(step))
 
 

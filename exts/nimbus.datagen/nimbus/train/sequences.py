@@ -1,4 +1,4 @@
-"""Samples as arrays for a network: pictures, bytes of the instruction, joints, actions, noise of the flow."""
+"""Samples as arrays for a network: images, instruction bytes, joints, actions, noise of the flow."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import generator
 
 MAX_BYTES = 256
-"""Bytes of an instruction at most."""
+"""Largest number of bytes of an instruction."""
 PACKING_THRESHOLD = 0.1
-"""Fraction of padding from which packing pays off; measured, see ``docs/training.md``."""
+"""Fraction of padding above which packing is faster; measured, see ``docs/training.md``."""
 
 Arrays = dict[str, NDArray[Any]]
 """Batch: ``pictures`` (B, C, H, W, 3) uint8, ``text`` (B, W) int64 with 0 for padding, ``state`` (B, J); in training
@@ -46,13 +46,13 @@ def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, epoch: int) -> Arrays:
-    """Put samples together, with noise that follows from each one's row and epoch alone.
+    """Collate samples, with noise that depends only on each one's row and the epoch.
 
     Args:
         samples: Samples with a window of actions.
         cameras: Names of the cameras, in the network's order.
         seed: Seed of the whole training.
-        epoch: Which.
+        epoch: Number of the epoch.
     """
     draws = [generator(seed, epoch, "flow", int(sample["index"])) for sample in samples]
     actions = np.stack([sample[ACTION] for sample in samples])
@@ -70,7 +70,7 @@ def padding_share(lengths: Sequence[int], *, batch: int, seed: int = 0) -> float
     """Measure the fraction of padding in batches of a dataset, each padded to its longest sequence.
 
     Args:
-        lengths: Tokens of the sequences that batches are drawn from.
+        lengths: Lengths of the sequences from which batches are drawn [tokens].
         batch: Sequences per batch.
         seed: Seed of the batches.
     """
@@ -79,7 +79,7 @@ def padding_share(lengths: Sequence[int], *, batch: int, seed: int = 0) -> float
 
 
 def scaling_of(reader: Reader) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Measure mean and deviation of states and actions over all rows; where nothing moves, the deviation is 1."""
+    """Measure mean and deviation of states and actions over all rows; constant columns get the deviation 1."""
     rows = [reader.frames.signals(number) for number in range(len(reader.frames.lengths))]
     found = {}
     for name in (STATE, ACTION):

@@ -1,7 +1,7 @@
-"""The batches of a training, the same for any number of ranks.
+"""Batches of a training, independent of the number of ranks.
 
-An epoch is shared out over a fixed number of streams. A step takes a micro-batch of each, and a rank serves every n-th
-of them: on another number of ranks, each step has the same samples, and each rank still reads episodes in a row.
+An epoch is divided among a fixed number of streams. A step takes a micro-batch from each, and a rank serves every n-th
+stream. With another number of ranks, each step has the same samples, and each rank still reads episodes in sequence.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.errors import InputError
 
 BLOCK, POOL = 16, 16
-"""Frames that are read together, and blocks that are mixed: 256 samples of about 16 episodes in each stream."""
+"""Number of frames read together, and of blocks mixed: 256 samples of about 16 episodes in each stream."""
 
 
 class Streams:
     """Micro-batches of one rank, step by step.
 
     Args:
-        reader: Where samples come from.
+        reader: Source of the samples.
         seed: Seed of the whole training.
-        count: Streams of the training; it decides the batches, and is the largest number of ranks.
-        size: Samples of a micro-batch.
-        rank: Which process of the training this is.
-        ranks: How many there are.
+        count: Number of streams, which determines the batches and is the largest number of ranks.
+        size: Number of samples in a micro-batch.
+        rank: Number of this process.
+        ranks: Number of processes.
 
     Raises:
         InputError: There are more ranks than streams, no rank, or fewer samples than streams.
@@ -45,35 +45,35 @@ class Streams:
         self._sources: list[Iterator[Sample]] = []
         self._step = -1
         self.per_epoch = -(-max(self._lengths) // size)
-        """Steps of an epoch."""
+        """Number of steps per epoch."""
 
     @property
     def wait_seconds(self) -> float:
-        """Time that this rank has waited for samples [s]."""
+        """Time for which this rank has waited for samples [s]."""
         return sum(samples.wait_seconds for samples in self._mine)
 
     def sample_count(self, step: int) -> int:
-        """Samples of a step on all ranks together."""
+        """Number of samples per step on all ranks together."""
         passed = step % self.per_epoch * self._size
         return sum(min(max(length - passed, 0), self._size) for length in self._lengths)
 
     def epoch(self, step: int) -> int:
-        """Epoch of a step."""
+        """Return the epoch of a step."""
         return step // self.per_epoch
 
     def read(self, step: int) -> list[list[Sample]]:
-        """Micro-batches of this rank in a step: full ones, but in the last step of an epoch."""
+        """Return this rank's micro-batches of a step, which are full except in the last step of an epoch."""
         if step != self._step or step % self.per_epoch == 0:
             self._go_to(step)
         self._step = step + 1
         return [list(islice(source, self._size)) for source in self._sources]
 
     def spare(self) -> Sample:
-        """Any sample, where a stream has none left and a network must be run all the same."""
+        """Return any sample, for a stream that has none left while the network must still run."""
         return self._reader[0]
 
     def close(self) -> None:
-        """End the threads that read ahead."""
+        """Stop the threads that read ahead."""
         for source in self._sources:
             source.close()  # pyright: ignore[reportAttributeAccessIssue]
         self._sources = []
@@ -93,7 +93,7 @@ def check_ranks(ranks: int, streams: int) -> None:
     """Check the number of processes.
 
     Raises:
-        InputError: There is no rank, or one would have no stream.
+        InputError: There is no rank, or a rank would have no stream.
     """
     if not 1 <= ranks <= streams:
         raise InputError(f"{ranks} ranks", where="--ranks", instead=f"write 1 to {streams}, the number of --streams")

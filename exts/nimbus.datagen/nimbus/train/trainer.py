@@ -31,9 +31,9 @@ from nimbus.train.vla_policy import SAFE_WEIGHTS, VlaPolicy, begin_with, sizes_o
 
 DTYPES = ("fp32", "bf16", "fp64")
 _WARMUP_STEPS = 100
-"""Steps over which the learning rate rises."""
+"""Number of steps over which the learning rate rises."""
 _SAMPLED_EPISODES = 500
-"""Episodes whose instructions are measured."""
+"""Number of episodes whose instructions are measured."""
 _MAX_GRADIENT_NORM = 1.0
 """Largest norm of the gradient."""
 
@@ -46,37 +46,37 @@ class Training:
     out: Path
     steps: int = 2000
     streams: int = 4
-    """Micro-batches of a step, and ranks at most."""
+    """Number of micro-batches per step, and the largest number of ranks."""
     size: int = 8
-    """Samples of a micro-batch."""
+    """Number of samples in a micro-batch."""
     rate: float = 1e-3
     """Learning rate."""
     seed: int = 0
     dtype: str = "fp32"
     pack: str = "auto"
-    """``on``, ``off``, or ``auto``: where padding is measured to cost more."""
+    """``on``, ``off``, or ``auto`` to choose by the measured padding."""
     decay: float = 0.999
     """Fraction of the averaged weights kept in a step."""
     minutes: float = 5.0
     """Time between two checkpoints [min]."""
     device: str = "cpu"
     shard: bool = False
-    """FSDP2 instead of DDP."""
+    """True for FSDP2 instead of DDP."""
     fp8: bool = False
     weights: Path | None = None
-    """Safetensors to begin with."""
+    """Initial weights as safetensors."""
     horizon: int = 16
-    """Actions of a chunk."""
+    """Number of actions in a chunk."""
     width: int = 128
-    """Numbers of a token."""
+    """Width of a token."""
     depth: int = 4
-    """Layers of the network."""
+    """Number of layers."""
     shown: int = 10
-    """Steps between two lines of ``metrics.jsonl``."""
+    """Number of steps between two lines of ``metrics.jsonl``."""
 
     @property
     def content(self) -> dict[str, str]:
-        """Options that decide the weights, as text by name."""
+        """Return the options that determine the weights, as text by name."""
         names = ("steps", "streams", "size", "rate", "seed", "dtype", "decay")
         return {f"--{name}": str(getattr(self, name)) for name in names}
 
@@ -86,8 +86,8 @@ class Trainer:
 
     Args:
         wanted: Settings.
-        rank: Which.
-        ranks: How many there are.
+        rank: Number of this rank.
+        ranks: Number of ranks.
 
     Raises:
         InputError: The dataset, the weights or the checkpoint do not fit.
@@ -143,12 +143,12 @@ class Trainer:
 
     @property
     def _identity(self) -> dict[str, str]:
-        """Return all settings that decide the weights."""
+        """Return all settings that determine the weights."""
         sizes = ", ".join(f"{name} {value}" for name, value in self.conventions.options.items())
         return {"dataset": self.conventions.dataset, "network": sizes, **self.wanted.content}
 
     def run(self) -> bool:
-        """Train to the end; False when it was stopped before."""
+        """Train to the end; False if it was stopped before."""
         asked: list[int] = []
         numbers = (signal.SIGTERM, signal.SIGINT)
         handlers = {one: signal.signal(one, lambda number, _: asked.append(number)) for one in numbers}
@@ -177,7 +177,10 @@ class Trainer:
                 signal.signal(one, handler)
 
     def _train_step(self) -> float:
-        """Add up the gradients of this rank's micro-batches, and move the weights; this rank's part of the loss."""
+        """Accumulate the gradients of this rank's micro-batches and update the weights.
+
+        Return this rank's part of the loss.
+        """
         step, wanted = self.step, self.wanted
         count, loss, parts = self.streams.sample_count(step), 0.0, self.streams.read(step)
         for number, samples in enumerate(parts):
@@ -201,7 +204,7 @@ class Trainer:
         return loss
 
     def to_tensors(self, batch: Arrays) -> dict[str, Tensor]:
-        """Move a batch to the device; numbers in the weights' type, images unchanged."""
+        """Move a batch to the device; numbers are converted to the type of the weights, images stay unchanged."""
         kind = torch.float64 if self.wanted.dtype == "fp64" else torch.float32
         tensors = {name: torch.from_numpy(value).to(self.wanted.device) for name, value in batch.items()}
         return {name: value.to(kind) if value.is_floating_point() else value for name, value in tensors.items()}

@@ -1,4 +1,4 @@
-"""A trained network as a policy, for ``nimbus evaluate``; it needs torch where it runs."""
+"""Trained network as a policy for ``nimbus evaluate``; requires torch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SAFE_WEIGHTS = "weights.safetensors"
 
 
 class VlaPolicy(TrainedPolicy):
-    """Runs a trained network, on one thread; the noise that it begins with follows from the episode's seed.
+    """Runs a trained network on one thread; the initial noise depends on the episode's seed.
 
     Args:
-        folder: Holds the weights and the settings.
+        folder: Folder with the weights and the settings.
 
     Raises:
         InputError: The weights are missing or damaged.
@@ -39,7 +39,7 @@ class VlaPolicy(TrainedPolicy):
         self._seed = 0
 
     def reset(self, episode: PolicyEpisode) -> None:
-        """Take the episode's seed."""
+        """Set the seed of the episode."""
         self._seed = episode.seed
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
@@ -56,7 +56,7 @@ class VlaPolicy(TrainedPolicy):
 
 
 def sizes_of(settings: TrainedSettings) -> VlaSizes:
-    """Sizes of the network that fits a dataset or a folder.
+    """Return the sizes of a network that fits a dataset or a folder.
 
     Raises:
         InputError: The cameras have images of several sizes.

@@ -55,7 +55,7 @@ def test_mdl_textures_and_colors_are_read(tmp_path: Path) -> None:
     assert surface.texture.reshape(-1, 3).max(axis=0).tolist() == [255, 0, 0]
     assert surface.notes == ("metersPerUnit is 0: its default of 0.01 is taken",)
     path.write_text(_USD.format(unit=1, inputs=""))
-    assert read_surface(path, root=tmp_path).notes == ("says no color: it is grey",)
+    assert read_surface(path, root=tmp_path).notes == ("says no color: it is gray",)
 
 
 def test_a_texture_one_folder_up_is_found(tmp_path: Path) -> None:

@@ -10,25 +10,26 @@ from pathlib import Path
 from nimbus.datagen.assets.color_names import COLORS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.folder_lock import lock_folder
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
 from nimbus.datagen.language_model.records import ModelQuestion
 from nimbus.datagen.language_model.reply import Answer
 from nimbus.datagen.objects.categories import find_category, split_words
 from nimbus.datagen.objects.prepared.index import INDEX_NAME, AssetEntry, index_text, read_index
-from nimbus.datagen.store.folder_lock import lock_folder
 
 _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
-"""Largest number of letters and words of a caption, and of synonyms that are kept."""
+"""Limits on the length of a caption [letters, words], and on the number of synonyms."""
 _PLAIN = re.compile(r"[a-z][a-z' -]*")
 _FLAT, _LONG = 0.35, 2.2
-"""Ratios of the shortest side to the middle one of flat things, and of the longest side to it of long things."""
+"""Largest ratio of the shortest to the middle side of a flat object; smallest of the longest to the middle side of a
+long one."""
 _SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
 _SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
 """Range of the longest side for which a word of size is true [m]."""
 _SHAPES = {"flat": "flat", "thin": "flat", "long": "long", "slender": "long", "elongated": "long"}
 _COLORS = {name: name for name in COLORS} | {"grey": "gray", "violet": "purple", "golden": "yellow", "beige": "brown"}
 _PARTS = ("handle", "lid", "cap", "label", "knob", "button", "base", "top")
-"""Words for parts of a thing, which are no category of their own here."""
+"""Words that name a part of an object, not a category."""
 _SYSTEM = """You name things for instructions to a robot. Fill in the form for one thing.
 caption: a noun phrase of 2 to 8 words in lower case, without an article and without numbers, such as "red soup can with
 a white label". It ends in or holds the category. It names no color, size or material that is not stated.
@@ -43,13 +44,13 @@ _SCHEMA = {
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """Words for one kind."""
+    """Caption and synonyms of one kind."""
 
     kind: str
     caption: str
     synonyms: tuple[str, ...]
     dropped: tuple[str, ...] = ()
-    """Lines about rejected words of a model."""
+    """One line for each rejected answer of the language model."""
 
 
 def annotate_library(
@@ -97,7 +98,7 @@ def _with(entry: AssetEntry, words: Annotation | None) -> AssetEntry:
 
 
 def describe(entry: AssetEntry) -> Annotation:
-    """Write a caption of category, shape and color, and the wider name of the category as a synonym."""
+    """Compose a caption from category, shape and color; the category's broader name is the synonym."""
     known = find_category((entry.category,))
     noun = entry.category if known else "thing"
     words = [shape] if (shape := shape_of(entry)) and not known else []
@@ -108,7 +109,7 @@ def describe(entry: AssetEntry) -> Annotation:
 
 
 def shape_of(entry: AssetEntry) -> str:
-    """Name a shape that its sides make plain: ``flat``, ``long`` or none."""
+    """Return ``flat`` or ``long`` if the sides make it plain, else none."""
     low, middle, high = sorted(entry.size)
     if low < _FLAT * middle:
         return "flat"
@@ -130,7 +131,7 @@ def _question(entry: AssetEntry) -> ModelQuestion:
 
 
 def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
-    """Keep the words of a model that agree with measurements; a false caption is replaced by the measured one."""
+    """Keep the model's words that agree with the measurements; replace a false caption by the measured one."""
     own = describe(entry)
     if answer.fault:
         return replace(own, dropped=(answer.fault,))
@@ -167,7 +168,7 @@ def _fault(entry: AssetEntry, text: object) -> str:
 
 
 def _category_fault(entry: AssetEntry, words: list[str]) -> str:
-    """Check that words name the category of a kind, and no other that its own name does not hold."""
+    """Check that words name the category of a kind, and no other category unless the kind's own name contains it."""
     known = find_category((entry.category,))
     own = split_words(entry.category.replace(" ", "_")) if known else ["thing"]
     if not any(words[at : at + len(own)] == own for at in range(len(words))):
@@ -181,7 +182,7 @@ def _category_fault(entry: AssetEntry, words: list[str]) -> str:
 
 
 def _synonym_fault(entry: AssetEntry, text: object) -> str:
-    """Check that a synonym is known as a name of the same category: a model alone is not believed."""
+    """Check that a synonym is a known name of the same category; the model's answer alone is not accepted."""
     if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS // 2:
         return "no plain words"
     known, found = find_category((entry.category,)), find_category((text.replace(" ", "_"),))

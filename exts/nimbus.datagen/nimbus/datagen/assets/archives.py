@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -15,15 +17,18 @@ from nimbus.datagen.objects.imported.read import SUFFIXES
 ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
-    *(".xml", ".urdf", ".json", ".pbtxt", ".config", ".sdf"),
+    *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
-"""Endings of files that an asset may consist of; the rest of an archive stays in it."""
+"""Suffixes of files that may belong to an asset; other members are not unpacked."""
 _MEMBERS = 500_000
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
 _RATIO, _SMALL = 100, 1 << 20
 """Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
 _BLOCK = 1 << 20
+_UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+_UNREADABLE += (NotImplementedError, RuntimeError)
+"""Errors of the libraries about damaged archives; the last two are about an unknown compression and a password."""
 
 
 def is_archive(path: Path) -> bool:
@@ -35,7 +40,7 @@ def unpack(path: Path, folder: Path) -> None:
     """Unpack files that may belong to assets, into a new folder.
 
     Raises:
-        InputError: It is not an archive, contains paths out of its folder, or exceeds the limits.
+        InputError: The file is not an archive, has members outside of its folder, or exceeds the limits.
     """
     total, names = 0, set()
     try:
@@ -54,13 +59,12 @@ def unpack(path: Path, folder: Path) -> None:
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(content, target, size, path)
-    # zipfile raises NotImplementedError for an unknown compression, and RuntimeError for an encrypted member.
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
 
 
 def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    """Yield name, size, packed size (0 where it is not known) and content of each file."""
+    """Yield name, size, packed size (0 if unknown) and content of each file."""
     if path.name.lower().endswith((".zip", ".whl")):
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -78,8 +82,8 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
         plain = archive.fileobj is not None and raw.read(2) not in (b"\x1f\x8b", b"BZ", b"\xfd7")
         for number, entry in enumerate(archive):
             _count(path, number)
-            if entry.issym() or entry.islnk() or entry.isdev():
-                raise _refusal(path, f"'{entry.name}' is a link or a device", "make it without links")
+            if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
+                raise _refusal(path, f"'{entry.name}' is a link, a device or full of holes", "make it without these")
             before += entry.size
             if not plain and before > _SMALL and before > _RATIO * path.stat().st_size:
                 raise _refusal(path, f"grows more than {_RATIO} times", "unpack it by hand if you trust it")

@@ -1,4 +1,4 @@
-"""``asset.yaml``: the decisions about one kind, where a user changes them."""
+"""``asset.yaml``: the decisions about one kind, which users may edit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDITABLE: dict[str, tuple[str, ...] | type] = {
     "license": str,
     "front": ("-x", "x", "-y", "y"),
 }
-"""Decisions by name, with the values or the type that each takes."""
+"""Names of decisions, with the allowed values or type of each."""
 OF_PARTS: dict[str, tuple[str, ...] | type] = {
     "moves": ("hinge", "slide", "fixed"),
     "lower": float,
@@ -39,20 +39,20 @@ OF_PARTS: dict[str, tuple[str, ...] | type] = {
     "stiffness": float,
     "handle": str,
 }
-"""Decisions about a moving part, after its name and a dot."""
+"""Decisions about a moving part, written after its name and a dot."""
 _ANY_SIGN = ("lower", "upper")
 """Keys whose values may be negative."""
 
 
 class OtherValue(StrictModel):
-    """A runner-up."""
+    """Alternative to a decision."""
 
     value: str | float
     why: str
 
 
 class WrittenDecision(StrictModel):
-    """A decision as the file has it."""
+    """Decision as written in the file."""
 
     value: str | float
     why: str = ""
@@ -60,7 +60,7 @@ class WrittenDecision(StrictModel):
 
 
 class Additions(StrictModel):
-    """Points, frames and rooms in the kind's own coordinates [m]: they are added to those found."""
+    """Points, frames and cavities in the kind's own coordinates [m], added to those found."""
 
     keypoints: dict[Name, Point] = {}
     frames: dict[Name, NamedFrame] = {}
@@ -68,7 +68,7 @@ class Additions(StrictModel):
 
 
 class AssetCard(StrictModel):
-    """The file."""
+    """Model of the file."""
 
     kind: str
     refused: str = ""
@@ -90,7 +90,7 @@ def card_text(
     add: Additions,
     refused: str = "",
 ) -> str:
-    """Write the file; the same decisions give the same text."""
+    """Write the file; equal decisions give equal text."""
     content: dict[str, object] = {"kind": kind}
     if refused:
         content["refused"] = refused
@@ -108,7 +108,7 @@ def card_text(
 
 
 def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value], Additions]:
-    """Read a user's changes: decisions that differ from the import's own, and additions.
+    """Read a user's changes: decisions that differ from the import's, and additions.
 
     Raises:
         InputError: The file has an error.
@@ -130,7 +130,7 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
 
 
 def _wanted(path: Path, name: str, automatic: dict[str, Value]) -> tuple[str, ...] | type:
-    """Return the allowed values or the type of a decision; for parts they follow from the import's decisions."""
+    """Return the allowed values or the type of a decision; those of parts follow from the import's decisions."""
     part, _, own = name.rpartition(".")
     if part and f"{part}.moves" in automatic and own in OF_PARTS:
         return OF_PARTS[own]

@@ -12,15 +12,15 @@ from nimbus.datagen.objects.prepared.shape_file import AssetShape
 
 COLORS = ("black", "white", "gray", "red", "orange", "brown", "yellow", "green", "blue", "purple", "pink")
 _PLACES = 2000
-"""Places of the surface that are looked at."""
+"""Number of surface points sampled."""
 _SHARE = 0.25
-"""Fraction of the surface from which a color counts as one of the asset's."""
+"""Smallest fraction of the surface for a color to be named."""
 _HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (260, "blue"), (305, "purple"), (345, "pink"))
-"""Upper ends of the hues [deg]."""
+"""Upper bounds of the named hues [deg]."""
 
 
 def measure_colors(shape: AssetShape) -> tuple[str, ...]:
-    """Name the colors that cover at least a quarter of a surface, the largest first; one at least."""
+    """Name the colors that cover at least a quarter of a surface, the largest first; always at least one."""
     corners = shape.vertices[shape.faces]
     _, face = sample_surface(corners, _PLACES)
     middles = shape.uvs[shape.faces[face]].mean(axis=1)
@@ -31,7 +31,7 @@ def measure_colors(shape: AssetShape) -> tuple[str, ...]:
 
 
 def name_color(rgb: ImageArray) -> str:
-    """Name a color (3,) sRGB, 0 to 255."""
+    """Name a color, (3,) sRGB from 0 to 255."""
     red, green, blue = (float(value) / 255 for value in rgb[:3])
     hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
     if value < 0.2:

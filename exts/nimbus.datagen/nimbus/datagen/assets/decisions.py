@@ -1,4 +1,4 @@
-"""Decisions of the import: unit, category and mass, each with its reason and the runners-up."""
+"""Decisions of the import about unit, category and mass, each with its reason and alternatives."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 Value = str | float
 SMALLEST, LARGEST = 0.003, 1.5
-"""Range of the longest side [m]."""
+"""Plausible range of the longest side [m]."""
 _ANY = (0.03, 0.35)
-"""Longest side of nine out of ten things on a table [m]."""
+"""Range of the longest side that covers nine of ten tabletop objects [m]."""
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
-"""Metres, and how unlikely a file without a unit is to mean it, as the logarithm of a ratio of sizes."""
+"""Length of each unit [m], and its penalty for a file without a unit, as the logarithm of a ratio of sizes."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
-"""Margin of doubt for all other units, where the layout, the format, or unreliable metadata states one."""
+"""Penalty of all other units if the layout, the format, or unreliable metadata states one."""
 _RANKED = 4
-"""Runners-up that are kept."""
+"""Largest number of recorded alternatives."""
 _DENSITY = 400.0
-"""Density where nothing else is known [kg/m³]."""
+"""Default density [kg/m³]."""
 _DENSITIES = (2.0, 25_000.0)
-"""Range of densities, foam to gold [kg/m³]."""
+"""Range of plausible densities, foam to gold [kg/m³]."""
 _PLAUSIBLE = (60.0, 3000.0)
-"""Range of the density that a claimed mass gives, where no category is known [kg/m³]."""
+"""Accepted range of the density implied by a claimed mass if the category is unknown [kg/m³]."""
 _SLACK = 1.5
 """Factor by which a claimed mass may lie outside its category's range."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
-"""Range of masses [kg]."""
+"""Accepted range of masses [kg]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """A value with its reason."""
+    """Value with its reason."""
 
     value: Value
     why: str
     others: tuple[tuple[Value, str], ...] = ()
-    """Runners-up with theirs, the best first."""
+    """Alternatives with their reasons, the best first."""
 
 
 def decide_category(asset: FoundAsset, given: Mapping[str, Value]) -> tuple[Decision, Category | None]:
@@ -62,7 +62,7 @@ def decide_category(asset: FoundAsset, given: Mapping[str, Value]) -> tuple[Deci
 
 
 def class_of(category: Category | None) -> Decision:
-    """Class of a category."""
+    """Return the class of a category."""
     if category is None:
         return Decision(value="object", why="no known category")
     return Decision(value=category.object_class, why="class of its category")
@@ -71,7 +71,7 @@ def class_of(category: Category | None) -> Decision:
 def decide_scale(
     surface: ImportedSurface, asset: FoundAsset, category: Category | None, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose metres per unit of the file from its format, its scale, and usual sizes.
+    """Choose meters per unit of the file from its format, its scale, and usual sizes.
 
     Raises:
         InputError: No unit gives a plausible size.
@@ -101,10 +101,10 @@ def decide_scale(
 
 
 def _known_unit(surface: ImportedSurface, asset: FoundAsset) -> tuple[float | None, str]:
-    """Metres of a unit and the trust in it."""
+    """Return the meters per unit, and the source of that value."""
     if asset.metres is not None:
         if asset.metres <= 0:
-            return None, ""  # the layout has no unit
+            return None, ""  # the layout states no unit
         return asset.metres, "certain" if asset.is_unit_certain else "format"
     if surface.unit_is_known:
         return surface.metres, "format" if surface.metres == 1.0 else "claimed"
@@ -114,7 +114,7 @@ def _known_unit(surface: ImportedSurface, asset: FoundAsset) -> tuple[float | No
 def _candidates(
     known: float | None, trust: str, category: Category | None, longest: float
 ) -> list[tuple[float, float, str]]:
-    """List metres, doubt and reason of each unit that may be meant."""
+    """List meters, penalty and reason of each candidate unit."""
     if known is None:
         found = [(metres, doubt, f"no unit is stated, {name}") for name, (metres, doubt) in _UNITS.items()]
         if category:
@@ -135,13 +135,13 @@ def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
     what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
-    raise InputError(what, instead=f"write the metres of its unit as scale: of {longest:.3g} units it is long")
+    raise InputError(what, instead=f"write scale: and the length of its unit in meters; it is {longest:.3g} units long")
 
 
 def decide_mass(
     asset: FoundAsset, category: Category | None, *, volume: float, longest: float, given: Mapping[str, Value]
 ) -> Decision:
-    """Choose the mass [kg]: given, the source's if plausible, the category's at this size, else by density.
+    """Choose the mass [kg]: given, the source's if plausible, the category's at this size, or by density.
 
     Args:
         asset: Asset with the source's claims.
@@ -190,5 +190,5 @@ def _length(metres: float) -> str:
 
 
 def flat(extent: FloatArray) -> bool:
-    """Check for a thing without thickness (0.2 mm)."""
+    """Return True for a flat surface (below 0.2 mm)."""
     return bool(extent.min() < 2e-4)

@@ -1,4 +1,4 @@
-"""Hashes of all that an asset is made from: its meshes, and the materials and textures that these name."""
+"""Hashes of everything that an asset is made from: its meshes, and the materials and textures that they name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nimbus.datagen.objects.imported.roots import below
 
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
-"""Largest number of files below the folder of a USD file that are hashed with it."""
+"""Largest number of files in a USD file's folder that are hashed with it."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:
-    """Hash an asset: its parts, and the content of every file that they lead to.
+    """Hash the parts of an asset, and the content of every file that they refer to.
 
     Raises:
         InputError: A file cannot be read, or is too large.
@@ -44,7 +44,7 @@ def _digest(path: Path) -> str:
 
 
 def _references(root: Path, name: str) -> Iterator[str]:
-    """List files below the root that a mesh leads to."""
+    """List the files below the root that a mesh refers to."""
     path = root / name
     suffix = path.suffix.lower()
     if suffix == ".obj":
@@ -67,7 +67,7 @@ def _references(root: Path, name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _beside(root: Path, folder: Path) -> tuple[str, ...]:
-    """List files that a stage in a folder may compose; parsing is left to the child process."""
+    """List the files that a stage in a folder may compose; parsing is left to the child process."""
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
     return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
 

@@ -1,4 +1,4 @@
-"""An asset as recognized in a source: its parts, and all that its files and folders state about it."""
+"""Assets as recognized in a source: parts, and everything that files and folders state about them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ IDENTITY = (1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class FoundPart:
-    """A mesh file, or a solid of a few numbers, at its place in the asset."""
+    """Mesh file or primitive solid, with its pose in the asset."""
 
     mesh: str = ""
-    """Path below the source; empty of a solid."""
+    """Path below the source; empty for a solid."""
     solid: str = ""
     """``box``, ``sphere``, ``cylinder`` or ``capsule``."""
     size: tuple[float, ...] = ()
     """Size of a solid: full sides; radius; radius and length [m]."""
     place: tuple[float, ...] = IDENTITY
-    """Upper (3, 4) of asset_T_mesh, the scale of the mesh in it."""
+    """Upper (3, 4) of asset_T_mesh, which includes the scale of the mesh."""
     texture: str = ""
-    """Path below the source, in place of the mesh's own texture."""
+    """Texture that replaces the mesh's own, as a path below the source."""
     color: tuple[float, float, float] | None = None
     """sRGB from 0 to 1, where the mesh has no texture."""
     link: str = ""
-    """Moving part that it belongs to; empty of the base."""
+    """Name of the moving part that it belongs to; empty for the base."""
     is_touched: bool = False
     """True for convex contact-only geometry; other geometry is visual."""
     name: str = ""
@@ -43,12 +43,12 @@ class FoundPart:
 
 @dataclass(frozen=True, kw_only=True)
 class FoundJoint:
-    """A joint as a source states it; the asset's frame and unit, at joint position 0."""
+    """Joint as stated by a source, in the asset's frame and unit, at joint position 0."""
 
     link: str
-    """Name of the part that it moves."""
+    """Name of the part that moves."""
     on: str = ""
-    """Part that carries it; empty: the base."""
+    """Name of the part that carries it; empty for the base."""
     kind: Literal["hinge", "slide"]
     axis: tuple[float, float, float]
     """Unit."""
@@ -62,9 +62,9 @@ class FoundJoint:
     words: tuple[str, ...] = ()
     """Names of the joint, its link and their semantics."""
     holds: tuple[tuple[float, float, float], ...] = ()
-    """Places that the source marks as a handle."""
+    """Points that the source marks as handles."""
     flaw: str = ""
-    """Reason why it is held still."""
+    """Reason why the joint is fixed; empty if it moves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +72,27 @@ class FoundAsset:
     """Asset found in a source."""
 
     name: str
-    """Name that its kind gets where it is free."""
+    """Preferred name of its kind."""
     path: str
     """Main file below the source."""
     layout: str
     parts: tuple[FoundPart, ...] = ()
     joints: tuple[FoundJoint, ...] = ()
     words: tuple[str, ...] = ()
-    """Names that may state its category, the likeliest first."""
+    """Names that may state its category, the most likely first."""
     metres: float | None = None
-    """Length of one unit, where the layout states it."""
+    """Length of one unit [m], if the layout states it."""
     is_unit_certain: bool = False
-    """The unit is of the format, as in URDF and MJCF."""
+    """True if the format fixes the unit, as URDF and MJCF do."""
     up: str = ""
-    """Axis that the layout states points up."""
+    """Up axis, if the layout states it."""
     mass: float | None = None
-    """Mass as the source claims [kg]."""
+    """Mass claimed by the source [kg]."""
     refused: str = ""
-    """Reason why it is not imported, for example moving parts."""
+    """Reason why it is not imported, such as too many moving parts; empty if it is."""
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = field(default=(), repr=False)
-    """Mesh files that belong to it, seen or not: no assets of their own."""
+    """Mesh files that belong to it, visible or not; they are not assets of their own."""
 
 
 def found_from_plain(value: Any) -> FoundAsset:

@@ -1,4 +1,4 @@
-"""Grasps lifted and shaken: a parallel gripper closes on an object where it rests, the table goes, and it is shaken."""
+"""Grasp trials: a parallel gripper closes on a resting object, the table is removed, and the object is shaken."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from nimbus.datagen.plan.grasp_ranking import rank_grasps
 from nimbus.datagen.robots.robot import Gripper
 
 TRIED = 8
-"""Grasps of a rest pose that are tried."""
+"""Number of grasps tried per rest pose."""
 _LOOKED_AT = 24
-"""Grasps of a rest pose among which they are: where the fingers have no room, none is tried."""
+"""Number of candidates per rest pose; those without clearance for the fingers are skipped."""
 _ENOUGH = 3
-"""Grasps of a rest pose that hold: the others are not tried."""
+"""Number of successful grasps per rest pose after which the others are skipped."""
 _HEADINGS = (0.0, np.pi / 2)
-"""[rad] Of the arm's home posture, seen from the object, whose canonical grasps are tried; at a pick any can be."""
+"""Headings of the arm's home posture, seen from the object, whose canonical grasps are tried [rad]; a pick may use
+any."""
 _STEP_RATE = 2400.0
-"""Rate of the simulation, as in the default simulator: creep in the hand is proportional to the step [Hz]."""
+"""Physics rate, as in the default simulator, because creep in the hand is proportional to the time step [Hz]."""
 _ROOM = 0.01
-"""Distance of each pad to the object before the hand closes, where fully open fingers touch it [m]."""
+"""Distance of each pad from the object before closing, if fully open fingers would touch it [m]."""
 _CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
-"""Durations: closing, until the fingers stand, until the object hangs still, shake, and rest after it [s]."""
+"""Durations: closing, settling of the fingers, settling of the hanging object, shake, and rest afterwards [s]."""
 _SHAKE, _SWINGS = 4.0, 3.0
-"""Acceleration along each axis of the hand, that of a fast arm [m/s²], and number of swings along each axis."""
+"""Acceleration along each axis of the hand, as of a fast arm [m/s²], and number of swings along each axis."""
 _MOST_CREEP = 2.5e-4
-"""Mean speed in the hand up to which a grasp holds [m/s], half of the limit in a run."""
+"""Largest mean speed of the object in the hand for a successful grasp [m/s]; half the limit of a run."""
 _LOST = 0.01
-"""Movement in the hand that counts as slipping out [m]."""
+"""Displacement in the hand that counts as slipping out [m]."""
 _HEAVIEST_FINGER = 0.015
 """[kg]"""
 _TORSION, _ROLLING = 0.005, 2e-3
-"""Torsional and rolling friction, as of objects in the default simulator [m]."""
+"""Torsional and rolling friction of objects, as in the default simulator [m]."""
 _OUTCOMES = {
     "blocked": "without room for the fingers",
     "missed": "missed by the fingers",
@@ -58,11 +59,11 @@ class GraspTrials:
     summary: str
     """Summary for display."""
     not_graspable: str
-    """Reason where none holds, else empty."""
+    """Reason why no grasp holds; empty if one does."""
 
 
 def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
-    """Test the grasps that a pick would propose, in each rest pose; deterministic for the object.
+    """Try the grasps that a pick would propose in each rest pose; deterministic for each object.
 
     Args:
         model: The object.
@@ -99,7 +100,7 @@ def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
 
 
 def _candidates(model: ObjectModel, axes: GraspAxes, rest: RestPose) -> Iterator[Grasp]:
-    """Yield grasps of an object in a rest pose: canonical ones for several headings and the firmest, in turns."""
+    """Yield grasps in a rest pose, alternating between canonical ones at several headings and the firmest."""
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
     headings = _HEADINGS[:1] if model.symmetry == "revolution" and abs(pose[2, 2]) > 0.9 else _HEADINGS
@@ -114,9 +115,9 @@ def _candidates(model: ObjectModel, axes: GraspAxes, rest: RestPose) -> Iterator
 
 
 class _Hand:
-    """A gripper that stands in the air over a table, and an object that lies on it.
+    """Gripper fixed in the air above a table with an object on it.
 
-    The hand does not move: it is lifted by taking the table away, and shaken by shaking gravity, which is the same.
+    Lifting is simulated by removing the table, and shaking by changing gravity.
 
     Args:
         model: The object.
@@ -132,7 +133,7 @@ class _Hand:
         self._pads = [self._model.body(name).id for name in ("left", "right")]
 
     def try_grasp(self, rest: RestPose, grasp: Grasp) -> str:
-        """Close, lift, shake: ``held``, ``blocked``, ``missed``, ``slipped`` or ``crept``."""
+        """Close, lift and shake; return ``held``, ``blocked``, ``missed``, ``slipped`` or ``crept``."""
         model, data = self._model, self._data
         mujoco.mj_resetData(model, data)
         model.geom_contype[self._table] = model.geom_conaffinity[self._table] = 1
@@ -170,7 +171,7 @@ class _Hand:
         return "held" if moved < _MOST_CREEP * (_SHAKING + _HANGING) else "crept"
 
     def _free_opening(self, grasp: Grasp) -> float:
-        """Open the fingers as far as they are clear of the object: all the way, or a little; 0 where they are not."""
+        """Open the fingers fully, or just clear of the object; return 0 if neither is possible."""
         for opening in (self._travel, min(self._travel, grasp.width / 2 + _ROOM)):
             self._data.qpos[7:] = opening
             mujoco.mj_forward(self._model, self._data)
@@ -188,7 +189,7 @@ class _Hand:
         return all(self._touches())
 
     def _touches(self) -> list[bool]:
-        """Find out which pads touch the object."""
+        """Return the pads that touch the object."""
         contact = self._data.contact
         bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)[np.asarray(contact.dist) <= 0.0]
         partners = set(bodies[(bodies == self._object).any(axis=1)].ravel().tolist())
@@ -249,7 +250,7 @@ def _add_object(spec: mujoco.MjSpec, model: ObjectModel) -> None:
 
 
 def _make_stiff(geoms: Sequence[mujoco.MjsGeom], friction: float) -> None:
-    """Give geoms the contact of the default simulator."""
+    """Set the contact parameters of geoms to those of the default simulator."""
     for geom in geoms:
         geom.condim, geom.friction = 6, [friction, _TORSION, _ROLLING]
         geom.solref[:2], geom.solimp = [2.2 / _STEP_RATE, 1], [0.95, 0.99, 0.001, 0.5, 2]

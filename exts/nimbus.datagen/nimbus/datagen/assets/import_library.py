@@ -1,4 +1,4 @@
-"""Import of sources into a prepared library; missing or changed assets are prepared, one by one."""
+"""Import of sources into a prepared library; missing and changed assets are prepared one by one."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from nimbus.datagen.assets.licenses import find_license, is_restricted
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.codec import from_plain, to_json
+from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import remove_file, remove_tree
 from nimbus.datagen.objects.library import kind_name
@@ -33,14 +34,13 @@ from nimbus.datagen.objects.prepared.index import (
     index_text,
     read_index,
 )
-from nimbus.datagen.store.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.version import nimbus_version, versioned_hash
 
-IMPORT_VERSION = 5
-"""Version of the code that prepares assets: raise it when any asset comes out otherwise."""
+IMPORT_VERSION = 6
+"""Version of the preparation code; raise it when the result for any asset changes."""
 LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"
-"""Entries of an import that has not ended: a second one goes on from them."""
+"""Entries of an unfinished import, from which the next one continues."""
 _UNPACKED, _MADE = ".unpacked", ".made"
 _SECONDS = 240
 """CPU time limit of one asset [s]; the slowest of 60 real meshes took 94 s."""
@@ -59,16 +59,16 @@ class ImportedAssets:
     entries: tuple[AssetEntry, ...]
     """Entries of the given sources."""
     prepared: int
-    """Prepared now; the others were there."""
+    """Number of assets prepared by this import; the others existed."""
     removed: int
-    """Kinds of these sources that are there no more."""
+    """Kinds of these sources that no longer exist."""
     kinds: int
-    """Kinds of the whole library, refused ones among them."""
+    """Number of kinds in the whole library, including refused ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A source, open."""
+    """Opened source."""
 
     name: str
     path: Path
@@ -78,7 +78,7 @@ class _Source:
 
 @dataclass(frozen=True, kw_only=True)
 class _AssetTask:
-    """An asset to prepare."""
+    """Asset to prepare."""
 
     source: _Source
     asset: FoundAsset
@@ -96,15 +96,15 @@ def import_assets(
     license: str = "",
     report: Callable[[AssetEntry, float, int, int], None] = lambda entry, seconds, number, count: None,
 ) -> ImportedAssets:
-    """Import files, folders and archives into a library; the same inputs give the same bytes.
+    """Import files, folders and archives into a library; equal inputs give equal bytes.
 
     Args:
         paths: The sources, in any order.
-        out: The library: new, empty, or one of an earlier import.
-        jobs: Assets that are prepared at once.
+        out: Folder of the library: new, empty, or made by an earlier import.
+        jobs: Number of assets prepared in parallel.
         only: Pattern for the names or paths of the assets to import.
-        license: Of all that is imported now, where it is known better than from its files.
-        report: Called for each asset that was prepared, with its processor time [s], its number and their count.
+        license: License of everything imported now, instead of the one found in the files.
+        report: Called after each prepared asset with its CPU time [s], its number and the count.
 
     Raises:
         InputError: A source holds no asset or cannot be opened, or the folder is no library.
@@ -138,11 +138,11 @@ def _check_out(out: Path) -> None:
 
 
 def _entries_of(out: Path) -> dict[str, AssetEntry]:
-    """Entries of the library by kind, those of an import that was cut short among them."""
+    """Return the entries of the library by kind, including those of an interrupted import."""
     found = {entry.kind: entry for entry in read_index(out)[0].kinds} if (out / INDEX_NAME).exists() else {}
     with suppress(FileNotFoundError):
         for line in (out / _DONE).read_text(encoding="utf-8", errors="replace").splitlines():
-            with suppress(ValueError):  # the last line of a killed import
+            with suppress(ValueError):  # an import killed while writing leaves a partial last line
                 entry = from_plain(AssetEntry, json.loads(line), strict=False)
                 found[entry.kind] = entry
     return found
@@ -150,7 +150,7 @@ def _entries_of(out: Path) -> dict[str, AssetEntry]:
 
 @contextmanager
 def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
-    """Open the sources: archives are unpacked, and all are looked through."""
+    """Open the sources: unpack archives and search all of them for assets."""
     names = [path.resolve().name for path in paths]
     if double := next((name for name in names if names.count(name) > 1), ""):
         raise InputError(f"two sources are called '{double}'", where="PATH", instead="rename one of them")
@@ -176,7 +176,7 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
 def _plan(
     sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: str, license: str
 ) -> tuple[list[_AssetTask], list[AssetEntry], dict[str, list[str]]]:
-    """Determine the assets to prepare from the existing ones."""
+    """Compare the sources with the library and return the assets to prepare."""
     known = {(entry.source, entry.path): entry for entry in before.values()}
     taken = set(before)
     tasks, kept, digests = [], [], {source.name: [] for source in sources}
@@ -214,7 +214,7 @@ def _plan(
 
 
 def _assets(sources: list[_Source], only: str) -> Iterator[tuple[_Source, FoundAsset, str]]:
-    """Yield the assets in an order of their own, each with a path that no other has."""
+    """Yield the assets in a fixed order, each with a unique path."""
     count = 0
     for source in sources:
         paths = [asset.path for asset in source.assets]
@@ -243,14 +243,14 @@ def _given(path: Path, old: AssetEntry | None) -> tuple[dict[str, str | float], 
 
 
 def _is_whole(folder: Path, entry: AssetEntry) -> bool:
-    """Check that the files of a kind are there; their content is checked when it is loaded."""
+    """Check that the files of a kind exist; their content is checked when it is loaded."""
     return (folder / CARD_NAME).is_file() and (bool(entry.refused) or (folder / SHAPE_NAME).is_file())
 
 
 def _prepare(
     tasks: list[_AssetTask], out: Path, *, jobs: int, report: Callable[[AssetEntry, float, int, int], None]
 ) -> Iterator[AssetEntry]:
-    """Prepare assets side by side, and put each in its place when it is done."""
+    """Prepare assets in parallel, and move each into the library when it is done."""
     if not tasks:
         return
     jobs = min(jobs, len(tasks))
@@ -308,7 +308,7 @@ def _publish(
     *,
     is_part: bool,
 ) -> ImportedAssets:
-    """Write the index and its sources; kinds that have disappeared from these sources are removed."""
+    """Write the index and the sources; remove kinds that these sources no longer have."""
     names, now = {source.name for source in sources}, {entry.kind for entry in entries}
     gone = [] if is_part else [kind for kind, old in before.items() if old.source in names and kind not in now]
     kept = [old for kind, old in before.items() if kind not in now and kind not in gone]

@@ -52,24 +52,24 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Number of HOPE objects below one folder from which it is taken for HOPE, and not for a can named 'tuna'."""
+"""Number of HOPE object names in a folder that identifies the HOPE dataset, as opposed to a can named 'tuna'."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
-    """Recognize the assets of a folder in a child process; plain values of :class:`FoundAsset`.
+    """Recognize the assets of a folder in a child process, as plain values of :class:`FoundAsset`.
 
     Args:
         folder: The folder.
-        only: Name of the one file in it that counts.
+        only: Name of the only file to consider.
 
     Raises:
-        InputError: It holds no asset, or too many files.
+        InputError: The folder holds no asset, or too many files.
     """
     root = Path(folder).resolve()
     files = [only] if only else sorted(_files(root))
     found, lines = _of_xml(root, files)
     claimed = {mesh for asset in found for mesh in asset.claims}
-    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the same in another format
+    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the same asset in another format
     meshes = [name for name in files if name.lower().endswith(_MESHES) and name.rpartition(".")[0] not in stems]
     hope = sum(PurePosixPath(name).stem.lower() in _HOPE or _folder(name).lower() in _HOPE for name in meshes)
     categories = _objaverse_categories(root, files) if any(map(_OBJAVERSE.search, meshes)) else {}
@@ -82,7 +82,7 @@ def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
 
 
 def _files(root: Path) -> Iterator[str]:
-    """List files below a folder; links are passed over."""
+    """List the files below a folder; links are skipped."""
     count = 0
     for place, folders, names in os.walk(root):
         folders[:] = sorted(
@@ -100,17 +100,18 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundAsset]]:
-    """Assets of URDF and MJCF, and refused files; of several that show the same meshes alike the first is taken."""
+    """Return the assets of URDF and MJCF files, and refused files; of several with equal meshes, the first is kept."""
     found, lines, seen = [], [], {}
     for name in sorted(files, key=lambda name: (len(name), name)):  # 'can.xml' before 'can-visual.xml'
-        reader = {".urdf": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
+        reader = {".urdf": read_urdf, ".xacro": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
         if reader is None:
             continue
         try:
             assets = reader(root, name)
         except InputError as error:
-            if name.lower().endswith(".urdf") or _is_mjcf(root / name):
-                layout = "urdf" if name.lower().endswith(".urdf") else "mjcf"
+            is_urdf = name.lower().endswith((".urdf", ".xacro"))
+            if is_urdf or _is_mjcf(root / name):
+                layout = "urdf" if is_urdf else "mjcf"
                 lines.append(FoundAsset(name=PurePosixPath(name).stem, path=name, layout=layout, refused=error.what))
             continue
         for asset in assets:
@@ -120,7 +121,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
             if not shown or seen.setdefault(shown, asset) is asset:
                 found.append(asset)
     rigid = {mesh for asset in found if not asset.refused for part in asset.parts if (mesh := part.mesh)}
-    # Meshes of a robot that a rigid asset shows too stay the rigid one's.
+    # Meshes that belong to both a robot and a rigid asset stay with the rigid asset.
     return [
         replace(asset, claims=tuple(mesh for mesh in asset.claims if mesh not in rigid)) if asset.refused else asset
         for asset in found
@@ -128,7 +129,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
 
 
 def _is_mjcf(path: Path) -> bool:
-    """Check whether a file that cannot be read was meant as MJCF."""
+    """Return True if an unreadable file was meant as MJCF."""
     try:
         return "<mujoco" in read_text(path, limit=16 << 20)
     except InputError:
@@ -136,7 +137,7 @@ def _is_mjcf(path: Path) -> bool:
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Check whether an asset of solids alone is a thing: it has several, or a name that states so."""
+    """Return True if an asset made only of solids is an object: it has several solids, or its name states one."""
     return len(asset.parts) > 1
 
 
@@ -179,20 +180,20 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
 
 
 def _has_better(path: PurePosixPath, files: set[str]) -> bool:
-    """Check for the same mesh in a format that states more: its looks, its unit."""
+    """Return True if the same mesh exists in a format with more information, such as appearance or unit."""
     order = (".glb", ".gltf", ".usdz", ".usd", ".usdc", ".usda", ".obj", ".ply", ".stl", ".msh")
     better = order[: order.index(path.suffix.lower())]
     return any(path.with_suffix(suffix).as_posix() in files for suffix in better)
 
 
 def _folder(name: str) -> str:
-    """Name of the nearest folder that states something."""
+    """Return the name of the nearest folder with a meaningful name."""
     parts = PurePosixPath(name).parts[:-1]
     return next((part for part in reversed(parts) if part.lower() not in _PLAIN_FOLDERS), "")
 
 
 def _pbtxt_category(path: Path) -> str:
-    """Category of a Google scan, from lines such as ``first: "Shoe"``."""
+    """Return the category of a Google scan, from a line such as ``first: "Shoe"``."""
     try:
         match = re.search(r'categories\s*\{[^}]*?first:\s*"([^"]{1,60})"', read_text(path, limit=1 << 20))
     except InputError:
@@ -212,7 +213,7 @@ def _robotwin_scale(path: Path) -> tuple[float | None, tuple[str, ...]]:
 
 
 def _objaverse_categories(root: Path, files: list[str]) -> dict[str, str]:
-    """Category by identity, from ``lvis-annotations.json`` beside the meshes."""
+    """Return the category by identifier, from ``lvis-annotations.json`` beside the meshes."""
     found: dict[str, str] = {}
     for name in files:
         if PurePosixPath(name).name == "lvis-annotations.json":

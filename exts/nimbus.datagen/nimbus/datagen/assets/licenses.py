@@ -1,4 +1,4 @@
-"""Licences of assets, from the nearest licence file or the metadata of a Python wheel."""
+"""Licenses of assets, from the nearest license file or the metadata of a Python wheel."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _TEXTS = (
 )
 _RESTRICTED = re.compile(r"-N[CD]\b|restricted|unrecognized|proprietary|non-?commercial|research", re.IGNORECASE)
 _ASSETS = re.compile(r"^[^\n]*\bassets\b[^\n]*\blicensed? under\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
-"""A sentence of a README about its assets: it may differ from the licence of the code."""
+"""Sentence in a README about the license of its assets, which may differ from that of the code."""
 _FILES = ("license", "licence", "copying")
 _LARGEST = 1 << 20
 
 
 def is_restricted(name: str) -> bool:
-    """Check whether a licence forbids or limits passing the asset on: non-commercial, no derivatives, research only."""
+    """Return True if a license restricts redistribution: non-commercial, no derivatives, or research only."""
     return bool(_RESTRICTED.search(name))
 
 
 def find_license(root: Path, path: str) -> str:
-    """Name the licence of a file of a source: of its folder or the nearest above, else of the wheel; empty for none."""
+    """Return the license of a file: its folder's, the nearest parent's, or the wheel's; empty if there is none."""
     folder = (root / path).parent
     while folder.is_relative_to(root):
         for file in _named(folder, _FILES):

@@ -17,27 +17,27 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 
 _DEEPEST = 50
-"""Bodies below each other."""
+"""Largest depth of nested bodies."""
 _SCENERY = ("scene", "arena", "floor", "basic")
-"""Words in the names of included files that bring a room and its table."""
+"""Words in the names of included files that describe a room and its table."""
 _SOLIDS = ("box", "sphere", "cylinder", "capsule")
 _COLLISION_GROUP = 3
-"""MuJoCo's viewer hides groups from this number on."""
+"""First geom group that MuJoCo's viewer hides."""
 _ROBOCASA_SITES = {"bottom_site", "top_site", "horizontal_radius_site"}
-"""Sites by which robosuite and RoboCasa place an object."""
+"""Sites that robosuite and RoboCasa place objects by."""
 
 
 _Geom = tuple[str, dict[str, str], FloatArray]
-"""A geom: its link, its attributes, its place (4, 4)."""
+"""Geom with its link, attributes and pose (4, 4)."""
 _IN_RADIANS = ("robosuite", "robocasa")
-"""Layouts whose files are put into a world that counts in radians."""
+"""Layouts whose files are included into a world with angles in radians."""
 
 
 def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
-    """Read a file as one asset for each body that stands in its world; scenery is left out.
+    """Read a file as one asset per top-level body; scenery is omitted.
 
     Raises:
-        InputError: It is no XML, or includes a file that cannot be read.
+        InputError: The file is not XML, or includes an unreadable file.
     """
     loaded = load_mjcf(root, path)
     if loaded is None:
@@ -74,7 +74,7 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
 
 
 def _layout(model: MjcfFile, top: Element) -> str:
-    """Name the data set whose conventions a file follows."""
+    """Name the dataset whose conventions a file follows."""
     sites = {site.get("name") for site in top.iter("site")}
     if model.file.name == "model.xml":
         return "robocasa"
@@ -89,7 +89,7 @@ def _weights(body: Element) -> list[str]:
 
 
 class MjcfLinks:
-    """The links of a body: itself and the bodies below it, with their joints and geoms.
+    """Links of a body: the body itself and its descendants, with joints and geoms.
 
     Args:
         model: Its file.
@@ -101,7 +101,10 @@ class MjcfLinks:
         self._links: list[RawLink] = []
 
     def of(self, body: Element) -> list[RawLink]:
-        """List the links in the body's frame: visual geoms are seen, else meshes, else all; solids are touched."""
+        """List the links in the body's frame.
+
+        Visible are the visual geoms, else the meshes, else all geoms; solids take part in contact.
+        """
         self._walk(body, "", np.eye(4), body.get("childclass") or "main", 0)
         shown = [geom for geom in self._geoms if self._is_shown(geom[1])]
         seen = [geom for geom in shown if _is_visual(geom[1])]
@@ -160,7 +163,7 @@ class MjcfLinks:
         return "rgba" not in geom or float(numbers(geom["rgba"], (1.0,) * 4)[3]) > 0
 
     def _place(self, given: dict[str, str]) -> FloatArray:
-        """Read a place from position and any of MJCF's orientations."""
+        """Read a pose from a position and any of MJCF's orientations."""
         model, turn = self._model, np.eye(3)
         unit = 1.0 if model.is_radian else np.pi / 180
         position = numbers(given.get("pos"), (0.0, 0.0, 0.0))
@@ -231,7 +234,7 @@ def _is_visual(geom: dict[str, str]) -> bool:
 
 
 def _turn_to(direction: FloatArray) -> FloatArray:
-    """Rotation (3, 3) that takes z to a direction by the least turn."""
+    """Return the smallest rotation (3, 3) from z to a direction."""
     direction = direction / max(float(np.linalg.norm(direction)), 1e-12)
     axis = np.cross([0.0, 0.0, 1.0], direction)
     length = float(np.linalg.norm(axis))

@@ -1,4 +1,4 @@
-"""MJCF as a file with all that it includes: meshes, textures, materials, default classes and bodies."""
+"""MJCF file with everything that it includes: meshes, textures, materials, default classes and bodies."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _DEEPEST = 50
 
 @dataclass
 class MjcfFile:
-    """A file with all that it includes."""
+    """File with everything that it includes."""
 
     root: Path
     file: Path
     meshes: dict[str, tuple[str, FloatArray]] = field(default_factory=dict)
-    """Path below the root, and the scale, by name."""
+    """Path below the root and scale of each mesh, by name."""
     textures: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    """Path below the root, and whether it follows the map of the mesh."""
+    """Path below the root, and True if the texture follows the mesh's coordinates."""
     materials: dict[str, Element] = field(default_factory=dict)
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
     """Attributes by element, by class."""
     bodies: list[tuple[Element, str]] = field(default_factory=list)
-    """Top bodies, and the file that brings each."""
+    """Top-level bodies, each with the file that defines it."""
     missing: list[str] = field(default_factory=list)
     is_radian: bool = False
     order: str = "xyz"
 
 
 def load_mjcf(root: Path, path: str) -> tuple[MjcfFile, Element] | None:
-    """Load a file with its includes, and its root element; None where it is no MJCF.
+    """Load a file with its includes, and its root element; None if it is not MJCF.
 
     Raises:
-        InputError: It is no XML, or includes itself or a file that cannot be read.
+        InputError: The file is not XML, or includes itself or an unreadable file.
     """
     file = root / path
     top = parse_xml(file)
@@ -55,7 +55,7 @@ def load_mjcf(root: Path, path: str) -> tuple[MjcfFile, Element] | None:
 
 
 def _include(model: MjcfFile, element: Element, file: Path, depth: int) -> Element:
-    """Put included files in place; each element learns the file that brings it."""
+    """Insert included files; each element records the file that defines it."""
     if depth > _DEEPEST:
         raise InputError("includes itself", where=str(file), instead="export it as one file")
     children: list[Element] = []
@@ -131,5 +131,5 @@ def _defaults(model: MjcfFile, element: Element, name: str, above: dict[str, dic
 
 
 def default_of(model: MjcfFile, name: str, tag: str) -> dict[str, str]:
-    """Attributes that a default class gives an element."""
+    """Return the attributes that a default class gives an element."""
     return model.classes.get(name, model.classes["main"]).get(tag, {})

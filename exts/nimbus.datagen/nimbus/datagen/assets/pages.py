@@ -1,4 +1,4 @@
-"""The page of an asset: four sides, rest poses, and every decision with its reason, runners-up and field."""
+"""Page of an asset: four sides, rest poses, and every decision with its reason, alternatives and field."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PAGE_NAME, SHEET_NAME = "page.html", "sheet.png"
 _TEMPLATE = Path(__file__).parent / "templates" / "asset.html.j2"
 _PIXELS = 140
 _RED, _BLUE = (220, 40, 30), (40, 90, 220)
-"""sRGB of handles and of places to press on."""
+"""sRGB colors of handles and of points to press."""
 _SIDES = {"front": 0.0, "right": np.pi / 2, "back": np.pi, "left": -np.pi / 2}
-"""Turns about z that bring a side to the eye [rad]."""
+"""Rotations about z that turn a side to the viewer [rad]."""
 
 
 def write_page(
@@ -37,7 +37,7 @@ def write_page(
     found: dict[str, str],
     notes: Iterable[str],
 ) -> None:
-    """Write ``page.html``, and ``sheet.png`` where there is a model; the same asset gives the same bytes."""
+    """Write ``page.html``, and ``sheet.png`` if there is a model; equal assets give equal bytes."""
     picture = ""
     if model is not None:
         sheet = _sheet(model)

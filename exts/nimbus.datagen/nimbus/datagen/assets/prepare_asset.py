@@ -42,24 +42,24 @@ from nimbus.datagen.robots.robot_file import read_robot
 
 _FRICTION = 0.7
 GRASPING_ROBOT = "panda"
-"""Robot whose gripper tries the grasps; for a gripper of another size, grasps are found at each pick."""
+"""Robot whose gripper is used in the grasp trials; for a gripper of another size, grasps are searched at each pick."""
 
 
 def prepare_asset(
     root: str, asset: dict[str, Any], entry: dict[str, Any], given: dict[str, Value], add: dict[str, Any], target: str
 ) -> dict[str, Any]:
-    """Prepare one asset into a new folder; a mistake in it is its line.
+    """Prepare one asset into a new folder; an error becomes a line of its entry.
 
     Args:
         root: Folder of the source.
         asset: Plain values of :class:`FoundAsset`.
-        entry: Of :class:`AssetEntry`, as far as it is known.
+        entry: Known fields of :class:`AssetEntry`.
         given: Decisions of the user.
-        add: Points, frames and rooms of the user.
+        add: Points, frames and cavities of the user.
         target: The folder.
 
     Returns:
-        Plain values of the entry, and the processor's time that it took [s].
+        Plain values of the entry, and the CPU time [s].
     """
     begin = time.process_time()
     job = _Job(Path(root), found_from_plain(asset), given, Additions.model_validate(add, strict=False))
@@ -72,7 +72,7 @@ def prepare_asset(
             raise InputError(job.asset.refused, instead="")
         made = job.make()
         known = replace(known, **job.entry_fields(made))
-        if not made.parts:  # an asset with moving parts is fixed to its place
+        if not made.parts:  # an asset with moving parts is fixed in place
             trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
             made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
             held = sum(one.holds for one in trials.grasps)
@@ -142,7 +142,7 @@ class _Job:
         """Run the stages.
 
         Raises:
-            InputError: It cannot be a thing.
+            InputError: The asset is unusable.
         """
         asset, given = self.asset, self.given
         path = self.root / asset.path
@@ -189,7 +189,7 @@ class _Job:
             "size": _sides(extent),
             "volume": f"{solid.volume * 1e6:.4g} cm³, {stages.hull_share(solid):.0%} of its hull",
             "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} of the volume, {contact.filled:.0%} of the rooms",
-            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} grey levels",
+            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} gray levels",
             "supports": stages.describe_supports(solid),
             "rests": ", ".join(f"{pose.name} {np.rad2deg(pose.tilt_margin):.0f}°" for pose in rests),
             "rooms": ", ".join(rooms) or "none",
@@ -206,7 +206,7 @@ class _Job:
         )
 
     def entry_fields(self, shape: AssetShape) -> dict[str, Any]:
-        """Fields of the entry that the preparation decides."""
+        """Return the fields of the entry that the preparation decides."""
         values = {name: decision.value for name, decision in self.decisions.items()}
         x, y, z = np.ptp(shape.vertices, axis=0).tolist()
         return {
@@ -224,11 +224,11 @@ class _Job:
         }
 
     def license(self, name: str) -> Decision:
-        """Licence as a decision."""
+        """License as a decision."""
         why = (
             "given"
             if "license" in self.given
-            else "of the nearest licence file or the wheel"
+            else "of the nearest license file or the wheel"
             if name
             else "none is stated"
         )

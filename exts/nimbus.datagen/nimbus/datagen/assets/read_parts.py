@@ -1,4 +1,4 @@
-"""Surfaces of the parts of an asset: meshes and solids at their places."""
+"""Surfaces of the parts of an asset: meshes and solids in their poses."""
 
 from __future__ import annotations
 

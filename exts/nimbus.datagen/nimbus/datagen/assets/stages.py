@@ -1,4 +1,4 @@
-"""Stages of the import, a function each: looks, solid, rooms, symmetry and rest poses of a closed surface."""
+"""Stages of the import, one function each: appearance, solid, cavities, symmetry and rest poses of a closed surface."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from nimbus.datagen.objects.shapes.contact import Piece
 from nimbus.datagen.objects.shapes.shape import frame_at
 
 PIECES = 16
-"""Convex pieces at most, where nothing else is given."""
+"""Default for the largest number of convex pieces."""
 _TALL = "bottle can cup mug jar vase pitcher carton ketchup shampoo bleach chips soup_can salt_shaker beaker bucket"
 _FLAT = "plate book tray bowl pan lid keyboard cutting_board laptop coaster card ruler"
 _SHAPES = {str(name): TALL for name in _TALL.split()} | {str(name): FLAT for name in _FLAT.split()}
-"""Shapes of categories, for the up axis."""
+"""Typical shapes of categories, from which the up axis is chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solid:
-    """A closed surface [m], z up."""
+    """Closed surface [m], z up."""
 
     points: FloatArray
     """(n, 3)"""
@@ -50,14 +50,14 @@ class Solid:
 def decide_up(
     surface: ImportedSurface, asset: FoundAsset, given: dict[str, Value], *, scale: float, category: str, path: Path
 ) -> Decision:
-    """Choose the axis that points up: given, else by vote, in which the layout and the format take part.
+    """Choose the up axis: the given one, else by a vote of shape, layout and format.
 
     Args:
-        surface: As read.
-        asset: With the axis of its layout.
+        surface: Surface as read.
+        asset: Asset, with the up axis of its layout.
         given: Values of the user.
-        scale: Metres of one unit.
-        category: Its name.
+        scale: Length of one unit [m].
+        category: Name of the category.
         path: The mesh.
     """
     if "up" in given:
@@ -78,10 +78,10 @@ def decide_up(
 
 
 def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[str, ...]]:
-    """Close a surface; parts that stay open alone become their hulls where the others enclose something.
+    """Close a surface; if some components cannot be closed, they are replaced by their hulls.
 
     Raises:
-        InputError: It encloses nothing.
+        InputError: The surface encloses no volume.
     """
     points, faces = surface.points()
     before = len(faces)
@@ -97,7 +97,7 @@ def make_looks(surface: ImportedSurface, solid: Solid) -> FittedLook:
 
 
 def cut_pieces(solid: Solid, most: int, path: Path) -> ContactSolid:
-    """Cut the solid into convex pieces that leave its rooms free."""
+    """Decompose the solid into convex pieces that leave its cavities open."""
     rooms = rooms_of(solid.points, solid.faces)
     try:
         return cut_contact(solid.points, solid.faces, most=most, rooms=rooms, path=path, said_in="asset.yaml")
@@ -106,13 +106,13 @@ def cut_pieces(solid: Solid, most: int, path: Path) -> ContactSolid:
 
 
 def find_rooms(solid: Solid) -> dict[str, FloatArray]:
-    """Find the boxes of room inside, (2, 3) by name."""
+    """Find the bounding boxes (2, 3) of the cavities, by name."""
     rooms = rooms_of(solid.points, solid.faces)
     return name_rooms(np.array([(room.lower, room.upper) for room in rooms]).reshape(-1, 2, 3))
 
 
 def find_mouths(rooms: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Place a frame (4, 4) in the mouth of each room."""
+    """Return a frame (4, 4) at the opening of each cavity."""
     return {name: frame_at((*room.mean(axis=0)[:2], room[1, 2])) for name, room in rooms.items()}
 
 
@@ -122,17 +122,17 @@ def decide_symmetry(solid: Solid) -> Decision:
 
 
 def find_rest_poses(pieces: tuple[Piece, ...], center_of_mass: FloatArray, inertia: FloatArray) -> tuple[RestPose, ...]:
-    """Find the ways in which it lies still, by dropping it; inertia is that of 1 kg."""
+    """Find the stable rest poses by dropping the object; inertia is that of 1 kg."""
     names = ("upright", "lying", "on_side", "inverted")
     return name_rest_poses(settle(pieces, center_of_mass, inertia, 1.0), names)
 
 
 def describe_supports(solid: Solid) -> str:
-    """List the level faces that things can stand on."""
+    """List the level faces on which objects can stand."""
     found = find_supports(solid.points, solid.faces)
     return ", ".join(f"{1e4 * one.area:.0f} cm² at {100 * one.height:.1f} cm" for one in found[:4]) or "none"
 
 
 def hull_share(solid: Solid) -> float:
-    """Return the fraction of its hull that a solid fills."""
+    """Return the ratio of a solid's volume to that of its hull."""
     return solid.volume / ConvexHull(solid.points).volume

@@ -19,24 +19,27 @@ from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.objects.imported.roots import below
 
 _LONGEST = 200
-"""Links below each other; a cycle ends there."""
+"""Largest depth of nested links; a cycle ends there."""
 _KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 _PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
-"""Files of PartNet-Mobility."""
+"""Names of files that identify PartNet-Mobility."""
 _MOST_TEXT = 1 << 20
 """Largest size of a file beside a URDF [bytes]."""
+_XACRO = "has macros of xacro; expand them first: xacro IN.urdf.xacro > OUT.urdf"
 
 
 def read_urdf(root: Path, path: str) -> list[FoundAsset]:
     """Read a file as one asset.
 
     Raises:
-        InputError: It is no XML, or its links are fixed to each other in a circle.
+        InputError: The file is not XML, needs xacro, or its fixed joints form a cycle.
     """
     file = root / path
     robot = parse_xml(file)
     if robot.tag != "robot":
         return []
+    if _needs_xacro(robot):
+        raise InputError(_XACRO, where=path, instead="import the expanded file")
     meshes = [below(root, file.parent, mesh.get("filename") or "") for mesh in robot.iter("mesh")]
     claims = tuple(sorted(set(filter(None, meshes))))
     is_partnet = file.name == _PARTNET
@@ -70,8 +73,16 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
         return [FoundAsset(**common, refused=error.what)]
 
 
+def _needs_xacro(robot: Element) -> bool:
+    """Check for macros of xacro, and for values that only xacro computes: read as they are, numbers would be wrong."""
+    return any(
+        one.tag.startswith("{") and "xacro" in one.tag or any("${" in value for value in one.attrib.values())
+        for one in robot.iter()
+    )
+
+
 def _links(root: Path, file: Path, robot: Element) -> tuple[list[RawLink], list[str]]:
-    """List the links with their parts, and notes about those that are left out."""
+    """List the links with their parts, and notes about omitted ones."""
     places, semantics = _places(robot), _semantics(file.parent / _SEMANTICS)
     colors = {
         material.get("name"): color.get("rgba")
@@ -128,13 +139,13 @@ def _number(text: str | None) -> float:
 
 
 def _semantics(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read ``semantics.txt`` of PartNet-Mobility: a line of link, sort of joint and meaning for each link."""
+    """Read ``semantics.txt`` of PartNet-Mobility: each line has a link, its type of joint and its meaning."""
     rows = (line.split() for line in _optional(path).splitlines())
     return {row[0]: (" ".join(row[2:]),) for row in rows if len(row) > 2}
 
 
 def _category(path: Path) -> str:
-    """Category of PartNet-Mobility, from its ``meta.json``."""
+    """Return the category of a PartNet-Mobility asset, from its ``meta.json``."""
     try:
         found = json.loads(_optional(path) or "{}")
     except ValueError:
@@ -151,7 +162,7 @@ def _optional(path: Path) -> str:
 
 
 def _places(robot: Element) -> dict[str, FloatArray]:
-    """Place of each link in the root's frame."""
+    """Return the pose of each link in the root's frame."""
     above = {}
     for joint in robot.findall("joint"):
         child, parent = joint.find("child"), joint.find("parent")

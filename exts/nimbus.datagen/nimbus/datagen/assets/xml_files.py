@@ -1,4 +1,4 @@
-"""XML that others wrote: parsed without entities, numbers and places read with defaults."""
+"""Parser of third-party XML files: no entities; defaults for missing numbers and poses."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def parse_xml(path: Path) -> ElementTree.Element:
-    """Parse a file of XML.
+    """Parse an XML file.
 
     Raises:
-        InputError: It cannot be read, is malformed, or declares entities.
+        InputError: The file cannot be read, is malformed, or declares entities.
     """
     content = read_bytes(path, limit=_LARGEST)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise InputError("declares XML entities", where=str(path), instead="replace them with their text")
     try:
-        # The version is 0.0 in files of pybullet, which no parser takes.
+        # Files of pybullet declare version 0.0, which parsers reject.
         return ElementTree.fromstring(re.sub(rb"^\s*<\?xml[^>]*\?>", b"", content))
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"malformed XML: {error}", where=str(path), instead="export it again") from None
 
 
 def numbers(text: str | None, default: tuple[float, ...]) -> NDArray[np.float64]:
-    """Read numbers between blanks; the defaults where there are none or too few."""
+    """Read numbers separated by blanks; return the defaults if there are none or too few."""
     found = [float(word) for word in _NUMBER.findall(text or "")]
     return np.array(found if len(found) >= len(default) else default)
 
 
 def place_of(position: NDArray[np.float64], turn: NDArray[np.float64]) -> FloatArray:
-    """Make a transform (4, 4) of a position [m] and a rotation (3, 3)."""
+    """Make a transform (4, 4) from a position [m] and a rotation (3, 3)."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = turn, position[:3]
     return matrix
 
 
 def turned(axis: tuple[float, float, float], angle: float) -> FloatArray:
-    """Rotation (3, 3) about an axis by an angle [rad]."""
+    """Return the rotation (3, 3) about an axis by an angle [rad]."""
     return make_transform((0, 0, 0), quat_from_axis_angle(axis, angle))[:3, :3]
 
 
 def upper_rows(matrix: FloatArray) -> tuple[float, ...]:
-    """List the upper (3, 4) of a transform."""
+    """Return the upper (3, 4) of a transform as a list."""
     return tuple(float(value) for value in matrix[:3].ravel())

@@ -1,4 +1,4 @@
-"""Instructions of stored navigation episodes: read with everything that can prove them, and reworded as a pass."""
+"""Instructions of stored navigation episodes: reading with all evidence for their proof, and rewording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nimbus.datagen.stages import Rendered, Request, Scene
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _CHUNK = 16
-"""Rows that are read at a time."""
+"""Number of rows read at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +28,19 @@ class InstructionCheck:
     """Result of one episode."""
 
     claims: int
-    """Claims that were checked; 0 where its instruction has no steps. Without labels, those about things are not."""
+    """Number of checked claims; 0 for an instruction without steps. Claims about objects need labels."""
     problems: tuple[str, ...] = ()
 
 
 @dataclass
 class RewordCount:
-    """Sums over a dataset."""
+    """Totals over a dataset."""
 
     reworded: int = 0
     kept: int = 0
-    """Episodes whose words stayed those of the grammar."""
+    """Number of episodes that keep the grammar's wording."""
     reason: str = ""
-    """The first reason for that."""
+    """First reason for keeping it."""
 
 
 def check_instruction(episode: EpisodeFile) -> InstructionCheck:
@@ -57,7 +57,7 @@ def check_instruction(episode: EpisodeFile) -> InstructionCheck:
 
 
 def read_record(episode: EpisodeFile) -> DriveRecord | None:
-    """Read everything that an instruction is proved by; None where it has no steps.
+    """Read all evidence for the proof of an instruction; None if it has no steps.
 
     Raises:
         InputError: The file is damaged.
@@ -88,7 +88,7 @@ def _classes(labels: Labels) -> tuple[str, ...]:
 
 
 def _shares(episode: EpisodeFile, count: int) -> FloatArray | None:
-    """Share (T, N) of a picture that each thing fills, the largest of all cameras; None without masks."""
+    """Return the fraction (T, N) of an image that each object fills, the largest of all cameras; None without masks."""
     shown = [camera for camera in episode.cameras if "instance" in episode.modalities(camera)]
     if not shown:
         return None
@@ -105,13 +105,13 @@ def _shares(episode: EpisodeFile, count: int) -> FloatArray | None:
 def reworded_episodes(
     paths: list[Path], model: LanguageModel, counts: RewordCount, settings: dict[str, str]
 ) -> Iterator[Rendered]:
-    """Yield stored episodes as the writer takes them, with the words of a model where they can be proved.
+    """Yield stored episodes for the writer, with a model's wording if it can be proved.
 
     Args:
         paths: Files of the episodes.
         model: The model.
         counts: Sums, updated with each episode.
-        settings: Added to the settings of each episode's provenance.
+        settings: Settings to add to each episode's provenance.
 
     Raises:
         InputError: An episode is damaged, or the server cannot be used.
@@ -151,7 +151,7 @@ def reworded_episodes(
 
 
 def _asked(stored: StoredInstruction, model: LanguageModel, nouns: set[str]) -> tuple[StoredInstruction, str]:
-    """Ask the model; where it does not answer, the words stay."""
+    """Ask the model for a wording; keep the old one if it does not answer."""
     try:
         return reword(stored, model, nouns)
     except BudgetSpent as error:

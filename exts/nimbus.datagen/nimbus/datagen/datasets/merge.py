@@ -1,4 +1,4 @@
-"""Parts of a dataset, made on several machines, as the dataset that one machine would have made."""
+"""Merge of the parts of a dataset, made on several machines, into the dataset that one machine would have made."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class MergedDataset:
     episode_count: int
     part_count: int
     doubled: int
-    """Episodes that a further part holds, too."""
+    """Number of episodes that more than one part holds."""
     is_new: bool
-    """False when it stood there already."""
+    """False if the merged dataset existed already."""
 
 
 def merge_parts(
@@ -49,16 +49,16 @@ def merge_parts(
 ) -> MergedDataset:
     """Write the episodes of several datasets of one origin as one dataset, which a run can continue.
 
-    An episode that several parts hold is taken from the first: equal inputs make equal content. Files are linked where
-    the disk can do that.
+    If several parts hold an episode, it is taken from the first, so that equal inputs make equal content. Files are
+    linked if the disk supports it.
 
     Args:
-        parts: Folders of datasets; their order matters to nothing but which copy is taken.
+        parts: Folders of datasets; their order only decides which copy of an episode is taken.
         out: Folder of the new dataset; new or empty.
         report: Called with the number of remaining episodes.
 
     Raises:
-        InputError: A folder is no dataset, was made from other inputs than the first, or lacks files; two parts
+        InputError: A folder is not a dataset, was made from other inputs than the first, or lacks files; two parts
             differ in an episode; or ``out`` is not empty.
         StorageError: The disk is full; nothing was published.
     """
@@ -111,7 +111,7 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
 
 
 def _choose(sources: Sequence[DatasetRows]) -> list[DatasetRows]:
-    """Leave out rows of episodes that an earlier part has settled; a stored episode comes before one that failed.
+    """Omit rows of episodes that an earlier part has settled; a stored episode takes precedence over a failed one.
 
     Raises:
         InputError: Two parts differ in the content of an episode.

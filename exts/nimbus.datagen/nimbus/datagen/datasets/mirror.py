@@ -1,9 +1,8 @@
-"""Copying a dataset between places by its ledger or manifest: what it costs first, what is there already not again."""
+"""Copying of a dataset between folders and stores by its ledger or manifest: costs first, existing objects skipped."""
 
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import make_subfolder
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
@@ -35,9 +35,9 @@ from nimbus.datagen.store.remote.working_copy import (
 from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock, new_owner
 
 _THREADS = 8
-"""Objects that are looked up or copied at the same time."""
+"""Number of concurrent lookups or copies."""
 _LAST = (LEDGER, "dataset.json", "manifest.parquet")
-"""Descriptions, behind what they name."""
+"""Descriptions, copied after the files that they name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,26 +45,26 @@ class MirrorPlan:
     """Objects to copy."""
 
     names: tuple[tuple[str, int], ...]
-    """Name and size [bytes] of each that is not there."""
+    """Name and size [bytes] of each missing object."""
     there: int
-    """Objects that are there already."""
+    """Number of existing objects."""
     there_bytes: int
     price_per_gb: float
-    """List price of what leaves the source for the internet [USD per 10⁹ bytes]."""
+    """List price of traffic from the source to the internet [USD per 10⁹ bytes]."""
 
     @property
     def byte_count(self) -> int:
-        """Sum the sizes of what is to be copied [bytes]."""
+        """Total size to copy [bytes]."""
         return sum(size for _, size in self.names)
 
     @property
     def cost(self) -> float:
-        """Price of what leaves the source [USD]."""
+        """Price of the traffic from the source [USD]."""
         return self.byte_count / 1e9 * self.price_per_gb
 
 
 class Mirror:
-    """A copy of a dataset, from one place to another.
+    """Copy of a dataset from one place to another.
 
     Args:
         source: Folder or address.
@@ -86,11 +86,11 @@ class Mirror:
         if str(self.target) == address_of(self.folder):
             raise InputError("source and target are the same", where=target, instead="give another target")
         check_creates_once(self._store)
-        # By target, in the user's cache: an upload that is continued must be one to the same store.
+        # Keyed by target in the user's cache, because an upload must be continued to the same store.
         self._notes = remote_root() / "multipart" / hashlib.sha256(str(self.target).encode()).hexdigest()[:16]
 
     def plan(self) -> MirrorPlan:
-        """Look up what is there already."""
+        """Look up the existing objects."""
         wanted = list(_objects(self.folder))
         with ThreadPoolExecutor(_THREADS) as pool:
             stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
@@ -109,14 +109,14 @@ class Mirror:
         return MirrorPlan(names=tuple(names), there=there, there_bytes=there_bytes, price_per_gb=price)
 
     def copy(self, plan: MirrorPlan, report: Callable[[int], None]) -> None:
-        """Copy what is planned, and the descriptions behind it; the same call again continues.
+        """Copy the planned objects, then the descriptions; a repeated call continues.
 
         Args:
             plan: Plan of :meth:`plan`.
-            report: Called with how many objects are yet to be copied.
+            report: Called with the number of remaining objects.
 
         Raises:
-            InputError: Another run writes there.
+            InputError: Another run writes to the target.
             StoreAwayError: A store does not answer.
         """
         lock = WriterLock(self._store, new_owner())
@@ -132,7 +132,7 @@ class Mirror:
     def _copy_all(self, entries: tuple[tuple[str, int], ...], lock: WriterLock, report: Callable[[int], None]) -> None:
         waiting, left, beat = iter(entries), len(entries), time.monotonic()
         with ThreadPoolExecutor(_THREADS) as pool:
-            # A few ahead of the threads, not all: after an error, the pool finishes what was submitted.
+            # A few ahead of the threads, not all, because after an error the pool finishes the submitted ones.
             copies = {pool.submit(self._copy, entry) for entry in islice(waiting, 2 * _THREADS)}
             while copies:
                 done, copies = wait(copies, timeout=BEAT, return_when=FIRST_COMPLETED)
@@ -141,7 +141,7 @@ class Mirror:
                     left -= 1
                     report(left)
                 copies |= {pool.submit(self._copy, entry) for entry in islice(waiting, len(done))}
-                if time.monotonic() - beat > BEAT:  # a lock that is not renewed is free to others after 25 s
+                if time.monotonic() - beat > BEAT:  # other processes may take a lock that is not renewed for 25 s
                     lock.renew()
                     beat = time.monotonic()
 
@@ -149,8 +149,8 @@ class Mirror:
         name, size = entry
         with ExitStack() as stack:
             path = self.folder / name
-            if is_remote(self.folder) and not path.exists():  # not through the cache: it is read once
-                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-")))
+            if is_remote(self.folder) and not path.exists():  # not through the cache, because it is read only once
+                place = stack.enter_context(make_owned("nimbus-copy-"))
                 path = place / "object"
                 open_store(address_of(self.folder)).download(name, path)
             if (found := path.stat().st_size) != size:
@@ -167,11 +167,11 @@ class Mirror:
 
 
 def warm(folder: Path, report: Callable[[int], None]) -> int:
-    """Fetch every file of a dataset in a store, or every block to its node where nodes pool; return how many files.
+    """Fetch every file of a dataset in a store, or every block if nodes pool their caches; return the number of files.
 
     Args:
-        folder: That stands for it.
-        report: Called with how many files are yet to come.
+        folder: Local folder of the dataset.
+        report: Called with the number of remaining files.
 
     Raises:
         InputError: An object is missing.
@@ -185,7 +185,7 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
         if not is_pooled:
             local(folder / name)
             return
-        blocks = ObjectBlocks(address, name)  # each node gets and keeps its own
+        blocks = ObjectBlocks(address, name)  # each node fetches and keeps its own blocks
         for number in range(-(-size // BLOCK)):
             blocks.read(number, size)
 
@@ -196,7 +196,7 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
 
 
 def _objects(folder: Path) -> Iterator[tuple[str, int]]:
-    """List names and sizes; of an episode, the HDF5 file comes last."""
+    """List names and sizes; the HDF5 file of an episode comes last."""
     if not (folder / LEDGER).exists():
         from nimbus.datagen.datasets.training.sharded import ShardManifest
 

@@ -1,4 +1,4 @@
-"""Datasets of Nimbus made of rows and files of others: read, written into a stage, published."""
+"""Nimbus datasets assembled from rows and files of others: read, staged, published."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from nimbus.datagen.store.remote.working_copy import local
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRows:
-    """Rows of a dataset's ledger at one moment, with the folder that holds the files."""
+    """Rows of a dataset's ledger at one moment, and the folder of the files."""
 
     folder: Path
     info: DatasetInfo
     attempts: Sequence[Attempt]
     states: Sequence[EpisodeState]
-    """Settled episodes, or those that were asked for."""
+    """Settled episodes, or those in the requested states."""
     runs: Sequence[Run] = field(default=())
     spans: Sequence[TimeSpan] = field(default=())
 
     @property
     def stored(self) -> list[Attempt]:
-        """Attempts that have a file."""
+        """Attempts with a file."""
         return [attempt for attempt in self.attempts if attempt.path]
 
 
@@ -65,10 +65,10 @@ def read_rows(folder: Path, *states: EpisodeStatus) -> DatasetRows:
 
 
 def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
-    """Refuse attempts whose files are not there the ledger's.
+    """Refuse attempts whose files differ from the ledger.
 
     Raises:
-        InputError: One is missing, or of another size.
+        InputError: A file is missing or has another size.
     """
     if lost := find_lost(folder, attempts):
         what = "is missing, or its size differs from the ledger"
@@ -87,7 +87,7 @@ def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
 
 
 def count_stored(info: DatasetInfo, stored: Sequence[Attempt]) -> DatasetInfo:
-    """Describe a dataset that holds these attempts and no others."""
+    """Describe a dataset that holds exactly these attempts."""
     return replace(
         info,
         episode_count=len(stored),
@@ -97,7 +97,7 @@ def count_stored(info: DatasetInfo, stored: Sequence[Attempt]) -> DatasetInfo:
 
 
 def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], report: Callable[[int], None]) -> None:
-    """Write a dataset into an empty folder; files are linked where the disk can do that.
+    """Write a dataset into an empty folder; files are linked if the disk supports it.
 
     Args:
         tree: The folder.
@@ -128,7 +128,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
 
 
 def publish_tree(stage: Path, out: Path) -> None:
-    """Give a whole dataset in a stage its place.
+    """Move a complete dataset from a stage to its destination.
 
     Raises:
         StorageError: The disk is full; nothing was published.

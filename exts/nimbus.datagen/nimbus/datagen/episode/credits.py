@@ -14,4 +14,4 @@ class AssetCredit:
     license: str = ""
     """Empty where none is stated."""
     is_restricted: bool = False
-    """The licence restricts passing it on: exports leave it out unless asked."""
+    """The license restricts passing it on: exports leave it out unless asked."""

@@ -13,7 +13,7 @@ from nimbus.datagen.episode.layout import Modality
 
 @dataclass(frozen=True, kw_only=True)
 class CameraFrames:
-    """Images of one camera in ``K`` consecutive steps, ``N`` labelled instances (index 0 is the background).
+    """Images of one camera in ``K`` consecutive steps, ``N`` labeled instances (index 0 is the background).
 
     An array other than ``rgb`` has no rows where the camera does not store that modality.
     """

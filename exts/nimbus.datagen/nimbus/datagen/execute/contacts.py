@@ -20,7 +20,7 @@ WORLD = "world"
 _TOUCHING = 0.0005
 """Distance up to which two surfaces count as touching [m]."""
 UPWARD = 0.5
-"""Least vertical part of the unit normal where one thing rests on another."""
+"""Smallest vertical component of the unit normal at which one object rests on another."""
 
 
 _STILL, _GRIPPER, _TARGET = 1, 2, 4
@@ -36,7 +36,7 @@ class MeterMemory:
     held: str | None
     carried: bool
     carried_at: np.ndarray | None
-    """(3,) place of the carried object in the hand [m]."""
+    """(3,) position of the carried object in the hand [m]."""
     depths: tuple[float, float]
     """Depths of the contacts with the held object and with the table [m]."""
 
@@ -190,7 +190,7 @@ def find_supports(world: World, name: str) -> set[str]:
 
 
 def measure_gap(world: World, name: str, other: str, *, most: float) -> float:
-    """Measure the distance between the surfaces of two things [m]: 0 for contact, at most ``most``."""
+    """Measure the distance between the surfaces of two objects [m]: 0 for contact, at most ``most``."""
     model, data = world.simulation.model, world.simulation.data
     one_geoms, other_geoms = _geoms(model, name), _geoms(model, other)
     points = np.zeros(6)

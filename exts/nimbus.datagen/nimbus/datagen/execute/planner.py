@@ -302,7 +302,7 @@ def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIE
 
 
 def find_unbelievable(extremes: Mapping[str, float]) -> Outcome | None:
-    """Return a failure for a contact that an expert would not believe, by its largest measures; None without one."""
+    """Return a failure for an implausible contact, by its largest measures; None if all are plausible."""
     for name, limit in _BELIEVABLE.items():
         if extremes[name] > limit:
             unit = "mm/s" if name == "held_creep" else "mm"

@@ -1,4 +1,4 @@
-"""Scene graph: relations between the things of a scene, computed from the current state of physics.
+"""Scene graph: relations between the objects of a scene, computed from the current state of physics.
 
 Conditions and the checker of proposals use these functions; each threshold is defined here only. Sides are those seen
 by a robot that looks along x; front is nearer to it.
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import World
 
 BESIDE, NEAR = 0.08, 0.05
-"""Largest distances between the surfaces of things that are beside each other, and near each other [m]."""
+"""Largest distances between the surfaces of objects that are beside each other, and near each other [m]."""
 OPEN, SHUT, PRESSED = 0.8, 0.05, 0.9
 """Fractions of a joint's range: open or turned from the first, closed up to the second, pressed from the third."""
 LEAN = math.radians(15)
-"""Largest tilt of an upright, inverted or lying thing [rad]."""
+"""Largest tilt of an upright, inverted or lying object [rad]."""
 MOVED, TURNED = 0.02, 0.2
-"""Largest displacement [m] and rotation [rad] of an untouched thing."""
+"""Largest displacement [m] and rotation [rad] of an untouched object."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
 """Direction x, y of each side in the robot's frame."""
 
@@ -39,7 +39,7 @@ class Relation:
     relation: str
     object: str
     target: str = ""
-    """Second thing; empty for a state of one thing, ``world`` for table and floor."""
+    """Second object; empty for a state of a single object, ``world`` for table and floor."""
 
 
 def contains(world: World, container: str, name: str, *, cavity: str | None = None) -> bool:

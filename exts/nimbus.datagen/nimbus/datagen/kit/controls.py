@@ -14,7 +14,7 @@ ROW_HEIGHT = 24
 _LINES_HEIGHT, _MOST_LINES = 18, 16
 _IN_A_ROW = 3
 RED = {"color": 0xFF5050E0}
-"""Colours are ABGR."""
+"""Colors are ABGR."""
 
 Act = Callable[[str, Any], None]
 

@@ -1,4 +1,4 @@
-"""Questions to a language model behind an OpenAI-compatible address, answered by one JSON object each.
+"""Questions to a language model at an OpenAI-compatible address, each answered by one JSON object.
 
 exchange.py   one request and its reply, bounded in bytes and seconds
 client.py     the ladder of reply formats, renamed parameters, repeated tries, the budget

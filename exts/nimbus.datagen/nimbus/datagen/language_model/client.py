@@ -1,6 +1,6 @@
 """Client of a language model that answers with JSON objects.
 
-What its server does not know is left out of the requests, what fails is repeated, and every reply is kept.
+Parameters unknown to a server are omitted from requests, failed requests are repeated, and every reply is recorded.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from nimbus.datagen.language_model.refusal import pause_before_retry, refusal
 from nimbus.datagen.language_model.reply import Answer, read_message
 
 _FORMATS = ("json_schema", "json_object", "text")
-"""Ways to ask for an object, the strictest first; the schema stands in the question, too."""
+"""Reply formats, the strictest first; the question also contains the schema."""
 _OPTIONAL = ("max_tokens", "max_completion_tokens", "temperature")
-"""Parameters that some server refuses."""
+"""Parameters that some servers refuse."""
 _TEMPERATURE = 0.7
 _LETTERS_A_TOKEN = 3
-"""Fewest letters that a token has on average; where a server does not count, this is a cautious estimate."""
+"""Smallest average number of letters per token: a cautious estimate for servers that do not count."""
 _LIST_SECONDS = 20.0
-"""Time limit of the list of a server's models [s]."""
+"""Time limit for the list of a server's models [s]."""
 _KEPT = "kept replies are not asked for again"
 
 
 class BudgetSpent(InputError):
-    """The tokens that a command may use are used up."""
+    """Raised when a command has used up its tokens."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of the cost of one question and of all."""
+    """Limits on the cost of one question, and of all."""
 
     tries: int = 8
-    """Requests for one question, those for another format or parameter among them."""
+    """Largest number of requests per question, including those with another format or parameter."""
     seconds: float = 180.0
     """Time limit of one request [s]: a reasoning model on a slow machine takes a minute or two."""
     first_wait: float = 1.0
@@ -48,24 +48,24 @@ class Limits:
     longest_wait: float = 60.0
     """Longest wait that a server may ask for [s]."""
     reply_tokens: int = 4096
-    """Largest length of a reply; doubled once where that cuts it off."""
+    """Largest length of a reply [tokens]; doubled once if it cuts a reply off."""
     budget: int = 1_000_000
-    """Tokens of all questions and replies."""
+    """Largest number of tokens of all questions and replies."""
 
 
 @dataclass
 class LanguageModel:
-    """A model behind an OpenAI-compatible address, or the kept replies of one."""
+    """Model at an OpenAI-compatible address, or its recorded replies."""
 
     records: RecordFolder
-    """Questions and replies; a kept question is not asked again."""
+    """Recorded questions and replies; a recorded question is not asked again."""
     address: Address | None = None
-    """Address of the server; None where all replies are recorded."""
+    """Address of the server; None to use recorded replies only."""
     name: str = ""
-    """Empty: the only one that the server has."""
+    """Name of the model; empty for the server's only one."""
     limits: Limits = field(default_factory=Limits)
     spent: int = field(default=0, init=False)
-    """Tokens so far."""
+    """Number of tokens used so far."""
     _format: int = field(default=0, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
 
@@ -73,8 +73,8 @@ class LanguageModel:
         """Ask for an object.
 
         Returns:
-            It, as it stands in the reply: whatever the server promised, it may not fit the schema. Or the reason why
-            the reply holds none.
+            The object as received, which may not fit the schema whatever the server promised; or the reason why the
+            reply has none.
 
         Raises:
             InputError: The server cannot be used, did not answer after all tries, or there is no kept reply.
@@ -91,7 +91,7 @@ class LanguageModel:
         return _read(reply, question)
 
     def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
-        """Ask until there is a reply that can be read; the last one, where none can."""
+        """Ask until a reply can be parsed; return the last one if none can."""
         limit, pause, why, unread, lower = self.limits.reply_tokens, self.limits.first_wait, "", None, 0
         for _ in range(self.limits.tries):
             payload = self._payload(question, limit, lower)
@@ -130,7 +130,7 @@ class LanguageModel:
         Args:
             question: Question to ask.
             limit: Tokens of the reply.
-            lower: Steps down the formats, below the strictest one that the server knows.
+            lower: Number of formats below the strictest one that the server supports.
 
         Raises:
             BudgetSpent: The tokens are used up.
@@ -157,7 +157,7 @@ class LanguageModel:
             InputError: Nothing is left to drop.
         """
         said = sent.text[:4000]
-        said += " max_tokens" if "max_completion_tokens" in said else ""  # named as what to write instead
+        said += " max_tokens" if "max_completion_tokens" in said else ""  # the error names the parameter to use instead
         if named := [name for name in _OPTIONAL if name in payload and name in said]:
             self._dropped.add(named[0])
         elif self._format < len(_FORMATS) - 1 and "response_format" in payload:
@@ -180,11 +180,11 @@ class LanguageModel:
         if not isinstance(first, dict) or not isinstance(message, dict):
             return None
         kept = {key: message[key] for key in _MESSAGE if message.get(key) is not None}
-        kept = parse_json(to_json(kept).encode(errors="replace").decode())  # without halves of surrogate pairs
+        kept = parse_json(to_json(kept).encode(errors="replace").decode())  # without unpaired surrogates
         return Reply(kept, str(first.get("finish_reason"))[:40], self.name, tokens)
 
     def _count(self, usage: object, text: str) -> int:
-        """Add the tokens of a request and its reply: as the server counted them, else by the letters."""
+        """Count the tokens of a request and its reply as stated by the server, else estimate them by letters."""
         counted = usage.get("total_tokens") if isinstance(usage, dict) else None
         tokens = counted if type(counted) is int and 0 < counted < 2**31 else len(text) // _LETTERS_A_TOKEN
         self.spent += tokens
@@ -192,7 +192,7 @@ class LanguageModel:
 
 
 _MESSAGE = ("content", "reasoning_content", "reasoning", "refusal")
-"""Fields of a message that are read, and kept."""
+"""Fields of a message that are read and recorded."""
 
 
 def _read(reply: Reply, question: ModelQuestion) -> Answer:
@@ -200,12 +200,12 @@ def _read(reply: Reply, question: ModelQuestion) -> Answer:
 
 
 def _is_final(reply: Reply) -> bool:
-    """True where another format would not help."""
+    """True if another format would not help."""
     return bool(reply.message.get("refusal")) or reply.finish in ("length", "content_filter")
 
 
 def _only_model(address: Address, limits: Limits) -> str:
-    """Name of the server's only model.
+    """Return the name of the server's only model.
 
     Raises:
         InputError: The server has several models, or does not list them.

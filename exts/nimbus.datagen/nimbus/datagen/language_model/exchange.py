@@ -13,22 +13,22 @@ from urllib.parse import SplitResult, urlsplit
 from nimbus.datagen.errors import InputError
 
 KEY = "NIMBUS_MODEL_KEY"
-"""Environment variable with the key. ``OPENAI_API_KEY`` is not read: any address may be given, and it would get it."""
+"""Environment variable with the key. ``OPENAI_API_KEY`` is not used, because any given address would receive it."""
 REPLY_BYTES = 4 << 20
-"""Largest reply that is read [bytes]."""
+"""Largest accepted reply [bytes]."""
 _PART = 1 << 16
 _LEAST_SECRET = 8
-"""Letters of a key that is a secret; local servers take any word, such as ``none``."""
+"""Smallest number of letters of a secret key; local servers accept any word, such as ``none``."""
 _EXAMPLE = "write such as http://127.0.0.1:8000/v1"
 
 
 class NoReply(Exception):
-    """A reply that did not arrive whole; its text is the reason, and another try may succeed."""
+    """Raised for an incomplete reply; its text is the reason, and another try may succeed."""
 
 
 @dataclass(frozen=True)
 class HttpReply:
-    """A reply of any status."""
+    """Reply with any status."""
 
     status: int
     headers: dict[str, str]
@@ -38,7 +38,7 @@ class HttpReply:
 
 @dataclass(frozen=True)
 class Address:
-    """A server: scheme, host, port and the path before ``/chat/completions``; and its key, which is never shown."""
+    """Server: scheme, host, port, the path before ``/chat/completions``, and its key, which is never shown."""
 
     url: str
     key: str = field(default="", repr=False)
@@ -70,7 +70,7 @@ class Address:
         return cls(url.removesuffix("/").removesuffix("/chat/completions"), key)
 
     def hide_key(self, text: str) -> str:
-        """Text without the key, which servers repeat in their errors."""
+        """Return a text without the key, which some servers repeat in errors."""
         return text.replace(self.key, "…") if len(self.key) >= _LEAST_SECRET else text
 
 
@@ -83,7 +83,9 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def exchange(address: Address, path: str, payload: object = None, *, seconds: float) -> HttpReply:
-    """Send one request and read its reply whole. Redirects are not followed, proxies are not used.
+    """Send one request and read the complete reply.
+
+    Redirects are not followed, and proxies are not used.
 
     Args:
         address: The server.
@@ -102,7 +104,7 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
     headers |= {"Authorization": f"Bearer {address.key}"} if address.key else {}
     body = None if payload is None else json.dumps(payload).encode()
     late = threading.Event()
-    # The limit of a socket holds for each of its reads; a server that sends a byte now and then would never end.
+    # A socket's limit applies to each read, so a server that sends a byte now and then would never end.
     clock = threading.Timer(seconds, lambda: (late.set(), _cut(connection)))
     clock.daemon = True
     clock.start()
@@ -135,7 +137,7 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
 
 
 def _cut(connection: http.client.HTTPConnection) -> None:
-    """End a connection from another thread, which wakes up its reader."""
+    """Close a connection from another thread, which wakes up its reader."""
     if connection.sock is not None:
         try:
             connection.sock.shutdown(2)

@@ -1,4 +1,4 @@
-"""Questions and replies on the disk: a question that was answered is not asked again, and needs no network."""
+"""Recorded questions and replies: an answered question is not asked again, and needs no network."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
 
 _LIMIT = 16 << 20
-"""Largest record that is read [bytes]: a reply has 4 MB at most, and JSON writes some letters as six."""
+"""Largest accepted record [bytes]; a reply has at most 4 MB, and JSON writes some letters as six."""
 
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """Instructions and a request, and the JSON Schema of the object that answers it."""
+    """Instructions and a request, with the JSON Schema of the answer."""
 
     system: str
     request: str
@@ -34,22 +34,22 @@ class ModelQuestion:
 
 @dataclass(frozen=True)
 class Reply:
-    """A message of a model, as its server sent it."""
+    """Message of a model, as its server sent it."""
 
     message: dict[str, Any]
     finish: str
     """``finish_reason``."""
     model: str
-    """Name of the model that was asked."""
+    """Name of the queried model."""
     tokens: Count
 
 
 class RecordFolder:
-    """A folder with one file a question: the question, and the reply to it.
+    """Folder with one file per question, which holds the question and the reply.
 
     Args:
-        folder: Folder of the records; it is created with the first one.
-        is_complete: A question without a record is an error, as there is nothing to ask.
+        folder: Folder of the records, created with the first one.
+        is_complete: Treat a question without a record as an error, because there is no server.
     """
 
     def __init__(self, folder: Path, *, is_complete: bool = False) -> None:

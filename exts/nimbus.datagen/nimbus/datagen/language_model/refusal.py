@@ -39,10 +39,10 @@ def _message(text: str) -> str:
 
 
 def pause_before_retry(sent: HttpReply, pause: float, address: Address, *, longest: float) -> float:
-    """Time to wait [s]: as the server asks, else the given one.
+    """Return the time to wait [s]: as requested by the server, else the given one.
 
     Raises:
-        InputError: Another try is of no use, or the server asks for more than the longest wait.
+        InputError: Another try is useless, or the server requests more than the longest wait.
     """
     if sent.status != 429 and sent.status < 500:
         raise refusal(sent, address)

@@ -1,4 +1,4 @@
-"""Extraction of the JSON object from a model's text: after its thoughts, in a fence, in prose, or nested in one key."""
+"""Extraction of the JSON object from a model's text, which may be after thoughts, in a fence, in prose, or nested."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _STARTS = 64
-"""Braces at which an object is looked for: prose before it may hold some."""
+"""Largest number of braces at which an object is searched; prose before it may contain some."""
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _BEGUN = re.compile(r'\{\s*"')
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
@@ -18,7 +18,7 @@ _THOUGHTS_END = re.compile(r"</(think|thinking|reasoning)>")
 
 @dataclass(frozen=True)
 class Answer:
-    """Result of a reply: an object, or the reason why there is none."""
+    """Parsed reply: an object, or the reason why there is none."""
 
     value: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
@@ -31,7 +31,7 @@ def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection
     Args:
         message: ``choices[0].message`` of a reply.
         finish: ``finish_reason`` of the reply.
-        keys: Keys of the object that was requested.
+        keys: Keys of the requested object.
     """
     text = _text(message.get("content"))
     text = text if text.strip() else _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
@@ -45,7 +45,7 @@ def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection
 
 
 def _text(content: object) -> str:
-    """Text of a message's field, which may be a list of parts."""
+    """Return the text of a message's field, which may be a list of parts."""
     if isinstance(content, Sequence) and not isinstance(content, str):
         parts = (part.get("text") for part in content if isinstance(part, Mapping))
         return "".join(part for part in parts if isinstance(part, str))
@@ -53,7 +53,7 @@ def _text(content: object) -> str:
 
 
 def read_object(text: str, *, keys: Collection[str]) -> Answer:
-    """Find the one JSON object in a text; an object in an object of one other key is taken out of it."""
+    """Find the only JSON object in a text; an object nested under a single other key is unwrapped."""
     text = _THOUGHTS.sub("", text)
     text = _THOUGHTS_END.split(text)[-1] if _THOUGHTS_END.search(text) else text
     if not text.strip():

@@ -1,4 +1,4 @@
-"""Sources and licences of the imported objects that a task may draw."""
+"""Sources and licenses of the imported objects that a task may draw."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def fingerprint_inputs(
     inputs = dict(assets) | dict(settings) | decisive_versions()
     if pipeline is not None:
         named |= {(component.kind, component.name) for component in pipeline.components}
-        inputs[f"pipeline {pipeline.name}"] = _digest(json.dumps(pipeline.document.data, sort_keys=True).encode())
+        inputs[f"pipeline {pipeline.name}"] = _digest(json.dumps(pipeline.content, sort_keys=True).encode())
     return inputs | {f"{kind} {name}": _identity(kind, name) for kind, name in sorted(named)}
 
 

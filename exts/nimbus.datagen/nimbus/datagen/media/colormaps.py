@@ -17,7 +17,7 @@ _TURBO = np.array(
 )
 """Nine stops of the Turbo color map, near to far."""
 _HUES = (np.arange(256) * 0.381966) % 1.0
-"""Steps of the golden angle: neighbouring numbers get hues that are far apart."""
+"""Steps of the golden angle: neighboring numbers get hues that are far apart."""
 _INSTANCES = 255 * np.clip(np.abs((_HUES[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
 _MAX_FLOW = 8.0
 """Flow between two steps that is drawn in full color [px]."""

@@ -20,7 +20,7 @@ _IN_MARKDOWN = {"|": "\\|", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
 
 
 def render_html(template: Path, **values: object) -> Markup:
-    """Render a template of HTML; it may extend and include its neighbours and the shared ones.
+    """Render a template of HTML; it may extend and include its neighbors and the shared ones.
 
     Args:
         template: File of the template.

@@ -1,1 +1,1 @@
-"""Navigation: free space of scenes, paths through it, and their descriptions; knows no stages."""
+"""Navigation: free space of scenes, paths through it, and their descriptions; independent of the stages."""

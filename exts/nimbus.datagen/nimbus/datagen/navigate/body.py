@@ -1,4 +1,4 @@
-"""Shape of a body that moves through scenes; apart from what needs heavy libraries, as task files give it."""
+"""Shape of a moving body, as task files give it; imports no heavy libraries."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class BodyShape:
-    """An upright cylinder that goes over small steps."""
+    """Upright cylinder that climbs small steps."""
 
     radius: float
-    """[m]"""
+    """Radius [m]."""
     height: float
-    """[m]"""
+    """Height [m]."""
     step: float
-    """Highest step that it goes over [m]."""
+    """Highest step that it can climb [m]."""

@@ -1,4 +1,4 @@
-"""Drive model: a body that drives forward and turns follows a path within limits of speed, turn and acceleration."""
+"""Drive model: a differential-drive body follows a path within limits of speed, turn rate and acceleration."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FINE = 0.02
 _ALONG, _ACROSS, _HEADING = 2.0, 18.0, 6.0
 """Gains of the tracking law: along [1/s], across [1/m^2] and of the heading [1/m] (Kanayama 1990)."""
 _SPREAD = 7
-"""Points of the path that its direction is taken over."""
+"""Number of path points over which the direction is averaged."""
 _MOST_STEPS = 6000
-"""Rows of one episode."""
+"""Largest number of rows of an episode."""
 _ARRIVED = 0.02
-"""[m] Left of the path where it ends."""
+"""Largest lateral distance from the path at its end [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,20 +35,20 @@ class DriveLimits:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrivenPath:
-    """A drive at a rate: row t of the actions leads from row t of the poses to row t + 1; the last action is 0."""
+    """Drive at a fixed rate: action t leads from pose t to pose t + 1; the last action is 0."""
 
     poses: FloatArray
-    """(T, 3) x, y [m] and yaw [rad], not wrapped"""
+    """(T, 3) x, y [m] and unwrapped yaw [rad]."""
     actions: FloatArray
-    """(T, 2) forward [m/s] and turn, counter-clockwise [rad/s]"""
+    """(T, 2) forward speed [m/s] and turn rate, counter-clockwise [rad/s]."""
     along: FloatArray
-    """(T,) way along the path [m]"""
+    """(T,) distance along the path [m]."""
     length: float
     """Length of the path [m]."""
 
 
 def integrate(start: FloatArray, actions: FloatArray, rate: float) -> FloatArray:
-    """Integrate actions (T, 2) exactly from a pose (3,): poses (T, 3); the last action leads nowhere."""
+    """Integrate actions (T, 2) exactly from a pose (3,) to poses (T, 3); the last action is not used."""
     poses = np.empty((len(actions), 3))
     poses[0] = start
     for row in range(len(actions) - 1):
@@ -67,14 +67,14 @@ def step(pose: FloatArray, forward: float, turn: float, time: float) -> FloatArr
 def drive_path(
     path: FloatArray, limits: DriveLimits, *, rate: float, yaw: float | None = None, end_yaw: float | None = None
 ) -> DrivenPath:
-    """Drive along a path (n, 2 or 3) [m] in time.
+    """Time the drive along a path (n, 2 or 3) [m].
 
     Args:
         path: Path from start to goal.
         limits: Limits of the body.
         rate: Rows per second [Hz].
-        yaw: Heading at the start [rad]; left out: along the path. It turns on the spot first.
-        end_yaw: Heading at the end [rad], turned to on the spot; left out: as it arrives.
+        yaw: Heading at the start [rad], from which the body turns on the spot; by default along the path.
+        end_yaw: Heading at the end [rad], to which the body turns on the spot; by default as it arrives.
     """
     points = resample(np.asarray(path, dtype=float)[:, :2], _FINE)
     along, heading, curvature = _shape(points)
@@ -117,7 +117,7 @@ def drive_path(
 
 
 def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Way along points (n, 2) [m], headings [rad] without jumps, and curvatures [1/m]."""
+    """Return distance along points (n, 2) [m], unwrapped headings [rad], and curvatures [1/m]."""
     steps = np.diff(points, axis=0)
     along = np.append(0.0, np.cumsum(np.linalg.norm(steps, axis=1)))
     raw = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
@@ -130,7 +130,7 @@ def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _speeds(along: FloatArray, curvature: FloatArray, limits: DriveLimits) -> FloatArray:
-    """Speed at each point [m/s] by a pass forward and one backward; slow at both ends, never standing."""
+    """Compute the speed at each point [m/s] by a forward and a backward pass; slow at both ends, never 0."""
     least = 0.1 * limits.speed
     speed = np.minimum(limits.speed, 0.8 * limits.turn / np.maximum(np.abs(curvature), 1e-6))
     speed[[0, -1]] = least
@@ -143,5 +143,5 @@ def _speeds(along: FloatArray, curvature: FloatArray, limits: DriveLimits) -> Fl
 
 
 def _wrapped(angle: float) -> float:
-    """Angle between -pi and pi [rad]."""
+    """Wrap an angle to -pi to pi [rad]."""
     return float((angle + np.pi) % (2 * np.pi) - np.pi)

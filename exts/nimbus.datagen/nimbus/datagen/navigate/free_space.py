@@ -1,8 +1,8 @@
-"""Free space of a scene: floors that a body can stand on, storey above storey, and the clearance around it."""
+"""Free space of a scene: floors that a body can stand on, in all storeys, and the clearance around it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,28 +19,32 @@ from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 CELL = 0.05
 """Side of a cell [m]."""
 CELL_SLACK = 0.71
-"""Cells from the middle of a cell to its corner: clearance is measured from middle to middle."""
+"""Distance from the middle of a cell to its corner [cells]; clearance is measured between middles of cells."""
 LAYERS = 14
-"""Floors of one column that are looked at, tops of furniture among them."""
+"""Largest number of floors per column, including tops of furniture."""
 _SLOPE = np.radians(45.0)
-"""Steepest floor."""
+"""Steepest slope of a floor [rad]."""
 _WIDE = 0.25
-"""Weight of heights where clearance is measured on stairs: what is a storey away is farther than any clearance."""
+"""Weight of height differences in clearances on stairs, so that another storey is farther than any clearance."""
 _FEWEST_CELLS = 40
-"""Cells of a floor on which a body could stand: 10 dm^2; smaller ones have no clearance."""
+"""Smallest connected floor on which a body could stand, 10 dm^2 [cells]; smaller ones have no clearance."""
 _LEAST_AREA = 4.0
 """Smallest free area of a usable scene [m^2]."""
+_MOSTLY = 0.5
+"""Share of a roof that is above other floors, and of that which is below the sky."""
+_FEWEST_RAYS = 500
+"""Rays to the sky from a floor."""
 _MOST_CELLS = 4_000_000
-"""Cells of a scene, 100 by 100 m."""
+"""Largest number of cells of a scene, 100 m by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
-"""Steps (i, j) to the neighbors of a cell, counter-clockwise."""
+"""Offsets (i, j) to the neighbors of a cell, counter-clockwise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FreeSpace:
-    """Cells that the middle of a body's foot may stand in, in up to L layers; ``(layer, i, j)`` addresses one.
+    """Cells where the middle of a body's foot may be, in up to L layers; ``(layer, i, j)`` addresses one.
 
-    A cell is free where nothing is over its floor between the body's step and its height.
+    A cell is free if no obstacle is above its floor between the body's step and its height.
     """
 
     body: BodyShape
@@ -49,24 +53,24 @@ class FreeSpace:
     cell: float
     """[m]"""
     heights: Float32Array
-    """(L, X, Y) of floors [m]; NaN where there is none, or it is not free"""
+    """(L, X, Y) heights of floors [m]; NaN without a free floor."""
     clearance: Float32Array
-    """(L, X, Y) from the middle of the cell to the nearest cell that is not free [m]; 0 where there is no floor"""
+    """(L, X, Y) distance from the middle of the cell to the nearest cell that is not free [m]; 0 without a floor."""
     component: IndexArray
-    """(L, X, Y) connected region of cells that the body fits in, 0 for the largest; -1 elsewhere"""
+    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest but roofs, -1 elsewhere."""
     neighbors: IndexArray
-    """(N, 8) node in each direction of :data:`NEIGHBORS`, -1 for none, of every node"""
+    """(N, 8) node in each direction of :data:`NEIGHBORS`; -1 for none."""
     node: IndexArray
-    """(L, X, Y) number of the node of a free cell, -1 for none"""
+    """(L, X, Y) number of the node of a free cell; -1 for none."""
 
     @property
     def limit(self) -> float:
-        """Clearance from which on a body fits for certain [m]."""
+        """Clearance above which a body certainly fits [m]."""
         return self.body.radius + CELL_SLACK * self.cell
 
     @property
     def area(self) -> float:
-        """Area of the largest component [m^2]."""
+        """Area of component 0 [m^2]."""
         return float(np.count_nonzero(self.component == 0)) * self.cell**2
 
     @cached_property
@@ -76,7 +80,7 @@ class FreeSpace:
 
     @cached_property
     def positions(self) -> FloatArray:
-        """(N, 3) middle of each node on its floor [m]."""
+        """(N, 3) middle of each node, on its floor [m]."""
         layer, i, j = self.nodes.T
         found = np.empty((len(layer), 3))
         found[:, :2] = (self.nodes[:, 1:] + 0.5) * self.cell + self.origin
@@ -85,12 +89,12 @@ class FreeSpace:
 
     @cached_property
     def node_clearance(self) -> Float32Array:
-        """(N,) of each node [m]."""
+        """(N,) clearance of each node [m]."""
         return self.clearance[tuple(self.nodes.T)]
 
     @cached_property
     def main_nodes(self) -> IntArray:
-        """Nodes of the largest component, in order."""
+        """Nodes of component 0, in order."""
         return np.flatnonzero(self.component[tuple(self.nodes.T)] == 0)
 
     def locate(self, points: FloatArray) -> IndexArray:
@@ -107,7 +111,7 @@ class FreeSpace:
         return np.where(inside & has_floor, self.node[best, i, j], -1).astype(np.int32)
 
     def clearance_at(self, points: FloatArray) -> Float32Array:
-        """Clearance (n,) under points (n, 3) [m]; 0 outside of the free space."""
+        """Return the clearance (n,) under points (n, 3) [m]; 0 outside of the free space."""
         found = self.locate(points)
         return np.where(found >= 0, self.node_clearance[np.maximum(found, 0)], 0.0).astype(np.float32)
 
@@ -117,7 +121,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
 
     Args:
         mesh: All triangles of the scene.
-        body: What shall move.
+        body: The moving body.
         cell: Side of a cell [m].
         where: Name of the scene, for errors.
 
@@ -128,7 +132,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
     count = np.ceil((high - low)[:2] / cell).astype(int)
     if not np.isfinite(low).all() or np.prod(count, dtype=float) > _MOST_CELLS:
         what = f"the scene is {high[0] - low[0]:.0f} m by {high[1] - low[1]:.0f} m"
-        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the metre")
+        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the meter")
     origin = (float(low[0]), float(low[1]))
     middles = np.stack(np.meshgrid(*((np.arange(n) + 0.5) * cell for n in count), indexing="ij"), -1).reshape(-1, 2)
     columns = middles + origin
@@ -139,7 +143,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
     feet = np.column_stack([columns[column], heights[layer, column]])
     blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
     heights[layer[blocked], column[blocked]] = np.nan
-    space = _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32))
+    space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32)))
     if space.area < _LEAST_AREA:
         what = f"{space.area:.1f} m^2 of free area for a body of {body.radius * 200:.0f} cm across"
         raise InputError(what, where=where, instead=f"a scene needs at least {_LEAST_AREA:g} m^2, or a smaller body")
@@ -178,8 +182,40 @@ def _connected(body: BodyShape, origin: tuple[float, float], cell: float, height
     )
 
 
+def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
+    """Make the largest component that is no roof the first one, if it is large enough."""
+    least = int(np.ceil(_LEAST_AREA / space.cell**2))
+    sizes = np.bincount(space.component[space.component >= 0])
+    rank = 0
+    while rank < len(sizes) and sizes[rank] >= least and _is_roof(mesh, space, rank):
+        rank += 1
+    if not 0 < rank < len(sizes) or sizes[rank] < least:
+        return space
+    order = np.arange(len(sizes), dtype=np.int32)
+    order[: rank + 1] = [*range(1, rank + 1), 0]
+    return replace(space, component=np.where(space.component >= 0, order[space.component], -1).astype(np.int32))
+
+
+def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
+    """Test if most of a component lies above floors of other components and below the open sky."""
+    nodes = np.argwhere(space.component == component)
+    other = (space.component >= 0) & (space.component != component)
+    # Rays find floors from the highest down: a floor below lies in a later layer.
+    below = np.cumsum(other[::-1], axis=0)[::-1] > 0
+    if below[tuple(nodes.T)].mean() < _MOSTLY:
+        return False
+    nodes = nodes[:: max(1, len(nodes) // _FEWEST_RAYS)]
+    layer, i, j = nodes.T
+    heads = np.column_stack([(nodes[:, 1:] + 0.5) * space.cell + space.origin, space.heights[layer, i, j]])
+    faces = mesh.first_faces(heads + (0.0, 0.0, 0.1), np.tile((0.0, 0.0, 1.0), (len(heads), 1)))
+    return float(np.mean(faces < 0)) > _MOSTLY
+
+
 def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArray:
-    """Find the node (N, 8) that each can be left for: near in height; diagonal where both sides are free, too."""
+    """Find the neighbors (N, 8) reachable from each node.
+
+    They are near in height; diagonal ones need both adjacent sides to be free.
+    """
     nodes = np.argwhere(node >= 0)
     layer, i, j = nodes.T
     z = heights[layer, i, j]
@@ -201,7 +237,7 @@ def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArr
 
 
 def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexArray, cell: float) -> FloatArray:
-    """(N,) distance from the middle of each node to that of the nearest cell which is not free [m]."""
+    """Return the distance (N,) from the middle of each node to the nearest cell that is not free [m]."""
     layer, i, j = np.nonzero(free)
     found = np.zeros(len(i))
     label = _labels(neighbors, np.ones(len(i), dtype=bool))
@@ -222,10 +258,10 @@ def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexA
 
 
 def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: IndexArray, cell: float) -> FloatArray:
-    """Measure the clearance of nodes that lie above one another, as storeys do, from the edges of their floors.
+    """Measure the clearance of nodes that lie above one another, from the edges of their floors.
 
-    A step across a corner is missing too where the cell beyond it is free: straight steps alone find the edges, for the
-    nearest cell that is not free always lies beside a free one that is nearer.
+    A diagonal step is missing, too, when the cell beyond it is free. Straight steps alone find the edges, because
+    beside the nearest cell that is not free there is always a free cell nearer to the node.
     """
     weighed = np.column_stack([places, z.astype(float) * _WIDE])
     steps = np.column_stack([NEIGHBORS * cell, np.zeros(8)])
@@ -234,7 +270,7 @@ def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: Ind
 
 
 def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
-    """(N,) number of the region that each chosen node is connected with."""
+    """Return the component (N,) of each chosen node."""
     rows, ways = np.nonzero((neighbors >= 0) & chosen[:, None])
     others = neighbors[rows, ways]
     kept = chosen[others]
@@ -244,7 +280,7 @@ def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
 
 
 def _components(neighbors: IndexArray, wide: BoolArray) -> IndexArray:
-    """(N,) component of each node that the body fits in, by size; -1 for the others."""
+    """Return the component (N,) of each node that the body fits in, ordered by size; -1 for the others."""
     found = np.full(len(wide), -1, dtype=np.int32)
     if not wide.any():
         return found

@@ -1,4 +1,4 @@
-"""Kinds of goals: what in a scene a path may lead to."""
+"""Interface of goal kinds, which define the possible ends of a path."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GoalTarget:
-    """One place or thing that a path may lead to."""
+    """Possible goal of a path: a point, an object or a room."""
 
     name: str
-    """Name of the thing or room; empty for a bare point."""
+    """Name of the object or room; empty for a point."""
     object_class: str
-    """Class of the thing or kind of the room; empty for a bare point."""
+    """Class of the object or kind of the room; empty for a point."""
     room: str
     nodes: IntArray
-    """Nodes of the free space where a path may end, at least one"""
+    """Nodes of the free space where a path may end; at least one."""
     facing: FloatArray | None = None
-    """(3,) point that the body looks at in the end [m]; None: it looks where it arrives"""
+    """(3,) point that the body faces at the end [m]; None to keep the heading of arrival."""
 
 
 class GoalKind(ABC):
-    """A kind of goal, registered as ``goal`` under its name."""
+    """Kind of goal, registered as ``goal`` under its name."""
 
     nearest: bool = False
-    """A path ends at the target's node that is nearest to its start; otherwise at any of them."""
+    """True if a path ends at the target's node nearest to its start; otherwise it may end at any of them."""
 
     @abstractmethod
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
@@ -42,15 +42,15 @@ class GoalKind(ABC):
 
         Args:
             place: The scene with its free space.
-            kinds: Classes of things or kinds of rooms to choose from; empty: all.
+            kinds: Classes of objects or kinds of rooms to choose from; empty for all.
         """
 
     def names(self, place: SceneMap) -> set[str]:
-        """Classes or kinds that ``kinds`` may name in a scene; empty where it has no use for them."""
+        """Return the classes or kinds that ``kinds`` may name in a scene; empty if it uses none."""
         return {target.object_class for target in self.targets(place, ()) if target.object_class}
 
 
 def nodes_by_room(place: SceneMap) -> dict[str, IntArray]:
-    """Nodes of the largest component by the name of their room; empty names are outside of all rooms."""
+    """Return the nodes of the largest component by the name of their room; the empty name is outside of all rooms."""
     rooms = np.array(place.main_rooms)
     return {str(name): place.space.main_nodes[rooms == name] for name in np.unique(rooms)}

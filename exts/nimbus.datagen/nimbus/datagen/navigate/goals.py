@@ -1,4 +1,4 @@
-"""Goals of a scene's episodes, one after the other: each leads where no path before it has been."""
+"""Goals of a scene's episodes in sequence; each one prefers areas that earlier paths have not covered."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.random_streams import generator
 
 _SEEN = 0.5
-"""Distance from a path up to which free area is covered [m]."""
+"""Distance from a path within which free area counts as covered [m]."""
 _TRIES = 24
-"""Pairs of start and goal that are tried for one episode."""
+"""Number of start and goal pairs tried for one episode."""
 _CHOICES = 40
-"""Starts, and goals, that are compared by what is not yet covered near them."""
+"""Number of candidate starts, and of goals, compared by the uncovered area near them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GoalRequest:
-    """Goals that a task asks for."""
+    """Goals requested by a task."""
 
     to: str
     """Registered kind of goal."""
     kinds: tuple[str, ...] = ()
-    """Classes of things or kinds of rooms; empty: all."""
+    """Classes of objects or kinds of rooms; empty for all."""
     length: tuple[float, float]
-    """Range of the geodesic [m]."""
+    """Range of the geodesic distance [m]."""
     detour: float
-    """Least geodesic over straight distance; where a scene has no such pair, the largest there is."""
+    """Smallest ratio of geodesic to straight distance; if a scene has no such pair, the largest ratio is used."""
     duplicates: float
-    """Paths to one target are at least so far apart (discrete Frechet distance) [m]."""
+    """Smallest distance between paths to one target (discrete Frechet distance) [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +55,20 @@ class NavigationGoal:
     start: tuple[float, float, float, float]
     """x, y, z [m] and yaw [rad]"""
     goal: tuple[float, float, float]
-    """[m]"""
+    """Geodesic distance [m]."""
     facing: tuple[float, float, float] | None
-    """Point that the body looks at in the end [m]."""
+    """Point that the body faces at the end [m]."""
     name: str
     object_class: str
     rooms: tuple[str, str]
-    """Room of the start, and of the goal."""
+    """Names of the rooms of start and goal."""
     geodesic: float
     """[m]"""
     refused: str = ""
-    """Reason for which there is no further goal, with its value; empty for a goal."""
+    """Reason, with its value, why there is no further goal; empty for a goal."""
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
@@ -77,12 +77,12 @@ class GoalSampler:
 
     Args:
         place: The scene with its free space.
-        request: Goals that are asked for.
+        request: Requested goals.
         seed: Seed of the run.
         number: Number of the scene.
 
     Raises:
-        InputError: The scene has nothing of the kinds that are asked for.
+        InputError: The scene has no goal of the requested kinds.
     """
 
     def __init__(self, place: SceneMap, request: GoalRequest, *, seed: int, number: int) -> None:
@@ -105,23 +105,23 @@ class GoalSampler:
         self._made: list[NavigationGoal] = []
 
     def goal(self, rank: int) -> NavigationGoal:
-        """Return the goal of a rank; those before it are made first."""
+        """Return the goal of a rank; earlier ones are drawn first."""
         while len(self._made) <= rank:
             self._made.append(self._draw(len(self._made)))
         return self._made[rank]
 
     @property
     def targets(self) -> tuple[GoalTarget, ...]:
-        """Everything that a path may lead to."""
+        """All possible targets of paths."""
         return tuple(self._targets)
 
     @property
     def covered(self) -> float:
-        """Share of the free area within 50 cm of a path so far."""
+        """Fraction of the free area within 50 cm of a path so far."""
         return float(self._covered.mean())
 
     def _room_pairs(self) -> list[tuple[str, str]]:
-        """All ordered pairs of rooms with a way between them, in drawn order."""
+        """Ordered pairs of connected rooms, in drawn order."""
         starts = sorted(set(self._rooms))
         goals = sorted({target.room for target in self._targets})
         pairs = [(one, other) for one in starts for other in goals]
@@ -234,7 +234,7 @@ class GoalSampler:
         return self._place.search.path(int(ends[0]), int(ends[1]))
 
     def _keep(self, made: NavigationGoal, path: IndexArray) -> NavigationGoal:
-        """Note what a goal's path covers."""
+        """Record the area that a goal's path covers."""
         for near in self._tree.query_ball_point(self._place.space.positions[path[::3]], _SEEN):
             self._covered[near] = True
         self._paths.setdefault(made.name, []).append(path)
@@ -247,7 +247,7 @@ def check_kinds(place: SceneMap, to: str, kinds: Collection[str]) -> None:
     """Check that a scene has a goal of each kind.
 
     Raises:
-        InputError: It lacks one; the message lists those that it has.
+        InputError: A kind is missing; the message lists the available ones.
     """
     known = registry.lookup("goal", to)().names(place)
     for kind in kinds:

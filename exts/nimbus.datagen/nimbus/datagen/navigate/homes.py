@@ -1,4 +1,4 @@
-"""Generated homes as navigation scenes: their furnishings as parts with pictures, their doors as passages."""
+"""Generated homes as navigation scenes: furnishings become textured parts, doors become passages."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import AnyArray, FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.navigate.home_things import THING_KINDS, place_things
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, make_home
@@ -22,11 +23,13 @@ from nimbus.datagen.textures.procedural import procedural_texture
 
 _FACES = np.array([[0, 1, 2], [0, 2, 3]], dtype=np.int32)
 _JOINED = {"skirting": "skirting", "ceiling": "ceiling", "socket": "socket"}
-"""Kinds that are one thing in the whole home: masks have places for 255."""
+"""Kinds whose parts count as one object in the whole home, because masks have room for 255."""
 _PERIODS = {"floor": 2.4, "wall": 3.1}
 """Length after which a texture repeats [m]."""
+_NEW_CLASSES = tuple(kind for kind in THING_KINDS if kind not in HOME_KINDS)
+"""Classes that only things of the object libraries have."""
 _PLAIN: Color = (0.6, 0.58, 0.55)
-"""Color of what a look has none for."""
+"""Default color of parts without a look."""
 
 
 def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1, 1)) -> NavigationScene:
@@ -39,7 +42,7 @@ def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1,
     """
     count = int(generator(seed, "home", "storeys").integers(storeys[0], storeys[1] + 1)) if storeys != (1, 1) else 1
     home = make_home(seed, rooms, storeys=count)
-    parts = [part for room in home.rooms for part in _room_parts(room)]
+    parts = [part for room in home.rooms for part in _room_parts(room)] + place_things(home)
     text = f"home {HOME_VERSION} {seed} {rooms[0]} {rooms[1]}" + (f" storeys {count}" if count > 1 else "")
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return NavigationScene(
@@ -50,7 +53,7 @@ def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1,
         passages=_passages(home),
         lamps=np.array([lamp for room in home.rooms for lamp in room.lamps]).reshape(-1, 3),
         lamp_rooms=tuple(room.name for room in home.rooms for _ in room.lamps),
-        classes=("floor", "wall", *sorted(HOME_KINDS), *((STAIRS,) if storeys[1] > 1 else ())),
+        classes=("floor", "wall", *sorted(HOME_KINDS), *((STAIRS,) if storeys[1] > 1 else ()), *_NEW_CLASSES),
     )
 
 
@@ -73,7 +76,7 @@ def _scene_room(room: HomeRoom) -> SceneRoom:
 
 
 def _room_parts(room: HomeRoom) -> Iterable[ScenePart]:
-    """Parts of one room: a thing has one for its plain colors and one for each texture."""
+    """Parts of one room: each object has one for its plain colors and one per texture."""
     floor = room.ground or room.rectangle
     (x0, x1), (y0, y1), z = floor.x, floor.y, room.floor
     ground = np.array([(x0, y0, z), (x1, y0, z), (x1, y1, z), (x0, y1, z)])
@@ -85,7 +88,7 @@ def _room_parts(room: HomeRoom) -> Iterable[ScenePart]:
 
 
 def _surface(name: str, quads: list[FloatArray], room: HomeRoom, role: str) -> Iterable[ScenePart]:
-    """Part of floor or walls in the texture of the room's look."""
+    """Return the part of a floor or wall in the texture of the room's look."""
     worn = room.look.surfaces[role]
     slot = TextureSlot(worn.texture, worn.texture_seed, _PERIODS[name])
     patches = [_panel(corners) for corners in quads]
@@ -98,7 +101,7 @@ def _panel(corners: FloatArray) -> Patch:
 
 
 def _patches(name: str, kind: str, room: str, patches: tuple[Patch, ...], look: RoomLook) -> Iterable[ScenePart]:
-    """Parts of one furnishing."""
+    """Return the parts of one furnishing."""
     plain: list[tuple[Patch, Color]] = []
     textured: dict[str, list[Patch]] = {}
     for patch in patches:
@@ -117,7 +120,7 @@ def _color(patch: Patch, colors: Mapping[str, Color]) -> Color:
 
 
 def _part(name: str, kind: str, room: str, patches: list[Patch], slot: TextureSlot) -> ScenePart:
-    """Part under a texture by projection; the day outside of a window is one picture."""
+    """Return a part with a projected texture; the view out of a window is a single picture."""
     pieces = []
     for patch in patches:
         piece = _triangles(patch, (1.0, 1.0, 1.0))
@@ -151,7 +154,7 @@ def _with_uvs(piece: Triangles, uvs: AnyArray) -> Triangles:
 
 
 def _outdoors(patch: Patch) -> FloatArray:
-    """Texture coordinates (n, 2) that spread a picture over an upright rectangle."""
+    """Return texture coordinates (n, 2) that spread a picture over an upright rectangle."""
     axis = int(np.argmin(np.ptp(patch.vertices, axis=0)))
     across, along = (1, 0, 0)[axis], (2, 2, 1)[axis]
     flat = patch.vertices[:, [across, along]]

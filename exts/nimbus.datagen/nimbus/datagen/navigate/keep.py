@@ -1,4 +1,4 @@
-"""Filters of paths: each is a named pure function; its value and its limit enter the ledger."""
+"""Filters of paths: named pure functions, whose value and limit are recorded in the ledger."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 _SWEPT = 0.02
-"""Spacing of the places where a swept body is measured [m]."""
+"""Spacing of the points at which a swept body is measured [m]."""
 _REACH = 1.5
-"""Largest clearance that is measured [m]."""
+"""Largest measured clearance [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """A filter that a path does not pass."""
+    """Raised for a path that a filter rejects."""
 
     reason: Reason
     detail: str
@@ -30,7 +30,7 @@ def frechet(one: FloatArray, other: FloatArray) -> float:
     one, other = (path[np.linspace(0, len(path) - 1, min(len(path), 60)).round().astype(int)] for path in (one, other))
     apart = np.linalg.norm(one[:, None] - other[None], axis=-1)
     if max(apart[0, 0], apart[-1, -1]) > 1.0:
-        return float(max(apart[0, 0], apart[-1, -1]))  # a lower bound: far enough apart
+        return float(max(apart[0, 0], apart[-1, -1]))  # a lower bound that already exceeds the limit
     best = np.empty_like(apart)
     best[0] = np.maximum.accumulate(apart[0])
     best[:, 0] = np.maximum.accumulate(apart[:, 0])
@@ -42,7 +42,7 @@ def frechet(one: FloatArray, other: FloatArray) -> float:
 
 
 def swept_clearance(mesh: CollisionMesh, feet: FloatArray, *, step: float, height: float) -> FloatArray:
-    """Least clearance (T,) around each row of a drive to the next, against triangles and not cells [m].
+    """Measure the smallest clearance (T,) from each row of a drive to the next, against triangles, not cells [m].
 
     Args:
         mesh: Triangles of the scene.
@@ -75,6 +75,6 @@ def check_arrival(end: FloatArray, goal: FloatArray, *, most: float = 0.15) -> R
 
 
 def refusal(text: str) -> Rejection:
-    """Make a rejection of the reason for which a sampler found no goal."""
+    """Convert the reason of a sampler that found no goal to a rejection."""
     name, _, detail = text.partition(": ")
     return Rejection(reason=Reason(name), detail=detail)

@@ -1,4 +1,4 @@
-"""A scene that a body moves through: parts that are seen, things with names and classes, rooms and doors."""
+"""Navigation scene: visible parts, objects with names and classes, rooms and doors."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.meshes.triangles import Triangles
 
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
-"""Classes of the building itself: never a goal or a landmark."""
+"""Classes of the building itself, which are never goals or landmarks."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScenePart:
-    """Triangles of one thing under one picture; a thing has several where it has several pictures."""
+    """Triangles of one object under one picture; an object with several pictures has several parts."""
 
     name: str
-    """Name of the thing, unique among the things of the scene, such as ``chair_1``."""
+    """Name of the object, unique in the scene, such as ``chair_1``."""
     object_class: str
-    """Class of the thing, for example ``chair``."""
+    """Class of the object, for example ``chair``."""
     room: str
     """Name of the room it stands in, or empty."""
     triangles: Triangles
-    """In the world, z up [m]; ``colors`` of vertices count only where ``image`` is None."""
+    """Triangles in the world, z up [m]; vertex colors are used only if ``image`` is None."""
     image: NDArray[np.uint8] | None = None
-    """(H, W, 3) sRGB, bottom row at v = 0; None: the colors of the vertices."""
+    """(H, W, 3) sRGB, bottom row at v = 0; None to use vertex colors."""
     is_open: bool = False
-    """It shines itself and lets the day in, as the view through a window does."""
+    """True if it emits light, as the view through a window does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SceneRoom:
-    """A room: its place and its purpose."""
+    """Room with its outline and kind."""
 
     name: str
-    """Unique in the scene, such as ``bedroom_0``."""
+    """Unique name in the scene, such as ``bedroom_0``."""
     kind: str
     """Kind of the room, for example ``bedroom``."""
     outline: tuple[tuple[float, float], ...]
@@ -51,7 +51,7 @@ class SceneRoom:
     """Height of its ceiling above the floor [m]"""
 
     def contains(self, points: FloatArray) -> NDArray[np.bool_]:
-        """Mark the points (n, 3) that lie over its floor and below its ceiling, its edges included [m]."""
+        """Return True for the points (n, 3) above its floor and below its ceiling, edges included [m]."""
         x, y, z = np.asarray(points, dtype=float).reshape(-1, 3).T
         corners = np.array(self.outline)
         inside = np.zeros(len(x), dtype=bool)
@@ -63,21 +63,21 @@ class SceneRoom:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """A door, an opening or a flight of stairs between two rooms."""
+    """Door, opening or flight of stairs between two rooms."""
 
     name: str
     kind: str
     """``door``, ``opening`` or ``stairs``."""
     rooms: tuple[str, str]
     position: tuple[float, float, float]
-    """Middle of it on the floor [m]"""
+    """Middle on the floor [m]."""
     width: float
     """[m]"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SceneThing:
-    """One thing of a scene, of one or several parts."""
+    """Object of a scene, made of one or several parts."""
 
     name: str
     object_class: str
@@ -93,36 +93,36 @@ class SceneThing:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NavigationScene:
-    """Everything in one scene; z is up, lengths are metres, and it does not move."""
+    """Complete static scene; z is up, lengths are in meters."""
 
     name: str
-    """File-safe."""
+    """File-safe name."""
     content_hash: str
-    """Hash of everything that decides paths and pictures."""
+    """Hash of everything that determines paths and images."""
     parts: tuple[ScenePart, ...]
     rooms: tuple[SceneRoom, ...] = ()
-    """Empty where none are known: then language speaks of things alone."""
+    """Rooms; empty if unknown, so that instructions mention only objects."""
     passages: tuple[Passage, ...] = ()
     lamps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
-    """(L, 3) middles of ceiling lamps [m]"""
+    """(L, 3) centers of ceiling lamps [m]."""
     lamp_rooms: tuple[str, ...] = ()
     """Room of each lamp."""
     is_lit: bool = False
-    """Its pictures and colors carry their light, as those of scans do: it is drawn as it is, without a bake."""
+    """True if pictures and colors already contain the lighting, as in scans; no light is baked."""
     classes: tuple[str, ...] = ()
-    """Classes that scenes of its source may have, so that an index means the same in each; empty: its own."""
+    """Classes that scenes of its source may have, so that an index means the same in each; empty to use its own."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
-    """Source and licence of what others made, by name."""
+    """Source and license of third-party content, by name."""
 
     @cached_property
     def corners(self) -> Float32Array:
-        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]; the collision geometry."""
+        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]: the collision geometry."""
         found = [part.triangles.vertices[part.triangles.faces] for part in self.parts]
         return np.concatenate(found) if found else np.zeros((0, 3, 3), dtype=np.float32)
 
     @cached_property
     def things(self) -> tuple[SceneThing, ...]:
-        """Things in the order of their first parts, those of the building included."""
+        """Return all objects in the order of their first parts, including the building."""
         by_name: dict[str, list[ScenePart]] = {}
         for part in self.parts:
             by_name.setdefault(part.name, []).append(part)
@@ -136,11 +136,11 @@ class NavigationScene:
 
     @cached_property
     def goals(self) -> tuple[SceneThing, ...]:
-        """Things that a path may lead to: all but the building itself."""
+        """Return the objects that a path may lead to: all but the building itself."""
         return tuple(thing for thing in self.things if thing.object_class not in STRUCTURE)
 
     def room_of(self, points: FloatArray) -> list[str]:
-        """Name the room of each point (n, 3) [m]; empty outside of all."""
+        """Return the name of the room of each point (n, 3) [m]; empty outside of all rooms."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
         found = [""] * len(points)
         for room in self.rooms:

@@ -1,4 +1,4 @@
-"""Route of one episode: searched, smoothed, driven, and measured against the triangles of its scene."""
+"""Route of one episode: searched, smoothed, timed, and measured against the triangles of its scene."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.navigate.smooth import smooth_path
 
 _WIDE = 0.6
-"""Clearance that a path is drawn to where there is room [m]."""
+"""Clearance that a path keeps where there is room [m]."""
 _EVERY = 12
-"""Rows between those whose geodesic to the goal is measured; between them it is interpolated."""
+"""Number of rows between exact geodesics to the goal; the rows between are interpolated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Route:
-    """A drive from start to goal with everything that is measured along it, T rows."""
+    """Drive from start to goal with all measurements along it, T rows."""
 
     driven: DrivenPath
     feet: FloatArray
-    """(T, 3) position of the body on the floor [m]"""
+    """(T, 3) positions of the body on the floor [m]."""
     clearance: FloatArray
-    """(T,) least distance of the axis to a triangle until the next row [m]"""
+    """(T,) smallest distance of the body's axis to a triangle until the next row [m]."""
     distance_to_goal: FloatArray
-    """(T,) geodesic to the goal [m]"""
+    """(T,) geodesic distance to the goal [m]."""
     progress: FloatArray
-    """(T,) way along the path [m]"""
+    """(T,) distance along the path [m]."""
 
 
 def find_route(
@@ -42,7 +42,7 @@ def find_route(
     rate: float,
     facing: tuple[float, float, float] | None = None,
 ) -> Route | None:
-    """Find the route of an episode; None where there is no path.
+    """Find the route of an episode; None if there is no path.
 
     Args:
         place: The scene with its free space.
@@ -50,7 +50,7 @@ def find_route(
         goal: Position of the goal [m].
         limits: Limits of the drive.
         rate: Rows per second [Hz].
-        facing: Point that the body turns to in the end [m].
+        facing: Point that the body faces at the end [m].
     """
     space = place.space
     ends = space.locate(np.array([start[:3], goal]))
@@ -72,7 +72,7 @@ def find_route(
 
 
 def _on_floor(place: SceneMap, driven: DrivenPath, smooth: FloatArray) -> FloatArray:
-    """Put a drive (T, 3) onto the floor below it, near in height to the path that it follows [m]."""
+    """Project a drive (T, 3) onto the floor below it, near the height of its path [m]."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(smooth[:, :2], axis=0), axis=1)))
     guess = np.interp(driven.along, along, smooth[:, 2])
     feet = np.column_stack([driven.poses[:, :2], guess])
@@ -83,7 +83,7 @@ def _on_floor(place: SceneMap, driven: DrivenPath, smooth: FloatArray) -> FloatA
 
 
 def _geodesics(place: SceneMap, feet: FloatArray, goal: int) -> FloatArray:
-    """Geodesic (T,) to the goal [m]: exact on a few rows, and straight between them."""
+    """Return the geodesic distance (T,) to the goal [m]: exact at some rows, interpolated between them."""
     rows = np.unique(np.append(np.arange(0, len(feet), _EVERY), len(feet) - 1))
     nodes = place.space.locate(feet[rows])
     wide = place.space.node_clearance >= place.space.limit

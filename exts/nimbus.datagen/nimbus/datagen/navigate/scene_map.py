@@ -1,4 +1,4 @@
-"""A scene as paths need it: its collision mesh, the free space of a body, and searches in it."""
+"""Scene prepared for path planning: collision mesh, free space of a body, and searches in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SceneMap:
-    """One scene, and everything about it that does not change from episode to episode."""
+    """Scene, and all derived data that does not change between episodes."""
 
     scene: NavigationScene
     mesh: CollisionMesh
@@ -23,21 +23,21 @@ class SceneMap:
 
     @cached_property
     def search(self) -> PathSearch:
-        """Searches for paths that keep the body's limit."""
+        """Path searches that respect the body's limits."""
         return PathSearch(self.space)
 
     @cached_property
     def sight(self) -> LineOfSight:
-        """Straight walks that keep the body's limit."""
+        """Straight walks that respect the body's limits."""
         return LineOfSight(self.space)
 
     @cached_property
     def main_rooms(self) -> tuple[str, ...]:
-        """Name of the room of each node of the largest component; empty outside of all."""
+        """Name of the room of each node of the largest component; empty outside of all rooms."""
         return tuple(self.scene.room_of(self.space.positions[self.space.main_nodes]))
 
     def geodesic(self, start: int, goal: int) -> float:
-        """Length of the shortest path between two nodes [m]; infinite where there is none."""
+        """Return the length of the shortest path between two nodes [m]; infinite if there is none."""
         path = self.search.path(start, goal)
         return float("inf") if path is None else self.sight.length(self.sight.taut(path))
 
@@ -46,7 +46,7 @@ def map_scene(scene: NavigationScene, body: BodyShape) -> SceneMap:
     """Find the free space of a scene.
 
     Raises:
-        InputError: It cannot be used: no floor, too little free area, too large.
+        InputError: The scene has no floor, has too little free area, or is too large.
     """
     mesh = CollisionMesh(scene.corners)
     return SceneMap(scene=scene, mesh=mesh, space=find_free_space(mesh, body, where=scene.name))

@@ -1,4 +1,4 @@
-"""Sources of scenes: one class for each key that a task's ``scene:`` may have."""
+"""Sources of scenes: one class for each key of a task's ``scene:``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.navigate.navigation_scene import NavigationScene
 
 
 class SceneSource(StrictModel):
-    """Settings of a source, registered as ``scene`` under the key that chooses it, such as ``homes``."""
+    """Settings of a source, registered as ``scene`` under its key, such as ``homes``."""
 
     @property
     @abstractmethod
@@ -23,15 +23,15 @@ class SceneSource(StrictModel):
         """Open a scene by its number, below ``count``.
 
         Raises:
-            InputError: It cannot be used, with the reason in one line.
+            InputError: The scene is unusable.
         """
 
     @abstractmethod
     def fingerprint(self) -> dict[str, str]:
-        """Hash of everything that decides its scenes, by name."""
+        """Hashes of everything that determines its scenes, by name."""
 
     def seen_from(self, folder: Path) -> Self:
-        """Return the same with its paths seen from the working directory.
+        """Return a copy whose paths are relative to the working directory.
 
         Args:
             folder: Folder of the task file.

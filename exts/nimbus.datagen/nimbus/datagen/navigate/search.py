@@ -20,7 +20,7 @@ _NONE = wp.constant(-1)
 
 @wp.func
 def _is_before(key: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), one: int, other: int):
-    """Order two entries of the heap by key, and equal ones by node: no path depends on how they came in."""
+    """Order two entries of the heap by key, and equal ones by node; no path depends on the order of insertion."""
     a, b = heap[one], heap[other]
     return key[a] < key[b] or (key[a] == key[b] and a < b)
 
@@ -59,7 +59,7 @@ def _sink(key: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), place
 
 @wp.func
 def _octile(positions: wp.array(dtype=wp.vec3), cell: wp.float64, one: int, other: int):
-    """Length of the shortest path of eight directions without anything in its way."""
+    """Return the length of the shortest eight-connected path without obstacles."""
     x = wp.abs(wp.float64(positions[one][0]) - wp.float64(positions[other][0])) / cell
     y = wp.abs(wp.float64(positions[one][1]) - wp.float64(positions[other][1])) / cell
     x, y = wp.round(x), wp.round(y)
@@ -68,7 +68,7 @@ def _octile(positions: wp.array(dtype=wp.vec3), cell: wp.float64, one: int, othe
 
 @wp.func
 def _is_wide(neighbors: wp.array2d(dtype=wp.int32), weight: wp.array(dtype=wp.float64), node: int, way: int):
-    """Test the two cells beside a diagonal: no path cuts a corner."""
+    """Test the two cells beside a diagonal, so that no path cuts a corner."""
     if way % 2 == 0:
         return True
     one, other = neighbors[node, way - 1], neighbors[node, (way + 1) % 8]
@@ -128,7 +128,7 @@ class PathSearch:
 
     Args:
         space: The free space.
-        allowed: (N,) nodes that a path may use; those of the body's limit when not given.
+        allowed: (N,) nodes that a path may use; by default those that the body fits in.
     """
 
     def __init__(self, space: FreeSpace, allowed: BoolArray | None = None) -> None:
@@ -138,26 +138,26 @@ class PathSearch:
         self._neighbors = wp.array(space.neighbors, dtype=wp.int32, device="cpu")
 
     def path(self, start: int, goal: int, *, wide: float = 0.0) -> IndexArray | None:
-        """Find the cheapest path of nodes from one node to another, both included; None where there is none.
+        """Find the cheapest path of nodes from one node to another, both included; None if there is none.
 
         Args:
             start: Node.
             goal: Node.
-            wide: Clearance up to which a path is drawn away from walls [m]; 0: the shortest path.
+            wide: Clearance up to which a path keeps away from walls [m]; 0 for the shortest path.
         """
         return self._search(start, goal, self._weights(wide))[0]
 
     def length(self, start: int, goal: int) -> float:
-        """Length of the shortest path of eight directions [m]; infinite where there is none."""
+        """Return the length of the shortest eight-connected path [m]; infinite if there is none."""
         return self._search(start, goal, self._weights(0.0))[1]
 
     def distances(self, start: int) -> FloatArray:
-        """Length (N,) of the shortest path of eight directions from a node to every other [m]; infinite for none."""
+        """Return the length (N,) of the shortest eight-connected path to each node [m]; infinite for none."""
         cost, parents = self._run(start, -1, self._weights(0.0))
         return np.where(parents >= 0, cost, np.inf)
 
     def _weights(self, wide: float) -> FloatArray:
-        """(N,) cost of a metre at each node; 0 where no path may go."""
+        """Return the cost (N,) per meter at each node; 0 where no path may go."""
         space, limit = self._space, self._space.limit
         near = np.clip((wide - space.node_clearance) / max(wide - limit, 1e-9), 0.0, 1.0) if wide > limit else 0.0
         return np.where(self._allowed, 1.0 + 4.0 * np.square(near, dtype=float), 0.0)
@@ -174,7 +174,7 @@ class PathSearch:
         return np.array(found[::-1], dtype=np.int32), float(cost[goal])
 
     def _run(self, start: int, goal: int, weights: FloatArray) -> tuple[FloatArray, IndexArray]:
-        """Cost and parent (N,) of the nodes that a search reaches; without a goal (-1) it reaches all."""
+        """Return cost and parent (N,) of the nodes that a search reaches; without a goal (-1) it reaches all."""
         count = len(weights)
         cost, key = (wp.zeros(count, dtype=wp.float64, device="cpu") for _ in range(2))
         parent, place = (wp.full(count, -1, dtype=wp.int32, device="cpu") for _ in range(2))

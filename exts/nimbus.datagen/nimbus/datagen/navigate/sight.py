@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Straight walks over free cells, and the shortest path of any direction: a path of cells with its slack pulled out."""
+"""Straight walks over free cells, and any-angle shortest paths made by pulling a path of cells taut."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 wp.set_module_options({"enable_backward": False})
 
 _SPACING = 4
-"""Nodes of a path between those that it may bend at first; bends are moved to their best places after."""
+"""Number of nodes between the candidate bends of a path; bends are then moved to their best positions."""
 _ROUNDS = 6
-"""Times that bends are moved."""
+"""Number of rounds in which bends are moved."""
 _AROUND = np.array([(i, j) for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2)], dtype=np.int32)
-"""Cells around a bend that it may move to."""
+"""Radius around a bend within which it may move [cells]."""
 
 
 @wp.func
 def _step(neighbors: wp.array2d(dtype=wp.int32), allowed: wp.array(dtype=wp.uint8), node: int, di: int, dj: int):
-    """Neighbor of a node to one of four sides; -1 where none is allowed."""
+    """Return the neighbor of a node to one of four sides; -1 if none is allowed."""
     way = wp.where(di > 0, 0, wp.where(dj > 0, 2, wp.where(di < 0, 4, 6)))
     other = neighbors[node, way]
     if other < 0:
@@ -42,7 +42,7 @@ def _walk(
     last: wp.array(dtype=wp.int32),
     found: wp.array(dtype=wp.uint8),
 ):
-    """Go through every cell that the line between two middles meets; through a corner both ways must be free."""
+    """Visit every cell on the line between two centers; at a corner, both adjacent cells must be free."""
     line = wp.tid()
     node = wp.int32(first[line])
     goal = last[line]
@@ -75,7 +75,7 @@ class LineOfSight:
 
     Args:
         space: The free space.
-        allowed: (N,) nodes that may be walked over; those of the body's limit when not given.
+        allowed: (N,) nodes that may be crossed; by default those that the body fits in.
     """
 
     def __init__(self, space: FreeSpace, allowed: BoolArray | None = None) -> None:
@@ -86,7 +86,7 @@ class LineOfSight:
         self._allowed = wp.array(self.allowed.astype(np.uint8), dtype=wp.uint8, device="cpu")
 
     def is_free(self, first: IndexArray, last: IndexArray) -> BoolArray:
-        """Mark pairs of nodes (n,) and (n,) with a straight walk between them."""
+        """Return True for pairs of nodes (n,) and (n,) with a straight walk between them."""
         found = wp.zeros(len(first), dtype=wp.uint8, device="cpu")
         ends = [
             wp.array(np.ascontiguousarray(one, dtype=np.int32), dtype=wp.int32, device="cpu") for one in (first, last)
@@ -96,7 +96,7 @@ class LineOfSight:
         return found.numpy().astype(bool)
 
     def taut(self, path: IndexArray) -> IndexArray:
-        """Pull the slack out of a path of nodes (n,): the bends (m,) of a shortest one near it, ends included."""
+        """Pull a path of nodes (n,) taut: return the bends (m,) of a shortest path near it, ends included."""
         if len(path) < 3:
             return path
         steps = np.diff(self.space.nodes[path, 1:], axis=0)
@@ -112,12 +112,12 @@ class LineOfSight:
         return bends
 
     def length(self, bends: IndexArray) -> float:
-        """Length of the straight walks between nodes (n,) in the plane [m]."""
+        """Return the length of the straight walks between nodes (n,) in the plane [m]."""
         cells = self.space.nodes[bends, 1:].astype(float)
         return float(np.linalg.norm(np.diff(cells, axis=0), axis=1).sum()) * self.space.cell
 
     def _around(self, node: int) -> IndexArray:
-        """Allowed nodes near a node on its floor, itself first."""
+        """Return the allowed nodes near a node on its floor, itself first."""
         layer, i, j = self.space.nodes[node]
         _, width, depth = self.space.node.shape
         places = np.array([i, j]) + _AROUND
@@ -127,7 +127,7 @@ class LineOfSight:
         return np.append(node, found[self.allowed[found]]).astype(np.int32)
 
     def _cheapest(self, choices: list[IndexArray], *, skip: bool) -> IndexArray:
-        """Choose one node of each set, or with ``skip`` of some sets, so that the straight walks are shortest."""
+        """Choose one node of each set, or with ``skip`` of some sets, for the shortest chain of straight walks."""
         count = len(choices)
         starts = np.cumsum([0, *(len(one) for one in choices)])
         every = np.concatenate(choices).astype(np.int32)
@@ -141,7 +141,7 @@ class LineOfSight:
 
 
 def _shortest_chain(one: IntArray, other: IntArray, lengths: FloatArray, starts: IntArray) -> list[int]:
-    """Entries of the shortest chain from the first to the last; links lead from lower entries to higher ones."""
+    """Return the entries of the shortest chain from the first to the last; links lead from lower to higher ones."""
     total = np.full(starts[-1], np.inf)
     before = np.full(starts[-1], -1)
     total[0] = 0.0

@@ -1,4 +1,4 @@
-"""Elastic band: a path is pulled straight and pushed away from walls, and no point comes nearer to them than it may."""
+"""Elastic band: a path is straightened and pushed away from walls while every point keeps its required clearance."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from nimbus.datagen.navigate.free_space import FreeSpace
 
 _STEPS = 120
-"""Rounds of the band."""
+"""Number of iterations of the band."""
 _PULL, _PUSH = 0.45, 0.35
-"""Shares of a round's way: towards the middle of both neighbors, and away from walls."""
+"""Step sizes of an iteration: toward the middle of both neighbors, and away from walls."""
 _WIDE = 0.6
-"""Clearance above which nothing pushes the path [m]."""
+"""Clearance above which walls do not push the path [m]."""
 
 
 def resample(path: FloatArray, spacing: float) -> FloatArray:
-    """Place points (m, d) at equal distances of about ``spacing`` [m] along a path (n, d), ends kept."""
+    """Resample a path (n, d) to points (m, d) at equal distances of about ``spacing`` [m], ends kept."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path[:, :2], axis=0), axis=1)))
     keep = np.append(True, np.diff(along) > 1e-9)
     path, along = path[keep], along[keep]
@@ -32,13 +32,13 @@ def resample(path: FloatArray, spacing: float) -> FloatArray:
 
 
 def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wide: float = _WIDE) -> FloatArray:
-    """Smooth a path (n, 3) [m] with clearance; ends stay, and every point (m, 3) keeps the body's limit.
+    """Smooth a path (n, 3) [m]; the ends stay, and every point (m, 3) keeps the body's clearance.
 
     Args:
-        space: The free space; the path lies in it.
+        space: Free space that contains the path.
         path: Path from start to goal [m].
         spacing: Spacing of the points [m].
-        wide: Clearance from which on walls do not push [m].
+        wide: Clearance above which walls do not push [m].
     """
     points = resample(path, spacing)
     limit = space.limit
@@ -59,7 +59,7 @@ def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wid
 
 
 def _gradient(space: FreeSpace, points: FloatArray) -> FloatArray:
-    """(n, 2) unit direction in which the clearance grows; 0 where it does not."""
+    """Return the unit direction (n, 2) in which the clearance grows; 0 where it does not."""
     off = space.cell
     sides = []
     for axis in (0, 1):

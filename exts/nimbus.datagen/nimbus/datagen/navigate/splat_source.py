@@ -1,4 +1,4 @@
-"""Sources of scenes that have splats to be drawn beside the geometry that stands for them."""
+"""Sources of scenes with splats, which are drawn in place of their proxy geometry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nimbus.datagen.splats.sample import SurfaceSamples
 
 _Kept = TypeVar("_Kept")
 _KEPT = 2
-"""Scenes that one process keeps."""
+"""Number of scenes kept in one process."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,15 +27,16 @@ class PlacedSplats:
     """Splats of a scene, in the world."""
 
     scene: NavigationScene
-    """Geometry that stands for them"""
+    """Proxy geometry of the splats."""
     cloud: SplatCloud
-    """Splats in their own frame"""
+    """Splats in their own frame."""
     world_T_cloud: FloatArray
     """(4, 4) rotation, scale and offset [m]"""
     has_mesh: bool
-    """Geometry that is a mesh of the place; else it is made of the splats, and coarser than they are"""
+    """True if the proxy is a mesh of the place; False if it is derived from the splats, and therefore coarser."""
     samples: SurfaceSamples | None = None
-    """Places on the scene's faces that they were sampled at; their colors are then yet to be lit."""
+    """Points on the scene's faces from which the splats were sampled, whose colors are lit later; None for captured
+    splats."""
 
 
 class SplatSource(SceneSource):
@@ -50,7 +51,7 @@ class SplatSource(SceneSource):
         """
 
     def placed(self, number: int) -> PlacedSplats:
-        """Return the splats of a scene; those of the last scenes are kept.
+        """Return the splats of a scene; those of the latest scenes are cached.
 
         Raises:
             InputError: A file cannot be used.
@@ -66,7 +67,7 @@ class SplatSource(SceneSource):
         return self.placed(number).scene
 
     def outline(self, number: int) -> SplatRasterizer:
-        """Return a rasterizer of the covered space of a scene; colors of unlit splats mean nothing."""
+        """Return a rasterizer of the covered space of a scene; colors of unlit splats have no meaning."""
 
         def make() -> SplatRasterizer:
             placed = self.placed(number)
@@ -89,5 +90,5 @@ def _kept(kept: OrderedDict[tuple[str, int], _Kept], key: tuple[str, int], make:
 
 
 def upright() -> FloatArray:
-    """Return the pose of a cloud that is in the world already."""
+    """Return the pose of a point cloud that is already in the world frame."""
     return np.eye(4)

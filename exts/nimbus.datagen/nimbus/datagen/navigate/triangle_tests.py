@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Exact tests of triangles in Warp: against boxes, and against the space that an upright cylinder takes."""
+"""Exact triangle tests in Warp: against boxes, and against the swept space of an upright cylinder."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ wp.set_module_options({"enable_backward": False})
 
 _FAR = wp.constant(1.0e4)
 _SKIN = wp.constant(1.0e-4)
-"""Overlap that counts as touching [m]."""
+"""Smallest overlap that counts as contact [m]."""
 
 
 @wp.func
 def _is_apart(axis: wp.vec3, a: wp.vec3, b: wp.vec3, c: wp.vec3, half: wp.vec3):
-    """Separate a triangle from a box around the origin along one axis."""
+    """Test whether an axis separates a triangle from a box around the origin."""
     p, q, r = wp.dot(axis, a), wp.dot(axis, b), wp.dot(axis, c)
     reach = half[0] * wp.abs(axis[0]) + half[1] * wp.abs(axis[1]) + half[2] * wp.abs(axis[2])
     return wp.min(p, wp.min(q, r)) > reach or wp.max(p, wp.max(q, r)) < -reach
@@ -95,7 +95,7 @@ def _to_segment(p: wp.vec2, a: wp.vec3, b: wp.vec3):
 
 @wp.func
 def _edge_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, low: float, high: float):
-    """Distance in the plane to the part of an edge between two heights."""
+    """Return the distance in the plane to the part of an edge between two heights."""
     if wp.max(a[2], b[2]) < low or wp.min(a[2], b[2]) > high:
         return _FAR
     rise = b[2] - a[2]
@@ -108,7 +108,7 @@ def _edge_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, low: float, high: float):
 
 @wp.func
 def _cut_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, height: float):
-    """Distance in the plane to the segment in which a triangle is cut by a height."""
+    """Return the distance in the plane to the segment in which a triangle meets a height."""
     ends, count = wp.mat22(), wp.int32(0)
     for edge in range(3):
         u, v = a, b
@@ -128,7 +128,7 @@ def _cut_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, height: float)
 
 @wp.func
 def _is_pierced(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, low: float, high: float):
-    """Test the upright segment over a point against a triangle."""
+    """Test the vertical segment above a point against a triangle."""
     across = (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
     if wp.abs(across) < 1.0e-12:
         return False
@@ -185,7 +185,7 @@ def _look(
 
 
 class CollisionMesh:
-    """All triangles of a scene, for tests; on the CPU, so that they are the same everywhere.
+    """Triangle tests of a scene, on the CPU so that results are the same everywhere.
 
     Args:
         corners: (F, 3, 3) of its faces [m]; F is at least 1.
@@ -200,18 +200,18 @@ class CollisionMesh:
         )
 
     def is_blocked(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """Mark boxes (n, 3) to (n, 3) [m] that a triangle meets, exactly."""
+        """Return True for boxes (n, 3) to (n, 3) [m] that meet a triangle, exactly."""
         found = wp.zeros(len(lower), dtype=wp.uint8, device="cpu")
         inputs = [self._mesh.id, _vectors(lower + 1e-4), _vectors(upper - 1e-4), found]
         wp.launch(_block, dim=len(lower), inputs=inputs, device="cpu")
         return found.numpy().astype(bool)
 
     def find_floors(self, points: FloatArray, *, most: int, slope: float) -> Float32Array:
-        """Find heights (most, n) of upward faces under places (n, 2) [m], from the highest down; NaN for none.
+        """Find heights (most, n) of upward faces at points (n, 2) [m], from the highest down; NaN for none.
 
         Args:
             points: (n, 2) [m]
-            most: Floors of one place.
+            most: Largest number of floors at one point.
             slope: Steepest floor [rad].
         """
         heights = wp.full((most, len(points)), float("nan"), dtype=wp.float32, device="cpu")
@@ -226,13 +226,13 @@ class CollisionMesh:
         return heights.numpy()
 
     def clearance(self, feet: FloatArray, *, low: float, high: float, reach: float) -> Float32Array:
-        """Measure the distance in the plane of upright axes to the nearest triangle, at most ``reach`` [m].
+        """Measure the distance in the plane of vertical axes to the nearest triangle, at most ``reach`` [m].
 
         Args:
-            feet: (n, 3) where the axes stand [m].
+            feet: (n, 3) feet of the axes [m].
             low: Height above the foot from which triangles count [m].
             high: Height above the foot up to which they count [m].
-            reach: Farthest distance that is looked at [m].
+            reach: Largest measured distance [m].
         """
         found = wp.zeros(len(feet), dtype=wp.float32, device="cpu")
         inputs = [self._mesh.id, _vectors(feet), reach, low, high, found]

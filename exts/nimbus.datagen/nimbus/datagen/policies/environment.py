@@ -35,7 +35,7 @@ _STIRRED = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """Judgement after one action."""
+    """Judgment after one action."""
 
     is_success: bool
     """Done, and it stayed so for :data:`HOLD` steps."""

@@ -1,1 +1,1 @@
-"""Tasks from goals: goal graphs, their plans and layouts, and a generator of graphs."""
+"""Task proposals: goal graphs, their generators, plans, layouts and tests in physics."""

@@ -1,4 +1,4 @@
-"""Catalogue of measured fields of kinds for planning and packing, kept in the cache."""
+"""Catalogue of measured properties of kinds for planning and packing, kept in the cache."""
 
 from __future__ import annotations
 
@@ -30,46 +30,48 @@ if TYPE_CHECKING:
     from nimbus.datagen.robots.robot import Robot
 
 VERSION = 3
-"""Version of the measurements: raise it when a field comes out otherwise."""
+"""Version of the measurements; raise it when a value changes."""
 _VARIANTS = 2
-"""Variants of a kind that are measured."""
+"""Number of measured variants per kind."""
 _SLACK = 1.06
-"""Factor on lengths, for the variants that are not."""
+"""Factor on lengths that covers the unmeasured variants."""
 _FLAT = 0.0015
-"""Distance below the highest point up to which points belong to a flat top [m]."""
+"""Distance below the highest point within which points belong to a flat top [m]."""
 _LEVEL = 0.5
-"""An axis with less of a vertical part is level."""
+"""Vertical component below which an axis is level."""
 _UP = 0.7
-"""Vertical part of a normal that points up, at least."""
+"""Smallest vertical component of a normal that points up."""
 _CORNERS = 16
-"""Corners of an outline."""
+"""Number of corners of an outline."""
 _GRASPS = 10
-"""Grasps that are counted at most."""
+"""Largest number of counted grasps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartEntry:
-    """Measured fields of a moving part."""
+    """Measured properties of a moving part."""
 
     name: str
     has_handle: bool
     has_pressing: bool
-    """True for a part that a hand can press on; of buttons, for those that face up: beside one on a front, low over the
-    table, there is no room for a hand."""
+    """True for a part that a hand can press on.
+
+    Buttons must face up: beside a button on a front, low over the table, there is no clearance for a hand.
+    """
     is_drawer: bool
     """True for a sliding part with a cavity."""
     is_lid: bool
     """True for a part that rotates about a horizontal axis."""
     is_spring: bool
-    """True for a part that returns by itself: a button."""
+    """True for a part that returns by itself, such as a button."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KindEntry:
-    """Measured fields of a kind: largest lengths [m] and mass [kg] of the variants that were looked at."""
+    """Measured properties of a kind: largest lengths [m] and mass [kg] of the measured variants."""
 
     name: str
-    """``kitchen.cup``"""
+    """Full name, such as ``kitchen.cup``."""
     object_class: str
     category: str
     color: str
@@ -77,18 +79,18 @@ class KindEntry:
     """Size in its usual rest pose: longer and shorter side seen from above, and height."""
     mass: float
     grasps: int
-    """Grasps of the robot's gripper in that pose, at most ten."""
+    """Number of grasps of the robot's gripper in that pose, at most ten."""
     outline: tuple[tuple[float, float], ...]
     """Corners x, y of its convex outline about its origin, seen from above at yaw 0."""
     is_rolling: bool
     """True if it rolls in its usual rest pose when pushed."""
     rests: tuple[str, ...]
     tilt_margin: float
-    """Least tilt that tips it over in that pose [rad]."""
+    """Smallest tilt at which it tips over in that pose [rad]."""
     room: tuple[float, ...]
-    """Longer and shorter side and height of its largest room, its own or that of a drawer; zeros: it has none."""
+    """Longer and shorter side and height of its largest cavity, including those of drawers; zeros without one."""
     top: tuple[float, ...]
-    """Longer and shorter side of its flat top in that pose; zeros: its top is not flat."""
+    """Longer and shorter side of its flat top in that pose; zeros without one."""
     holes: tuple[str, ...]
     frames: tuple[str, ...]
     parts: tuple[PartEntry, ...]
@@ -96,7 +98,7 @@ class KindEntry:
     is_ball: bool
     symmetry: str
     swept: tuple[float, ...]
-    """Lowest x and y, highest x and y of all that it sweeps, at yaw 0, about its origin."""
+    """Lowest x and y, highest x and y of the area that it sweeps, at yaw 0, about its origin."""
 
     @property
     def library(self) -> str:
@@ -115,12 +117,12 @@ class KindEntry:
 
     @property
     def span(self) -> float:
-        """Farthest place of its outline from its origin [m]: how far it reaches at any yaw."""
+        """Largest distance of its outline from its origin [m]: its radius at any yaw."""
         return max(float(np.hypot(x, y)) for x, y in self.outline)
 
     @property
     def is_hollow(self) -> bool:
-        """True for a body with room inside, of its own."""
+        """True for a body with a cavity of its own."""
         return self.room[0] > 0.0 and not any(part.is_drawer for part in self.parts)
 
 
@@ -128,25 +130,29 @@ _FILE = TypeAdapter(list[KindEntry])
 
 
 class Catalogue(Mapping[str, KindEntry]):
-    """Entries of kinds by name, for one robot; a library's are measured at its first use and then read from the cache.
+    """Entries of kinds by name, for one robot; those of a library are measured on first use, then cached.
 
     Args:
-        robot: The robot; its first gripper counts the grasps.
-        libraries: Names of libraries; all that come with Nimbus when empty.
+        robot: The robot, whose first gripper counts the grasps.
+        libraries: Names or paths of libraries; all that come with Nimbus when empty.
     """
 
     def __init__(self, robot: Robot, libraries: Iterable[str] = ()) -> None:
         self.robot = robot
+        self.opened: dict[str, str] = {}
+        """Names and paths under which libraries were opened, by their names."""
         self._entries: dict[str, KindEntry] = {}
         for name in libraries or scene_names("objects"):
-            for entry in _entries(open_library(name), robot.arms[0].gripper.shape):
+            library = open_library(name)
+            self.opened[library.name] = name
+            for entry in _entries(library, robot.arms[0].gripper.shape):
                 self._entries[entry.name] = entry
 
     def __getitem__(self, name: str) -> KindEntry:
         """Return the entry of a kind.
 
         Raises:
-            InputError: There is no such kind.
+            InputError: The kind does not exist.
         """
         if name not in self._entries:
             raise InputError(f"unknown kind '{name[:60]}'", where="things", instead=suggest(name, self._entries))
@@ -166,11 +172,11 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
     gripper_hash = versioned_hash(repr(gripper).encode(), VERSION)
     path = cache_folder("catalogue") / f"{library.name}-{library.content_hash}-{gripper_hash}.json"
     if path.is_file():
-        with suppress(ValidationError):  # written by another version, or cut off: measured again
+        with suppress(ValidationError):  # written by another version or incomplete: measured again
             return _FILE.validate_json(path.read_bytes())
     entries = [_measure(library, kind, gripper) for kind in library.kinds]
     with writing(path.parent):
-        write_atomic(path, _FILE.dump_json(entries), durable=False, shared=False)
+        write_atomic(path, _FILE.dump_json(entries), durable=False, shared=True)
     return entries
 
 
@@ -224,14 +230,14 @@ def _turned(vertices: FloatArray, rest: RestPose) -> FloatArray:
 
 
 def _size(vertices: FloatArray, rest: RestPose) -> tuple[float, float, float]:
-    """Longer and shorter side seen from above, of the turn in which it is narrowest, and height [m]."""
+    """Return the longer and shorter side seen from above at the narrowest rotation, and the height [m]."""
     points = _turned(vertices, rest)
     width, depth = _sides(points[:, :2])
     return width, depth, float(np.ptp(points[:, 2]))
 
 
 def _sides(points: FloatArray) -> tuple[float, float]:
-    """Longer and shorter side [m] of the rectangle of least area around points (n, 2), to 5 degrees."""
+    """Return the longer and shorter side [m] of the smallest rectangle around points (n, 2), to 5 degrees."""
     turns = np.radians(np.arange(0, 90, 5))
     axes = np.stack([np.cos(turns), np.sin(turns)])
     spans = np.stack([np.ptp(points @ axes, axis=0), np.ptp(points @ np.stack([-axes[1], axes[0]]), axis=0)])
@@ -240,7 +246,7 @@ def _sides(points: FloatArray) -> tuple[float, float]:
 
 
 def _outline(models: Iterable[ObjectModel]) -> tuple[tuple[float, float], ...]:
-    """Corners of an outline with few of them, around those of all variants [m]."""
+    """Return the corners of an outline with few of them that contains all variants [m]."""
     points = _SLACK * np.concatenate([_turned(model.vertices, model.rest_poses[0])[:, :2] for model in models])
     angles = 2 * np.pi * np.arange(_CORNERS) / _CORNERS
     normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -256,7 +262,7 @@ def _has_pressing(part: MovingPart) -> bool:
 
 
 def _is_long(model: ObjectModel, rest: RestPose) -> bool:
-    """True where the axis of revolution lies: it rolls, and does not stand on its flat end."""
+    """Return True if the axis of revolution is level: the object rolls and does not stand on its flat end."""
     return model.symmetry == "revolution" and bool(abs(_turned(np.array([[0.0, 0.0, 1.0]]), rest)[0, 2]) < 0.5)
 
 

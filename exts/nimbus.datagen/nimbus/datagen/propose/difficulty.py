@@ -1,4 +1,4 @@
-"""Difficulty of tasks, measured: steps, and the skill and category that failed most in physics; a curriculum of it."""
+"""Difficulty of tasks, from steps and from the skills and categories that fail most in physics; curriculum."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 CURRICULUM = "curriculum.json"
 _PRIOR = 4.0
-"""Attempts that a share is mixed with, at the share of all: two failures alone change little."""
+"""Number of prior attempts, at the overall rate, mixed into a success rate, so that two failures change little."""
 _STEP = 0.1
 """Difficulty of a further step; a skill that never succeeds counts as much as ten."""
 _PARAMETERS = ("object", "objects")
 
 Act = tuple[str, str]
-"""Skill, and category of the thing that it works on; empty for none."""
+"""Skill, and category of its object; empty for none."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ class _ActCount:
 
 @dataclass
 class SkillRecord:
-    """Skills by category of their things: how often they were begun in attempts, and passed."""
+    """Counts of begun and passed skills, by category of their objects."""
 
     counts: dict[Act, _ActCount] = field(default_factory=dict)
 
     def learn(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> None:
-        """Count the attempts of a trial: all acts before the one that failed have passed."""
+        """Count the attempts of a trial; all acts before the failed one have passed."""
         acts = list(task_acts(trial, catalogue))
         for attempt in trial.attempts:
             done = acts if attempt.success else acts[: _failed_at(acts, attempt.phase, trial) + 1]
@@ -47,26 +47,26 @@ class SkillRecord:
 
     @property
     def share(self) -> float:
-        """Share of all acts that passed; 1 where there are none."""
+        """Fraction of all acts that passed; 1 if there are none."""
         tried = sum(count.tried for count in self.counts.values())
         return sum(count.passed for count in self.counts.values()) / tried if tried else 1.0
 
     def share_of(self, act: Act) -> float:
-        """Passed share of an act, mixed with that of all where it was seldom tried."""
+        """Passed fraction of an act, mixed with the overall fraction if it was seldom tried."""
         count = self.counts.get(act, _ActCount())
         return (count.passed + _PRIOR * self.share) / (count.tried + _PRIOR)
 
     def hardest(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> Act:
-        """The act of a trial that passed least."""
+        """Return the act of a trial with the lowest passed fraction."""
         return min((act for act, _ in task_acts(trial, catalogue)), key=self.share_of, default=("", ""))
 
     def difficulty(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> float:
-        """Steps in tenths, and the failed share of the hardest act."""
+        """Return tenths of the steps plus the failed fraction of the hardest act."""
         return _STEP * trial.steps + 1.0 - self.share_of(self.hardest(trial, catalogue))
 
 
 def task_acts(trial: Trial, catalogue: Mapping[str, KindEntry]) -> Iterator[tuple[Act, str]]:
-    """Acts of a trial's plan in order, and the name of the thing of each."""
+    """Return the acts of a trial's plan in order, each with the name of its object."""
     kinds = {one.name: one.kind for one in trial.graph.things}
     for skill, thing in _flat(trial.plan):
         name = thing.removeprefix("each_")
@@ -88,7 +88,7 @@ def _flat(steps: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _failed_at(acts: Sequence[tuple[Act, str]], phase: str, trial: Trial) -> int:
-    """Number of the act that a failure belongs to: the skill of its phase, else the last that touched the thing."""
+    """Return the index of the failed act: the skill of the failure's phase, else the last act with the object."""
     words = phase.split()
     named = [thing for word in words for thing in (one.name for one in trial.graph.things) if _is_of(word, thing)]
     for place, ((skill, _), thing) in enumerate(acts):
@@ -98,15 +98,15 @@ def _failed_at(acts: Sequence[tuple[Act, str]], phase: str, trial: Trial) -> int
 
 
 def _is_of(word: str, thing: str) -> bool:
-    """Check that a word of a phase names an object of a thing: ``cup_0`` of ``cup``."""
+    """Check that a word of a phase names an instance of a thing: ``cup_0`` of ``cup``."""
     return word == thing or (word.startswith(f"{thing}_") and word.removeprefix(f"{thing}_").isdigit())
 
 
 def curriculum(proposals: Iterable[Proposal], catalogue: Mapping[str, KindEntry]) -> list[dict[str, Any]]:
-    """Entries of accepted tasks, the easiest first.
+    """Return entries of accepted tasks, the easiest first.
 
     Args:
-        proposals: Of a run, the refused ones too: what failed in them is what is difficult.
+        proposals: Proposals of a run, including refused ones, whose failures show what is difficult.
         catalogue: Entries of kinds.
     """
     proposals = list(proposals)
@@ -129,5 +129,5 @@ def curriculum(proposals: Iterable[Proposal], catalogue: Mapping[str, KindEntry]
 
 
 def curriculum_text(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The text of ``curriculum.json``, one task a line."""
+    """Return the text of ``curriculum.json``, one task per line."""
     return "[\n" + ",\n".join(f"  {json.dumps(entry)}" for entry in entries) + "\n]\n"

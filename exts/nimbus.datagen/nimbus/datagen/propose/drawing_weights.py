@@ -1,6 +1,7 @@
-"""Weights of the grammar by measured yields: what succeeds at its first attempt is drawn more often.
+"""Weights of the grammar by measured yields: values that succeed at the first attempt are drawn more often.
 
-They are read from datasets and from earlier proposals. Without any, all weights are 1 and graphs are those of the seed.
+Yields are read from datasets and from earlier proposals. Without any, all weights are 1, and graphs depend on the seed
+alone.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 
 LOG = "proposals.jsonl"
 _PRIOR = 4.0
-"""Episodes that a share is mixed with, at the share of all: two failures alone change little."""
+"""Number of prior episodes, at the overall rate, mixed into a success rate, so that two failures change little."""
 _LEAST, _MOST = 0.2, 1.5
-"""Bounds of a weight: nothing is given up, and nothing crowds out the rest."""
+"""Bounds of a weight, so that no value disappears or dominates."""
 _LONGEST_LINE = 1 << 20
-"""[bytes] Of a line of a log."""
+"""Largest line of a log [bytes]."""
 _LENGTH_OF = {1: "1-3", 2: "4-5", 3: "6-8", 4: "6-8"}
-"""Usual length of tasks with so many goals; longer ones are in ``9+``."""
+"""Usual length of tasks by number of goals; longer ones are in ``9+``."""
 
 
 @dataclass
@@ -37,17 +38,17 @@ class _DrawCount:
 
 @dataclass
 class DrawingWeights:
-    """Counts of first attempts by meaning, and weights that follow from them."""
+    """Counts of first attempts by property, and the weights that follow."""
 
     counts: dict[tuple[Meaning, str], _DrawCount] = field(default_factory=dict)
 
     def add(self, meaning: Meaning, value: str, *, tried: int = 1, first: int) -> None:
-        """Count tasks or episodes that have a value, and those of them that succeeded at their first attempt."""
+        """Count tasks or episodes with a value, and those that succeeded at the first attempt."""
         count = self.counts.setdefault((meaning, value), _DrawCount())
         count.tried, count.first = count.tried + tried, count.first + first
 
     def of(self, meaning: Meaning, value: str) -> float:
-        """Weight of a value, 1 where it succeeds as often as the others of its meaning."""
+        """Weight of a value; 1 if it succeeds as often as the others of its property."""
         mine = [count for (other, _), count in self.counts.items() if other == meaning]
         tried = sum(count.tried for count in mine)
         if not tried or not (share := sum(count.first for count in mine) / tried):
@@ -56,15 +57,15 @@ class DrawingWeights:
         return min(_MOST, max(_LEAST, (count.first / share + _PRIOR) / (count.tried + _PRIOR)))
 
     def of_kind(self, name: str) -> float:
-        """Weight of a kind such as ``kitchen.cup``."""
+        """Return the weight of a kind such as ``kitchen.cup``."""
         return self.of("object", name.rpartition(".")[2])
 
     def of_goals(self, count: int) -> float:
-        """Weight of a number of goals, by the length of the tasks that they come to."""
+        """Return the weight of a number of goals, by the usual length of such tasks."""
         return self.of("length", _LENGTH_OF.get(count, "9+"))
 
     def of_relations(self, relations: Sequence[str]) -> float:
-        """Mean weight of the relations of a family of goals."""
+        """Return the mean weight of the relations of a family of goals."""
         return sum(self.of("relation", relation) for relation in relations) / len(relations) if relations else 1.0
 
 
@@ -113,7 +114,8 @@ def _read_log(path: Path, weights: DrawingWeights) -> None:
 def learn(weights: DrawingWeights, graph: GoalGraph, steps: int, *, success: bool, phase: str) -> None:
     """Count a first attempt at a graph.
 
-    Of a failure in which a thing is named, only things with goals about that one are counted: the others had no chance.
+    If a failure names an object, only objects with goals about it are counted, because the others had no chance to
+    fail.
     """
     concerned = [one for one in graph.things if one.name in graph.concerned]
     blamed = set(_blamed(graph, phase)) or {one.name for one in concerned}
@@ -132,7 +134,7 @@ def _relations(graph: GoalGraph, blamed: set[str]) -> Iterator[str]:
 
 
 def _blamed(graph: GoalGraph, phase: str) -> Iterator[str]:
-    """Names of the thing that a failure names, and of what goals put it into, onto or beside."""
+    """Return the names of the failed object, and of objects that goals put into, onto or beside it."""
     words = {word.rstrip("0123456789").rstrip("_") for word in phase.split()} | set(phase.split())
     for one in graph.things:
         if one.name in words:

@@ -1,4 +1,4 @@
-"""Camera of a proposed task: everything in the picture, and as near as that allows."""
+"""Camera of a proposed task: as near as possible with everything in the image."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from nimbus.datagen.geometry.cameras import intrinsics, is_in_picture, project, 
 from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
 
 _DISTANCES = np.arange(0.5, 1.6, 0.05)
-"""Distances of the camera from the middle of the work, the nearest first [m]."""
+"""Distances of the camera from the center of the work, the nearest first [m]."""
 _ABOVE = 0.12
-"""Height of the hand at work above the table [m]."""
+"""Height of the working hand above the table [m]."""
 _MARGIN = 0.05
 """Margin along the edges of the image, as a fraction."""
 _LEAST = 22.0
-"""Width of the smallest thing [px], above the doctor's limit, because layouts differ."""
+"""Smallest width of an object [px]; above the doctor's limit, because layouts vary."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
-"""Pictures are so many times as wide as those of the preset."""
+"""Factor on the width of the preset's images."""
 
 
 def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: Iterable[float]) -> dict[str, Any]:
-    """Place a camera that looks along the way of a preset.
+    """Place a camera with the viewing direction of a preset.
 
     Args:
-        preset: Its direction, field of view and size are taken.
-        regions: Where things start or are put.
+        preset: Preset with direction, field of view and image size.
+        regions: Regions where objects start or are placed.
         top: Height of the table [m].
-        widths: Of the things that are handled [m].
+        widths: Widths of the handled objects [m].
 
     Returns:
         Entry of the task file.
@@ -60,7 +60,7 @@ def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: It
 
 
 def _corners(regions: Iterable[Region], top: float) -> FloatArray:
-    """Points (n, 3) of the boxes over regions [m]."""
+    """Return points (n, 3) of the boxes above regions [m]."""
     found = []
     for region in regions:
         for x, y, z in np.ndindex(2, 2, 2):

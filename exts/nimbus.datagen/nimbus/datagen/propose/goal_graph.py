@@ -1,7 +1,7 @@
-"""Goal graph: the things of a task, and the relations between them that shall hold at its end.
+"""Goal graph: the things of a task, and the relations required between them at its end.
 
-A graph has no steps, places in metres or conditions: a planner writes those. The generator draws graphs, and
-replies of language models are read into them. Two graphs with one canonical form are the same task.
+A graph has no steps, coordinates or conditions: the planner adds them. The generator draws graphs, and replies of
+language models are parsed into them. Two graphs with one canonical form are the same task.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from typing import Any
 from nimbus.datagen.errors import InputError, suggest
 
 PLACES = ("", "left", "right", "middle", "front", "back")
-"""Parts of the work surface as the robot sees them, which looks along x; front is nearer to it. Empty: anywhere."""
+"""Parts of the work surface as seen by the robot, which looks along x; front is nearer to it. Empty for anywhere."""
 STATES = ("", "upright", "lying", "open", "closed")
-"""States of a thing at the start: its rest pose, or the position of its joint. Empty: as its kind usually is."""
+"""States of a thing at the start: its rest pose, or its joint position. Empty for the kind's usual state."""
 BETWEEN = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "poured_into", "inserted", "hung")
-"""Relations of a thing to another one, the ``target``. A stack is a chain of ``on``. Things that start inside the
-object are its contents to pour."""
+"""Relations of a thing to another, the ``target``. A stack is a chain of ``on``. Things that start inside it are its
+contents to pour."""
 ALONE = ("open", "closed", "turned", "pressed", "inverted", "held")
-"""Relations of a thing alone; ``target`` is empty."""
+"""Relations of a single thing; ``target`` is empty."""
 RELATIONS = (*BETWEEN, "at", *ALONE)
-"""All relations; ``at`` has a part of the work surface as its target."""
+"""All relations; the target of ``at`` is a part of the work surface."""
 MOST_GOALS = 8
 MOST_THINGS = 12
 MOST_COUNT = 6
-"""Objects of one thing."""
+"""Largest number of objects of one thing."""
 _DIRECTED = frozenset({"in", "on", "inserted", "hung"})
-"""Relations that carry: a thing cannot carry, through others, itself."""
+"""Carrying relations, in which a thing must not carry itself, not even through others."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A thing on the table: one object, or several of a kind that share their goals."""
+    """Thing on the table: one object, or several of a kind that share their goals."""
 
     name: str
     kind: str
-    """Library and kind: ``kitchen.cup``, ``blocks.red_cube``."""
+    """Library and kind, such as ``kitchen.cup`` or ``blocks.red_cube``."""
     place: str = ""
     """Part of the work surface where it starts, one of :data:`PLACES`."""
     inside: str = ""
-    """Name of the thing in which it starts; empty: on the table."""
+    """Name of the thing in which it starts; empty for the table."""
     count: int = 1
     state: str = ""
     """State at the start, one of :data:`STATES`."""
@@ -53,18 +53,18 @@ class Thing:
 
 @dataclass(frozen=True)
 class Goal:
-    """A relation that shall hold at the end."""
+    """Relation required at the end."""
 
     relation: str
     object: str
-    """Name of a thing; of several objects it shall hold for each."""
+    """Name of a thing; of several objects, it must hold for each."""
     target: str = ""
     """Name of a thing; a place for ``at``; empty for :data:`ALONE`."""
 
 
 @dataclass(frozen=True)
 class GoalGraph:
-    """A task without its steps: robot and scene by name, things, and goals in any order."""
+    """Task without steps: robot and scene by name, things, and goals in any order."""
 
     robot: str
     scene: str
@@ -77,17 +77,20 @@ class GoalGraph:
 
     @property
     def concerned(self) -> frozenset[str]:
-        """Names of the things in goals, and of those that start inside them; the others are distractors."""
+        """Return the names of things in goals, and of things that start inside them; all others are distractors."""
         names = {name for goal in self.goals for name in (goal.object, goal.target)}
         return frozenset(one.name for one in self.things if one.name in names or one.inside in names)
 
     @property
     def skeleton(self) -> tuple[str, ...]:
-        """Relations with multiplicity, sorted: graphs of one skeleton differ in things alone."""
+        """Return the relations with multiplicity, sorted.
+
+        Graphs with the same relations differ only in their things.
+        """
         return tuple(sorted(goal.relation for goal in self.goals))
 
     def canonical(self) -> str:
-        """Digest that is equal for equal tasks: names, order, starting places and distractors do not count.
+        """Digest that is equal for equal tasks: names, order, starting places and distractors have no effect.
 
         Colors of things are refined by those of their neighbors, once for each thing (Weisfeiler and Leman).
         """
@@ -106,7 +109,7 @@ class GoalGraph:
         return _digest([self.robot, self.scene, *sorted(colors.values())])
 
     def check(self, *, where: str = "goals") -> None:
-        """Check names, numbers, relations and order, as far as they follow without knowing the kinds.
+        """Check names, numbers, relations and order, as far as possible without information about kinds.
 
         Args:
             where: Name of the graph's source, for the error.
@@ -128,12 +131,12 @@ class GoalGraph:
         _check_order(self.goals, where=where)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> GoalGraph:
-        """Build a graph from the output of :meth:`to_plain`; unknown keys are refused."""
+        """Build a graph from the output of :meth:`to_plain`; refuse unknown keys."""
         things = tuple(Thing(**entry) for entry in data["things"])
         return cls(data["robot"], data["scene"], things, tuple(Goal(**entry) for entry in data["goals"]))
 
@@ -177,7 +180,7 @@ def _check_goal(goal: Goal, names: list[str], *, where: str) -> None:
 
 
 def _check_order(goals: tuple[Goal, ...], *, where: str) -> None:
-    """Refuse things that would carry themselves, and two places for one thing."""
+    """Refuse things that would carry themselves, and a thing with two places."""
     below: dict[str, set[str]] = {}
     for goal in goals:
         if goal.relation not in _DIRECTED | {"at"}:

@@ -1,6 +1,6 @@
-"""Grammar: goal graphs drawn from families of goals that go together, over the kinds of a catalogue.
+"""Grammar: goal graphs drawn from families of related goals, over the kinds of a catalogue.
 
-A family adds things and goals to a draft, or nothing where it does not fit. Equal seeds and indices give equal graphs.
+A family adds things and goals to a draft, or nothing if it does not fit. Equal seeds and indices give equal graphs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
 VERSION = 5
-"""Version of the drawing: raise it when a seed gives other graphs."""
+"""Version of the drawing; raise it when a seed gives other graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
-"""Shares of tasks with 1, 2, 3 … goals."""
+"""Fractions of tasks with 1, 2, 3 … goals."""
 _DISTRACTOR = 0.35
 """Fraction of tasks with a thing that must stay in place."""
 _MANY = 0.25
-"""Fraction of packed things that are several of a kind."""
+"""Fraction of packed things with several objects of a kind."""
 _LARGE = 0.11
-"""Radius above which a thing takes much of the table [m]."""
+"""Radius above which a thing takes up much of the table [m]."""
 _MOST_LARGE, _MOST_THINGS = 2, 8
 _TRIES = 12
-"""Families that are tried for a draft before it is taken as it is."""
+"""Number of families tried for a draft before it is accepted as it is."""
 _LONGEST = 0.2
 """Length above which a thing is not handled [m]."""
 _LIGHT = 0.4
@@ -43,7 +43,7 @@ _TOWER = 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds by their uses, from the traits that skills need."""
+    """Kinds by use, from the traits that skills need."""
 
     catalogue: Mapping[str, KindEntry]
 
@@ -52,7 +52,7 @@ class Vocabulary:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """Things to be picked."""
+        """Return things that can be picked."""
         return self._where(
             lambda kind: (
                 not TRAITS["graspable"](kind)
@@ -65,7 +65,7 @@ class Vocabulary:
 
     @cached_property
     def containers(self) -> tuple[str, ...]:
-        """Open things into which others are put from above."""
+        """Return open things that can be filled from above."""
         return self._where(
             lambda kind: (
                 kind.is_hollow
@@ -77,7 +77,7 @@ class Vocabulary:
 
     @cached_property
     def supports(self) -> tuple[str, ...]:
-        """Things with a flat top or a low rim, wide enough for something."""
+        """Return things with a flat top or a low rim, wide enough to carry another."""
         return self._where(
             lambda kind: (
                 not kind.is_rolling
@@ -88,13 +88,13 @@ class Vocabulary:
         )
 
     def meeting(self, *traits: str) -> tuple[str, ...]:
-        """Kinds that have traits of one argument."""
+        """Return kinds with traits of one argument."""
         return self._where(lambda kind: not any(TRAITS[trait](kind) for trait in traits))
 
 
 @dataclass
 class GraphDraft:
-    """A graph in the making."""
+    """Incomplete graph."""
 
     vocabulary: Vocabulary
     rng: np.random.Generator
@@ -105,7 +105,7 @@ class GraphDraft:
 
     @property
     def left(self) -> int:
-        """Goals that may still be added."""
+        """Return the number of goals that may still be added."""
         return self.goals_wanted - len(self.goals)
 
     def kind(self, name: str) -> KindEntry:
@@ -113,14 +113,16 @@ class GraphDraft:
         return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
 
     def choose(self, options: Sequence[str]) -> str:
-        """Draw one of some names, kinds by their weights; empty where there are none."""
+        """Draw one of some names, kinds by their weights; empty if there are none."""
         weights = np.array([self.weights.of_kind(name) for name in options])
         if not len(options) or np.all(weights == 1.0):
             return options[int(self.rng.integers(len(options)))] if options else ""
         return options[int(self.rng.choice(len(options), p=weights / weights.sum()))]
 
     def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
-        """Add a thing and return its name; empty where the table has no room for it."""
+        """Add a thing and return its name; empty without a kind, or if the table has no space for it."""
+        if not kind:
+            return ""
         entry = self.vocabulary.catalogue[kind]
         large = sum(self.vocabulary.catalogue[one.kind].radius > _LARGE for one in self.things)
         objects = sum(one.count for one in self.things if not one.inside)
@@ -135,7 +137,7 @@ class GraphDraft:
         return name
 
     def bare(self, options: Sequence[str]) -> list[str]:
-        """Things of some kinds that no goal moves or uses yet."""
+        """Return things of some kinds that no goal moves or uses yet."""
         used = {name for goal in self.goals for name in (goal.object, goal.target)}
         return [one.name for one in self.things if one.kind in options and one.name not in used and one.count == 1]
 
@@ -151,7 +153,7 @@ def _pack(draft: GraphDraft) -> bool:
 
 
 def _fill(draft: GraphDraft, container: str) -> bool:
-    """Put things into a container, as many as fit side by side."""
+    """Put as many things into a container as fit side by side."""
     room = draft.kind(container)
     space = _FILL * room.room[0] * room.room[1]
     options = [name for name in draft.vocabulary.items if not TRAITS["fits"](draft.vocabulary.catalogue[name], room)]
@@ -170,7 +172,7 @@ def _fill(draft: GraphDraft, container: str) -> bool:
 
 
 def _store(draft: GraphDraft) -> bool:
-    """Things go into a drawer or a box with a lid, which may be closed afterwards."""
+    """Draft a task that puts things into a drawer or a lidded box, possibly closed afterwards."""
     rooms = [
         name
         for name in draft.vocabulary.meeting("has_handle")
@@ -190,7 +192,7 @@ def _store(draft: GraphDraft) -> bool:
 
 
 def _operate(draft: GraphDraft) -> bool:
-    """Furniture is opened, closed, turned or pressed."""
+    """Draft a task in which furniture is opened, closed, turned or pressed."""
     relation = draft.choose(("open", "closed", "turned", "pressed"))
     trait = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}[relation]
     options = draft.vocabulary.meeting(trait)
@@ -201,7 +203,7 @@ def _operate(draft: GraphDraft) -> bool:
 
 
 def _arrange(draft: GraphDraft) -> bool:
-    """Draft a task that puts a thing beside another one, on a given or any side."""
+    """Draft a task that puts a thing beside another, on a given or any side."""
     relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
     firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
     there = draft.bare((*firm, *draft.vocabulary.containers))
@@ -213,7 +215,7 @@ def _arrange(draft: GraphDraft) -> bool:
 
 
 def _stack(draft: GraphDraft) -> bool:
-    """Two or three things on top of each other."""
+    """Draft a task that stacks two or three things."""
     below = draft.add(draft.choose(draft.vocabulary.supports))
     height = draft.kind(below).size[2] if below else 0.0
     before = len(draft.goals)
@@ -235,7 +237,7 @@ def _stack(draft: GraphDraft) -> bool:
 
 
 def _pour(draft: GraphDraft) -> bool:
-    """Beads go from a cup into something wide."""
+    """Draft a task that pours beads from a cup into something wide."""
     cup = draft.add(draft.choose(draft.vocabulary.meeting("pourable")), state="upright")
     beads = [name for name, kind in draft.vocabulary.catalogue.items() if kind.object_class == "bead"]
     bowl = draft.add(draft.choose([name for name in draft.vocabulary.meeting("receives")])) if cup else ""
@@ -247,7 +249,7 @@ def _pour(draft: GraphDraft) -> bool:
 
 
 def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
-    """Family of a thing that goes into or onto one made for it."""
+    """Draft a task that puts a thing into or onto one made for it."""
 
     def add(draft: GraphDraft) -> bool:
         catalogue = draft.vocabulary.catalogue
@@ -306,7 +308,7 @@ RELATIONS = {
     "move": ("at",),
     "hold": ("held",),
 }
-"""Relations that the goals of a family have."""
+"""Return the relations of a family's goals."""
 FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
@@ -320,7 +322,7 @@ FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "move": (1.5, _move),
     "hold": (0.7, _hold),
 }
-"""Weights and functions by name."""
+"""Return weights and functions by name."""
 
 
 def draw_graph(
@@ -342,9 +344,9 @@ def draw_graph(
         index: Number of the graph.
         robot: Name of the robot.
         scene: Name of the scene.
-        families: Names of those that may be drawn; all when empty.
+        families: Names of families to draw; all when empty.
         weights: Weights of kinds, relations and lengths, from measured yields.
-        has_room: True where the things of a graph have places on the table: what has none is not added.
+        has_room: Returns True if the things of a graph fit on the table; others are not added.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
     counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]

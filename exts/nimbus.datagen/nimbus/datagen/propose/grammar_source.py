@@ -1,4 +1,4 @@
-"""Grammar as a source of goal graphs, with repairs of its own: another kind, another place, fewer goals."""
+"""Grammar as a source of goal graphs, with repairs: another kind, another place, or fewer goals."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nimbus.datagen.propose.proposals import Trial
 from nimbus.datagen.random_streams import generator
 
 RoomCheck: TypeAlias = Callable[[GoalGraph, int, int], bool]
-"""Graph, its index and number of the repair, to: its things have places on the table."""
+"""Function of a graph, its index and the number of the repair; True if its things fit on the table."""
 _KINDS_TRIED = 30
-"""Kinds that are tried in place of one, at most."""
+"""Largest number of kinds tried in place of one."""
 
 
 class GrammarSource:
@@ -30,9 +30,9 @@ class GrammarSource:
         seed: Seed of the proposals.
         robot: Name of the robot.
         scene: Name of the scene.
-        families: Names of those that may be drawn; all when empty.
+        families: Names of families to draw; all when empty.
         weights: Weights of kinds, relations and lengths, from measured yields.
-        has_room: True where the things of a graph have places on the table, for the index and repair that are given.
+        has_room: Returns True if the things of a graph fit on the table.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class GrammarSource:
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
         """Change the subject of the findings: another kind for a single named thing, else one goal less.
 
-        The kind of the named thing and that of its target are changed in turn. A failure in physics without a name is
+        The kinds of the named thing and of its target are changed alternately. A failure in physics without a name is
         retried once at other positions.
         """
         rng = generator(self._seed, "propose", index, attempt, "repair")
@@ -89,11 +89,11 @@ class GrammarSource:
         return _smaller(graph)
 
     def notes(self) -> tuple[()]:
-        """No steps of its own."""
+        """Return nothing: the grammar has no steps of its own."""
         return ()
 
     def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
-        """No wordings of its own."""
+        """Return nothing: the grammar has no wordings of its own."""
         return ()
 
     def _with_other_kinds(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> Iterator[GoalGraph]:
@@ -124,7 +124,7 @@ def _smaller(graph: GoalGraph) -> GoalGraph | None:
 
 
 def _without_last(goals: Sequence[Goal]) -> Iterator[Goal]:
-    """Goals but the last one; a thing that should be closed still has something to be closed for."""
+    """Return all goals but the last; a thing to be closed keeps a reason to be closed."""
     left = list(goals[:-1])
     for goal in left:
         opened = any(other.target == goal.object for other in left)

@@ -1,8 +1,8 @@
-"""Packing: positions for the things of a task on a work surface, within reach and apart by their outlines.
+"""Packing: positions for the things of a task on a work surface, within reach and without overlap.
 
-Large things come first. The area swept by a door or a drawer stays free, and so does the target of a thing that will be
-put beside another thing, or onto the table. Each try has other places; from the third try on large things lie along the
-table and places are taken close to what is there, later long things lie along it too.
+Large things are placed first. The area swept by a door or a drawer stays free, and so does the target of a thing that
+is put beside another one or onto the table. Each try draws other positions. From the third try on, large things are
+aligned with the table and placed close to others; in later tries, long things are aligned, too.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
 
 _JITTER = 0.03
-"""Extent of a region about its middle: layouts differ by so much, and by turns and variants [m]."""
+"""Extent of a region about its center; layouts vary by so much, in addition to rotations and variants [m]."""
 _CLEARANCE = 0.018
-"""Clearance around each thing: layouts keep 3 cm between two of them [m]."""
+"""Clearance around each thing; layouts keep 3 cm between two of them [m]."""
 _GAP = 0.03
 """Gap between a thing and its neighbor, the skill's default [m]."""
 _FRONT = 0.42
-"""Distance from the robot below which no door or drawer opens towards it [m]."""
+"""Distance from the robot below which no door or drawer may open toward it [m]."""
 _FURNITURE = (0.5, 0.68)
 """Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
 _FURNITURE_YAW = 0.09
 """Largest rotation of furniture [rad]."""
 _TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
-"""Tries of packing: things that reach farther from their origin lie along the table [m]; none when 0."""
+"""Smallest radius of things that are aligned with the table, for each try [m]; 0 to align none."""
 _LONG = 1.5
-"""Ratio of the sides of a thing from which it is long."""
+"""Ratio of the sides above which a thing is long."""
 TURN = 0.17
-"""[rad] Things that lie along the table are turned by up to so much."""
+"""Largest rotation of things aligned with the table [rad]."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
 """x, y of each side in the frame of the robot, which looks along x."""
 
 
 @dataclass(frozen=True)
 class PackedPlaces:
-    """Places of a task on its work surface."""
+    """Positions of a task's things on its work surface."""
 
     regions: dict[str, Region]
-    """By the names of :func:`start_region` and :func:`goal_region`."""
+    """Regions by the names of :func:`start_region` and :func:`goal_region`."""
     yaws: dict[str, float]
-    """Headings [rad] of things that lie along the table, by name; all others have any."""
+    """Headings of things aligned with the table, by name; all others have any heading [rad]."""
 
 
 @dataclass
@@ -60,13 +60,13 @@ class _Packing:
     area: WorkArea
     rng: np.random.Generator
     taken: list[FloatArray]
-    """Outlines (n, 2) in the world [m]."""
+    """Occupied outlines (n, 2) in the world [m]."""
     is_tight: bool
-    """True to take places close to what is there."""
+    """True to prefer positions close to other things."""
     regions: dict[str, Region] = field(default_factory=dict)
 
     def put(self, name: str, outline: FloatArray, points: FloatArray, *, also: Sequence[FloatArray] = ()) -> bool:
-        """Take a place for an outline (n, 2) about its origin [m], and for others (n, 2) that go with it.
+        """Find and occupy a position for an outline (n, 2) about its origin [m], with attached outlines (n, 2).
 
         Returns:
             False when there is none.
@@ -82,7 +82,7 @@ class _Packing:
         if not len(free):
             return False
         if self.is_tight:
-            free = free[np.argsort(room[free])][: max(1, len(free) // 8)]
+            free = free[np.argsort(room[free], kind="stable")][: max(1, len(free) // 8)]
         point = points[free[int(self.rng.integers(len(free)))]]
         self.taken += [shape + point for shape in shapes]
         x, y = (round(float(value), 3) for value in point)
@@ -90,7 +90,7 @@ class _Packing:
         return True
 
     def _has_middle(self, outline: FloatArray, points: FloatArray) -> BoolArray:
-        """Mask (n,) of points from which the middle of an outline is within the area."""
+        """Return True for points (n,) at which the center of an outline may be within the area."""
         middles = points + outline.mean(axis=0)
         return np.linalg.norm(self.area.points[None] - middles[:, None], axis=2).min(axis=1) < PITCH
 
@@ -122,17 +122,17 @@ def pack(
     *,
     rng: np.random.Generator,
 ) -> PackedPlaces:
-    """Find places for all things that start on the surface, and for goals on it.
+    """Find positions for all things that start on the surface, and for goals on it.
 
     Args:
         graph: The task.
         catalogue: Entries of its kinds.
-        area: Of the robot on the surface.
-        stage: Its fixtures are in the way.
-        rng: Decides among free places.
+        area: Work area of the robot on the surface.
+        stage: Scene whose fixtures are obstacles.
+        rng: Stream for the choice among free positions.
 
     Raises:
-        InputError: Something has no free place.
+        InputError: A thing has no free position.
     """
     fixtures = [rectangle(*fixture.world_bounds) for fixture in stage.fixtures.values()]
     missing = ""
@@ -165,7 +165,7 @@ def _yaws(
 def _pack_once(
     packing: _Packing, graph: GoalGraph, catalogue: Mapping[str, KindEntry], yaws: Mapping[str, float]
 ) -> str:
-    """Find a place for each thing, the largest first; returns the first that has none."""
+    """Find a position for each thing, the largest first; return the first thing without one."""
     area = packing.area
     for one in sorted(graph.things, key=lambda one: (not catalogue[one.kind].parts, -_extent(one, catalogue))):
         name, kind = start_region(one.name), catalogue[one.kind]
@@ -195,19 +195,19 @@ def _pack_once(
 
 
 def _extent(one: Thing, catalogue: Mapping[str, KindEntry]) -> float:
-    """Radius [m] of the disc in which the objects of a thing start."""
+    """Return the radius of the disc in which the objects of a thing start [m]."""
     span = catalogue[one.kind].span
     return span if one.count == 1 else (span + _CLEARANCE) * (1 + math.sqrt(one.count))
 
 
 def _disc(radius: float) -> FloatArray:
-    """Outline (16, 2) around a disc about the origin [m]."""
+    """Return the outline (16, 2) of a disc about the origin [m]."""
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     return radius / np.cos(np.pi / 16) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _turned_outline(kind: KindEntry, yaw: float, margin: float) -> FloatArray:
-    """Outline (4, 2) of a thing at a heading, with its turns and a margin [m]."""
+    """Return the outline (4, 2) of a thing at a heading, with its rotations and a margin [m]."""
     points = []
     for turn in (yaw - TURN, yaw, yaw + TURN):
         cos, sin = math.cos(turn), math.sin(turn)
@@ -217,14 +217,14 @@ def _turned_outline(kind: KindEntry, yaw: float, margin: float) -> FloatArray:
 
 
 def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Outline (4, 2) of all that furniture sweeps, turned and shifted as layouts do [m]."""
+    """Return the outline (4, 2) of the area that furniture sweeps, with the variation of layouts [m]."""
     low, high = np.array(kind.swept[:2]), np.array(kind.swept[2:])
     grow = _JITTER / 2 + _CLEARANCE + _FURNITURE_YAW * float(np.abs(kind.swept).max())
     return rectangle(low - grow, high + grow) @ area.world_R_robot.T
 
 
 def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Return positions (n, 2) of furniture before the robot [m], with room for a hand before its doors."""
+    """Return positions (n, 2) of furniture in front of the robot [m], with clearance for a hand before its doors."""
     ahead = float(np.clip(_FRONT - kind.swept[0], *_FURNITURE))
     reach = float(np.linalg.norm(area.points - area.base, axis=1).max())
     ahead *= min(1.0, reach / 0.68)

@@ -1,7 +1,7 @@
-"""Planner from goals to steps and success conditions of a task file, by the declarations of skills and conditions.
+"""Planner from goals to the steps and success conditions of a task file, by the declarations of skills and conditions.
 
-Each goal is regressed through the declarations: the skill that gives it, that skill's needs, the skills that give
-these. There is no search: the first skill by name with satisfied traits is taken.
+Each goal is regressed through the declarations: the skill that achieves it, the needs of that skill, and the skills
+that achieve those. There is no search: the first skill by name whose traits are satisfied is used.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from nimbus.datagen.tasks.facts import CONTRARY, Fact
 from nimbus.datagen.tasks.statements import Skill, Statement
 
 Plain: TypeAlias = Any
-"""A step, a condition or a list of them, as a task file has them."""
+"""Step, condition, or list of them, as in a task file."""
 MOVES = (*(relation for relation in BETWEEN if relation != "poured_into"), "at")
-"""Relations that decide the place of a thing."""
+"""Relations that determine the position of a thing."""
 _BESIDE = frozenset({"beside", "left_of", "right_of", "in_front_of", "behind"})
 _RANKS = {"turned": 0, "pressed": 0, "open": 0, "inverted": 1, "in": 2, "poured_into": 3, "closed": 4, "held": 9}
 _OTHERS, _LAST_BESIDE = 5, 6
 _MOST_NESTED = 6
-"""Needs below each other: a deeper chain is a circle of declarations."""
+"""Largest depth of nested needs; a deeper chain is a cycle of declarations."""
 _ASIDE = frozenset({"open", "closed", "turned", "pressed"})
-"""Facts after whose skill the arm goes home if nothing follows, because closed fingers are not a clear gripper."""
+"""Facts after which the arm moves home if nothing follows, because closed fingers are not a clear gripper."""
 
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """Steps and success of a task."""
+    """Steps and success conditions of a task."""
 
     steps: tuple[Plain, ...]
     success: tuple[Plain, ...]
 
 
 def start_region(name: str) -> str:
-    """Name of the region in which a thing starts."""
+    """Return the name of the region in which a thing starts."""
     return f"{name}_start"
 
 
 def goal_region(name: str) -> str:
-    """Name of the region in which a thing with a goal ``at`` ends."""
+    """Return the name of the region in which a thing with a goal ``at`` ends."""
     return f"{name}_goal"
 
 
 def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int = 1) -> TaskPlan:
-    """Write steps and success.
+    """Write steps and success conditions.
 
     Args:
         graph: The task; it has been checked.
         catalogue: Entries of its kinds.
-        arms: Of the robot.
+        arms: Number of arms of the robot.
 
     Raises:
-        InputError: A goal cannot be reached, holds already, or excludes another one.
+        InputError: A goal is unreachable, already satisfied, or excludes another one.
     """
     _check_pairs(graph)
     state = _Planning(graph, catalogue, arms)
@@ -69,7 +69,7 @@ def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int
 
 
 def order_goals(graph: GoalGraph) -> list[Goal]:
-    """Goals in an order in which each can be reached and stays reached.
+    """Sort goals so that each can be reached and remains satisfied.
 
     Opening before putting in, lower before upper, putting in before closing, pouring after putting in, beside last.
     """
@@ -86,7 +86,7 @@ def _rank(goal: Goal) -> int:
 
 
 def precedes(one: Goal, other: Goal) -> bool:
-    """True where one goal must be reached before the other."""
+    """Return True if one goal must be reached before the other."""
     if other.relation in (*MOVES, "poured_into") and one.object == other.target and one.relation in (*MOVES, "open"):
         return True
     if other.relation == "closed" and one.target == other.object:
@@ -132,7 +132,7 @@ class _Planning:
     facts: set[tuple[str, ...]] = field(default_factory=set)
     held: str = ""
     last: tuple[str, ...] = ()
-    """Relations that the last step gave."""
+    """Relations established by the last step."""
 
     def __post_init__(self) -> None:
         for one in self.graph.things:
@@ -171,7 +171,7 @@ class _Planning:
             self.steps.append("home")
 
     def _in_a_loop(self, goal: Goal, target: str) -> None:
-        """Reach a goal for several objects in a loop; the loop's needs are satisfied before it."""
+        """Reach a goal for several objects in a loop; the needs of the loop are satisfied before it."""
         if self.graph.thing(goal.object).count == 1:
             self._achieve(goal.relation, goal.object, target, {}, depth=0)
             return
@@ -183,7 +183,7 @@ class _Planning:
         self.steps = [*before, {f"for {each} in {goal.object}": [_renamed(step, goal.object, each) for step in inside]}]
 
     def _achieve(self, relation: str, one: str, target: str, settings: dict[str, str], *, depth: int) -> None:
-        """Append the steps that make one fact true."""
+        """Append the steps that establish one fact."""
         if depth > _MOST_NESTED:
             raise InputError(f"the needs of '{relation}' lead back to it", instead="correct the skills' declarations")
         refused: list[str] = []
@@ -210,7 +210,7 @@ class _Planning:
         return ""
 
     def _apply(self, name: str, skill: type[Skill], binding: dict[str, str], relation: str, depth: int) -> None:
-        # What is held comes last: other needs want an empty hand.
+        # Needs for a held object come last, because other needs require an empty hand.
         for need, args in sorted(_bound(skill.facts("needs"), binding), key=lambda entry: entry[0].relation == "held"):
             if need.relation in (*TRAITS, "two_arms", "clear") or (need.relation, *args) in self.facts:
                 continue
@@ -256,7 +256,7 @@ class _Planning:
 
 
 def providers(relation: str) -> Iterator[tuple[str, type[Skill], Fact]]:
-    """Skills that give a relation, by name, and the fact with which each does."""
+    """Return the skills that establish a relation, by name, each with the matching fact."""
     for name in registry.names("skill"):
         skill: type[Skill] = registry.lookup("skill", name)
         for fact in skill.facts("gives"):
@@ -265,14 +265,14 @@ def providers(relation: str) -> Iterator[tuple[str, type[Skill], Fact]]:
 
 
 def _bound(facts: tuple[Fact, ...], binding: Mapping[str, str]) -> Iterator[tuple[Fact, list[str]]]:
-    """Yield facts whose parameters are all given, with the values of these."""
+    """Yield facts whose parameters are all given, with their values."""
     for fact in facts:
         if all(name in binding for name in fact.args):
             yield fact, [binding[name] for name in fact.args]
 
 
 def _statement(name: str, model: type[Statement], values: Mapping[str, str]) -> Plain:
-    """Return a step or condition, in the short form if it has the main parameter only."""
+    """Return a step or condition, in the short form if it has only the main parameter."""
     plain = {key: {"true": True, "false": False}.get(value, value) for key, value in values.items()}
     if set(plain) == {model.main}:
         return {name: plain[model.main]}
@@ -292,7 +292,7 @@ def _renamed(step: Plain, name: str, new: str) -> Plain:
 
 
 def _conditions(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> Iterator[Plain]:
-    """Yield one condition per goal, in the graph's order, then those of distractors and the gripper."""
+    """Yield one condition per goal in the graph's order, then those of distractors and of the gripper."""
     for goal in graph.goals:
         yield _condition(graph, goal, catalogue)
     for one in graph.things:
@@ -323,7 +323,7 @@ def _contents(graph: GoalGraph, name: str) -> Thing:
     """Return the thing that starts inside another one.
 
     Raises:
-        InputError: There is none.
+        InputError: No thing starts inside it.
     """
     found = next((one for one in graph.things if one.inside == name), None)
     if found is None:

@@ -1,13 +1,14 @@
 """Proposals: goal graphs become task files that pass the doctor and succeed in physics.
 
 Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. Findings
-go back to the source of the graph, which may return a repaired one, for some rounds. Limits are counts, so that equal
+go back to the source of the graph, which may return a repaired graph, for some rounds. Limits are counts, so that equal
 seeds give equal files.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from nimbus.datagen.doctor.examine import look_for
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.difficulty import CURRICULUM, curriculum, curriculum_text
@@ -34,11 +36,11 @@ from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 LOG = "proposals.jsonl"
 LAYOUTS = 3
-"""Layouts that are tried at most; more than half of them must succeed to accept a task."""
+"""Largest number of layouts tried; more than half must succeed to accept a task."""
 ROUNDS = 3
-"""Repairs of a graph at most."""
+"""Largest number of repairs of a graph."""
 _DRAWS = 8
-"""Graphs drawn for each task that is wanted, at most."""
+"""Largest number of graphs drawn per requested task."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class GraphSource(Protocol):
         ...
 
     def notes(self) -> Iterable[Mapping[str, Any]]:
-        """Steps of its own since the last call, for the log."""
+        """Return the steps since the last call, for the log."""
         ...
 
 
@@ -102,6 +104,8 @@ class ProposalRequest:
     uses_physics: bool = True
     rounds: int = ROUNDS
     layouts: int = LAYOUTS
+    folder: Path = Path()
+    """Folder of the task files: paths of libraries in them begin there."""
 
 
 class Workshop:
@@ -112,7 +116,7 @@ class Workshop:
         catalogue: Entries of kinds for the robot.
         stage: The scene.
         area: The part of its table where the robot works well.
-        instructions: Wordings of a graph; where it has none, the plain one is taken.
+        instructions: Wordings of a graph; without any, the plain one is used.
     """
 
     def __init__(
@@ -125,6 +129,10 @@ class Workshop:
     ) -> None:
         self.request, self.catalogue, self.stage, self.area = request, catalogue, stage, area
         self._instructions = instructions
+        self._libraries = {
+            name: _path_from(request.folder, opened) if is_path(opened) else opened
+            for name, opened in catalogue.opened.items()
+        }
 
     @classmethod
     def open(
@@ -138,8 +146,8 @@ class Workshop:
         """Plan, pack, examine and try a graph.
 
         Args:
-            graph: It has been checked.
-            index: Number of the graph, which addresses its places and layouts.
+            graph: Checked graph.
+            index: Number of the graph, which selects its positions and layouts.
             attempt: Number of the repair.
         """
         begin = time.process_time()
@@ -147,7 +155,7 @@ class Workshop:
         return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
 
     def has_room(self, graph: GoalGraph, index: int, attempt: int) -> bool:
-        """Check that the things of a graph have places on the table; the arguments are those of :meth:`try_graph`."""
+        """Check that the things of a graph fit on the table; the arguments are those of :meth:`try_graph`."""
         try:
             self._pack(graph, index, attempt)
         except InputError:
@@ -167,9 +175,11 @@ class Workshop:
             places = self._pack(graph, index, attempt)
             goals, words = order_goals(graph), self._instructions(graph)
             top = self.stage.surfaces[self.area.surface].upper[2]
-            text = write_task(graph, plan, places, self.catalogue, goals=goals, top=top, instructions=words)
+            text = write_task(
+                graph, plan, places, self.catalogue, goals=goals, top=top, instructions=words, libraries=self._libraries
+            )
             stage = "doctor"
-            task = parse_task(text, name=f"proposal_{index}")
+            task = parse_task(text, name=f"proposal_{index}", folder=self.request.folder)
             case = Case(task, load_assets(task), seed=self.request.seed)
         except InputError as error:
             return Trial(graph, stage, (error.diagnostic,), text=text, steps=steps, plan=written)
@@ -181,7 +191,7 @@ class Workshop:
         return Trial(graph, stage, attempts=attempts, text=text, steps=steps, plan=written)
 
     def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
-        """Attempt layouts until it is decided."""
+        """Attempt layouts until acceptance is decided."""
         done: list[AttemptResult] = []
         for index in range(self.request.layouts):
             if max(sum(one.success for one in done), sum(not one.success for one in done)) > self.request.layouts // 2:
@@ -195,12 +205,12 @@ class Workshop:
 
 @dataclass
 class Proposal:
-    """A graph of the source, and all that became of it."""
+    """Graph of a source, with all results about it."""
 
     index: int
     trials: list[Trial] = field(default_factory=list)
     name: str = ""
-    """Name of the task file; empty where it was refused."""
+    """Name of the task file; empty for a refused graph."""
 
     @property
     def accepted(self) -> Trial | None:
@@ -209,7 +219,7 @@ class Proposal:
 
 
 def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[Proposal]:
-    """Write task files, a log of all steps and a curriculum into a folder, until there are as many as were asked for.
+    """Write task files, a log of all steps and a curriculum into a folder, up to the requested number of tasks.
 
     Args:
         workshop: Robot, scene and kinds.
@@ -255,6 +265,12 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
             entries = curriculum(done, workshop.catalogue)
             write_atomic(folder / CURRICULUM, curriculum_text(entries), durable=False, shared=True)
             yield proposal
+
+
+def _path_from(folder: Path, library: str) -> str:
+    """Path of a library as files in a folder write it; that of a folder keeps its trailing slash."""
+    path = os.path.relpath(library, folder)
+    return f"{path}/" if Path(library).is_dir() else path
 
 
 def _line(index: int, attempt: int, stage: str, graph: GoalGraph, trial: Trial | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Task file of a goal graph: regions, objects, steps, success and a plain wording, as people write them."""
+"""Task file of a goal graph: regions, objects, steps, success and a plain wording, formatted for readers."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def write_task(
     goals: Iterable[Goal],
     top: float,
     instructions: Iterable[str] = (),
+    libraries: Mapping[str, str] | None = None,
 ) -> str:
     """Write the file.
 
@@ -53,11 +54,12 @@ def write_task(
         plan: Its steps and success.
         places: Regions of things and goals, and headings.
         catalogue: Entries of its kinds.
-        goals: In the order of the steps, for the plain wording.
+        goals: Goals in the order of the steps, for the plain wording.
         top: Height of the table [m].
-        instructions: Wordings; the plain one where there are none.
+        instructions: Wordings; by default the plain one.
+        libraries: Libraries as the file writes them, by name; by default their names.
     """
-    plain = plain_wording(goals)
+    plain, named = plain_wording(goals), libraries or {}
     kinds = [catalogue[one.kind] for one in graph.things]
     things = {one.name: one for one in _ordered(graph.things)}
     preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
@@ -70,7 +72,10 @@ def write_task(
         "regions:",
         *(f"  {name}: {write_flow(_region(region))}" for name, region in places.regions.items()),
         "objects:",
-        *(f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name))}" for name, one in things.items()),
+        *(
+            f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name), named)}"
+            for name, one in things.items()
+        ),
         "steps:",
         *_list(plan.steps),
         "success:",
@@ -86,7 +91,7 @@ def write_task(
 
 
 def _randomization() -> dict[str, Any]:
-    """Medium, without the sentences that are put round instructions: these are whole ones."""
+    """Return the medium preset without the phrases added around instructions, because these are whole sentences."""
     return {name: ranges for name, ranges in presets("randomizations")["medium"].items() if name != "language"}
 
 
@@ -109,8 +114,8 @@ def _region(region: Region) -> dict[str, Any]:
     return {"on": region.on, "center": region.center, "size": region.size}
 
 
-def _object(one: Thing, kind: KindEntry, yaw: float | None) -> str:
-    entry: dict[str, Any] = {"library": kind.library, "kinds": [kind.kind]}
+def _object(one: Thing, kind: KindEntry, yaw: float | None, libraries: Mapping[str, str]) -> str:
+    entry: dict[str, Any] = {"library": libraries.get(kind.library, kind.library), "kinds": [kind.kind]}
     entry |= {"count": one.count} if one.count > 1 else {}
     entry |= {"region": one.inside or start_region(one.name)}
     if kind.parts:

@@ -1,4 +1,4 @@
-"""Traits: needs of skills that follow from kinds alone; each gives the reason that it is not met, or an empty text."""
+"""Traits: needs of skills that depend on kinds alone; each returns the reason why it is not met, or an empty text."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from nimbus.datagen.propose.catalogue import KindEntry, PartEntry
 _HEAVY = 1.0
 """Mass above which an object creeps in the fingers [kg]."""
 _FEW = 3
-"""Number of grasps below which an object is hard to reach among others."""
+"""Smallest number of grasps of an object that is reachable among others."""
 _ROOM = 0.01
-"""Clearance between a thing and the walls of the room that it is put into [m]."""
+"""Clearance between a thing and the walls of the cavity that it is put into [m]."""
 _BELOW_RIM = 0.005
-"""Depth of the middle of contents below the rim, at least [m]."""
+"""Smallest depth of the center of contents below the rim [m]."""
 _IN_DRAWER = 0.10
-"""Length above which a thing collides with the case above a drawer on its way down [m]."""
+"""Length above which a thing on its way down collides with the case above a drawer [m]."""
 _SHALLOW = 0.045
-"""Height of the rim below which things are put into a dish as onto a board [m]."""
+"""Height of the rim up to which a dish counts as a board to put things on [m]."""
 HANDLE = 0.06
-"""Height above its room from which a container has a handle over it, in the way of a hand [m]."""
+"""Height above a cavity at which a container's handle obstructs the hand [m]."""
 _BASE = 0.6
-"""Smallest fraction of a thing's sides that a flat top below it must have."""
+"""Smallest ratio of a flat top's sides to those of a thing on it."""
 _FIRM = 0.25
-"""Tilt margin below which a thing does not stand on others [rad]."""
+"""Smallest tilt margin of a thing that stands on others [rad]."""
 _TALL = 0.10
-"""[m] The same for height."""
+"""Smallest height of a thing that stands on others [m]."""
 
 Trait = Callable[..., str]
 
 
 def movable_part(kind: KindEntry) -> PartEntry | None:
-    """Return the part that opens and closes: a drawer, a door, a lid."""
+    """Return the part that opens and closes: a drawer, a door or a lid."""
     return next((part for part in kind.parts if part.has_pressing and not part.is_spring), None)
 
 
@@ -121,11 +121,11 @@ TRAITS: dict[str, Trait] = {
     "slides": _slides,
     "on_belt": lambda kind: f"a {kind.category} does not move by itself",
 }
-"""Traits by relation; arguments are entries of kinds, in the order of the need."""
+"""Traits by relation; their arguments are entries of kinds, in the order of the need."""
 
 
 def find_part(kind: KindEntry, relation: str) -> str:
-    """Name of the part that a relation is about; empty where the kind has one part or none."""
+    """Return the name of the part that a relation refers to; empty if the kind has at most one part."""
     if len(kind.parts) < 2:
         return ""
     tests: dict[str, Callable[[PartEntry], bool]] = {

@@ -1,9 +1,10 @@
-"""Work area: points of a surface at which one robot picks and places with ease, kept in the cache."""
+"""Work area: points of a surface where one robot picks and places with ease, kept in the cache."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -23,42 +24,43 @@ from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 
 VERSION = 2
-"""Version of the work area: raise it when its points come out otherwise."""
+"""Version of the work area; raise it when its points change."""
 PITCH = 0.02
-"""[m] Between points at which things may stand."""
+"""Distance between candidate points [m]."""
 _RATE = 15.0
-"""[Hz] Of the simulation that finds the reach; it does not matter for postures."""
+"""Rate of the simulation that determines the reach; it does not affect postures [Hz]."""
 _NEAR, _FAR = 0.5, 0.88
-"""Shares of the farthest reach between which things stand: nearer the arm folds up, farther it cannot lean or lift."""
+"""Fractions of the largest reach between which objects are placed; nearer, the arm folds up, and farther, it cannot
+lift."""
 _AHEAD = 0.6
-"""Least cosine between the way to a thing and straight ahead: cameras and home postures look there."""
+"""Smallest cosine between the direction to an object and straight ahead, where cameras and home postures look."""
 _LOW, _RISE = 0.04, 0.18
-"""[m] Height of the tool above the surface, and length of the straight way up from there."""
+"""Height of the tool above the surface, and length of the straight lift from there [m]."""
 _STEP = 0.02
-"""[m] Between two postures of the way up."""
+"""Distance between two postures of the lift [m]."""
 _YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
-"""Turns of the hand about the vertical; half a turn more is the same grasp [rad]."""
+"""Rotations of the hand about the vertical; half a turn more is the same grasp [rad]."""
 _EASY = 3
-"""Number of turns with a way up that a point needs."""
+"""Number of rotations with a lift that a point needs."""
 _FEW = 0.4
-"""Share of the reached points below which too few have that, as for small arms; then all reached points count."""
+"""Fraction of the reached points below which lifts are not required, as for small arms."""
 _LARGEST_STEP = 0.4
-"""[rad] Between two postures of the way up: a larger one means that the arm cannot follow."""
+"""Largest joint step between two postures of the lift [rad]; beyond it the arm cannot follow."""
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
 
 
 @dataclass(frozen=True)
 class WorkArea:
-    """Points of a surface at which one robot works well."""
+    """Points of a surface where one robot works well."""
 
     surface: str
     points: FloatArray
-    """(n, 2) x, y in the world [m]"""
+    """(n, 2) x, y in the world [m]."""
     world_R_robot: FloatArray
-    """(2, 2) turn of the robot about the vertical"""
+    """(2, 2) rotation of the robot about the vertical."""
     base: FloatArray
-    """(2,) of the robot, in the world [m]"""
+    """(2,) position of the robot in the world [m]."""
 
     @property
     def middle(self) -> FloatArray:
@@ -78,10 +80,10 @@ class WorkArea:
 
 
 def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") -> WorkArea:
-    """Find where a robot works well on a surface; kept in the cache.
+    """Find the area of a surface where a robot works well; kept in the cache.
 
     Raises:
-        InputError: The scene has no such surface, or the robot reaches nothing of it.
+        InputError: The scene has no such surface, or the robot cannot reach it.
     """
     if surface not in stage.surfaces:
         raise InputError(f"no surface '{surface}'", where=f"scene '{stage.name}'", instead="name another scene")
@@ -91,12 +93,10 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
     key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
-    if path.is_file():
-        points = np.array(json.loads(path.read_text(encoding="utf-8")))
-    else:
+    if (points := _kept(path)) is None:
         points = _reached(stage, robot, surface, low, high)
         with writing(path.parent):
-            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
+            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=True)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
     ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
     limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
@@ -107,8 +107,18 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     return WorkArea(surface, points, world_R_robot, base)
 
 
+def _kept(path: Path) -> FloatArray | None:
+    """Points (n, 2) that were found before [m]; None where the file is missing or damaged."""
+    try:
+        points = np.array(json.loads(path.read_bytes()), dtype=float)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    is_list = points.ndim == 2 and points.shape[1] == 2 or points.shape == (0,)
+    return points if is_list and np.isfinite(points).all() else None
+
+
 def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Points (n, 2) on a grid whose cell and all around it are within reach, with ease [m]."""
+    """Return points (n, 2) on a grid whose cells and surroundings are all within easy reach [m]."""
     reached, rising = _count_turns(stage, robot, stage.surfaces[surface].upper[2], low, high)
     cells = rising >= _EASY
     if cells.sum() < _FEW * (reached > 0).sum():
@@ -124,7 +134,10 @@ def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high
 def _count_turns(
     stage: StageInfo, robot: Robot, top: float, low: FloatArray, high: FloatArray
 ) -> tuple[IndexArray, IndexArray]:
-    """Turns (X, Y) in which a hand points down, and in which it also rises straight, by cells; of the better arm."""
+    """Count rotations (X, Y) in which a hand points down, and in which it also lifts straight, by cell.
+
+    For the better arm.
+    """
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))
     arms = [(planning_scene(simulation, one.name), np.array(one.arm.home)) for one in robot.arms]

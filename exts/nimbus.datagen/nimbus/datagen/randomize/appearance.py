@@ -55,7 +55,7 @@ class MaterialRandomization(LayoutRandomization):
     table: Textures = Field(TABLE, min_length=1, description="procedural textures to choose from")
     floor: Textures = Field(FLOOR, min_length=1, description="procedural textures to choose from")
     backdrop: Textures = Field(BACKDROP, min_length=1, description="procedural textures to choose from")
-    tint: Ratio = Field(0.25, ge=0, le=1, description="how far objects' and fixtures' colours stray, 0 to 1")
+    tint: Ratio = Field(0.25, ge=0, le=1, description="how far objects' and fixtures' colors stray, 0 to 1")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a texture and a tint for each surface, a tint for each thing."""

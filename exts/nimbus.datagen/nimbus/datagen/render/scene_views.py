@@ -109,9 +109,9 @@ class SceneViews(StackedRenderer):
     def __init__(self, *, device: str = "cpu") -> None:
         super().__init__(stack=1, device=device, shadows=False)
 
-    def load_episode(self, scene: NavigationScene, layout: Layout, trajectory: Trajectory) -> None:
+    def load_episode(self, assets: NavigationAssets, layout: Layout, trajectory: Trajectory) -> None:
         """Prepare an episode."""
-        self.load_inputs(scene_inputs(scene, layout, trajectory))
+        self.load_inputs(scene_inputs(assets.scene, layout, trajectory))
 
 
 register_component("render", "views", SceneViewRenderer, SceneViewSettings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,7 +19,12 @@ from nimbus.datagen.pipeline import register_component
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
-from nimbus.datagen.render.scene_views import SceneViewRenderer, SceneViewSettings, render_parts
+from nimbus.datagen.render.scene_views import (
+    SceneViewRenderer,
+    SceneViews,
+    SceneViewSettings,
+    render_parts,
+)
 from nimbus.datagen.render.splat_light import light_samples
 from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.rasterizer import SplatRasterizer
@@ -42,13 +47,17 @@ class SplatViewRenderer(SceneViewRenderer):
 
     def process(self, item: Planned[NavigationAssets]) -> Iterator[Rendered[NavigationAssets]]:
         """Yield one result for each layout; a failed attempt has no observations, unless they are requested."""
-        self._drawn = self._prepare(item.scene.assets)
+        self.prepare(item.scene.assets)
         for rendered in super().process(item):
             shown = self._with_splats(rendered.observations, rendered.layout, item.trajectory)
             yield replace(rendered, observations=shown)
 
-    def _prepare(self, assets: NavigationAssets) -> SplatRasterizer:
-        """Return the rasterizer of the scene; the latest one is cached."""
+    def prepare(self, assets: NavigationAssets) -> None:
+        """Select the scene whose splats are drawn; the latest one is cached.
+
+        Raises:
+            InputError: The scene has no splats.
+        """
         source = assets.task.source
         if not isinstance(source, SplatSource):
             what = "the pipeline draws splats, and the task's scenes have none"
@@ -60,28 +69,81 @@ class SplatViewRenderer(SceneViewRenderer):
                 placed = source.placed(assets.number)
                 cloud = _lit(placed)
                 self._has_mesh = placed.has_mesh
-                self._kept = SplatRasterizer(cloud, world_T_cloud=placed.world_T_cloud, device=self._renderer.device)
+                self._drawn = SplatRasterizer(cloud, world_T_cloud=placed.world_T_cloud, device=self._renderer.device)
             self._key = key
-        return self._kept
+
+    def paint(
+        self,
+        frames: Mapping[str, CameraFrames],
+        layout: Layout,
+        names: Sequence[str],
+        positions: FloatArray,
+        wxyz: FloatArray,
+        *,
+        first_step: int,
+    ) -> dict[str, CameraFrames]:
+        """Replace the colors and depths of views of the proxy by those of the splats.
+
+        Args:
+            frames: Views of K steps by camera.
+            layout: The cameras.
+            names: B bodies.
+            positions: (K, B, 3) [m]
+            wxyz: (K, B, 4)
+            first_step: Number of the first step, for the noise of the sensors.
+        """
+        rows = {name: row for row, name in enumerate(names)}
+        shown = {}
+        for camera in layout.visual.cameras:
+            proxy = frames[camera.name]
+            places, turns = cameras.camera_poses(camera, rows, positions, wxyz)
+            made = _draw(self._drawn, camera, places, turns, proxy, first=first_step)
+            depth = first_depth(proxy, made, has_mesh=self._has_mesh)
+            shown[camera.name] = replace(proxy, rgb=made.rgb, depth=depth)
+        return shown
 
     def _with_splats(
         self, observations: Iterator[Observation], layout: Layout, trajectory: Trajectory
     ) -> Iterator[Observation]:
-        drawn = self._drawn
         motion = trajectory.body_positions, trajectory.body_wxyz
         positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
-        rows = {name: row for row, name in enumerate(trajectory.body_names)}
         for seen in observations:
-            shown = {}
-            for camera in layout.visual.cameras:
-                frames = seen.cameras[camera.name]
-                steps = slice(seen.start, seen.start + len(frames.rgb))
-                places, turns = cameras.camera_poses(camera, rows, positions[steps], wxyz[steps])
-                made = _draw(drawn, camera, places, turns, frames, first=seen.start)
-                shown[camera.name] = replace(
-                    frames, rgb=made.rgb, depth=first_depth(frames, made, has_mesh=self._has_mesh)
-                )
-            yield replace(seen, cameras=shown)
+            steps = slice(seen.start, seen.start + len(next(iter(seen.cameras.values())).rgb))
+            poses = positions[steps], wxyz[steps]
+            painted = self.paint(seen.cameras, layout, trajectory.body_names, *poses, first_step=seen.start)
+            yield replace(seen, cameras=painted)
+
+
+class SplatViews(SceneViews):
+    """Renders states of navigation episodes through splats, to check stored images.
+
+    Args:
+        device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, *, device: str = "cpu") -> None:
+        super().__init__(device=device)
+        self._splats = SplatViewRenderer(stack=1, device=device)
+
+    def load_episode(self, assets: NavigationAssets, layout: Layout, trajectory: Trajectory) -> None:
+        """Prepare an episode."""
+        super().load_episode(assets, layout, trajectory)
+        self._splats.prepare(assets)
+        self._layout = layout
+
+    def render(
+        self,
+        body_names: Sequence[str],
+        body_positions: FloatArray,
+        body_wxyz: FloatArray,
+        *,
+        first_step: int = 0,
+        following: tuple[FloatArray, FloatArray] | None = None,
+    ) -> dict[str, CameraFrames]:
+        """Render steps as :meth:`StackedRenderer.render` does, with the colors of the splats."""
+        bodies = body_names, body_positions, body_wxyz
+        frames = super().render(*bodies, first_step=first_step, following=following)
+        return self._splats.paint(frames, self._layout, *bodies, first_step=first_step)
 
 
 register_component("render", "splats", SplatViewRenderer, SceneViewSettings)

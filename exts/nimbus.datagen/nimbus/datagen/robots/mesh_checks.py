@@ -1,4 +1,4 @@
-"""Check of a URDF's meshes: they exist, are in metres, and collision meshes have a volume."""
+"""Check of a URDF's meshes: they exist, are in meters, and collision meshes have a volume."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _points(mesh: _Mesh) -> FloatArray:
 
 
 def _unit(file: Path) -> float:
-    """Metres in the file's unit, which only Collada knows."""
+    """Meters in the file's unit, which only Collada knows."""
     if file.suffix.lower() != ".dae":
         return 1.0
     found = re.search(rb'<unit\b[^>]*\bmeter="([^"]+)"', file.read_bytes())
@@ -150,7 +150,7 @@ def _check_size(points: FloatArray, mesh: _Mesh) -> None:
     if _SMALLEST <= longest <= _LARGEST:
         return
     factor = 0.001 if longest > _LARGEST else 1000.0
-    instead = "give its <mesh> a 'scale' that brings it to metres"
+    instead = "give its <mesh> a 'scale' that brings it to meters"
     if _LIKELY[0] <= longest * factor <= _LIKELY[1]:
         right = " ".join(f"{entry * factor:g}" for entry in mesh.scale)
         instead = f'write scale="{right}" in its <mesh>, then it is {longest * factor:.3g} m'

@@ -105,13 +105,13 @@ def _check_numbers(owner: Element, file: ModelLines) -> None:
                 what = (
                     f"{attribute}=\"{text}\" in <{element.tag}> of {owner.tag} '{owner.get('name')}' is far too large"
                 )
-                instead = f"{most:g} is beyond {_LARGEST[attribute]:g}: write it in metres, radians, kilograms"
+                instead = f"{most:g} is beyond {_LARGEST[attribute]:g}: write it in meters, radians, kilograms"
                 if attribute in ("lower", "upper"):
                     instead = 'leave the limits out and write type="continuous" where it turns freely'
                 raise file.error(owner, what, instead=instead)
             if element.tag in _SOLIDS and min(values) <= 0:
                 what = f"the {element.tag} of {owner.tag} '{owner.get('name')}' has {attribute}=\"{text}\""
-                raise file.error(owner, what, instead="write its size in metres, above 0")
+                raise file.error(owner, what, instead="write its size in meters, above 0")
 
 
 def _finite(text: str) -> list[float]:

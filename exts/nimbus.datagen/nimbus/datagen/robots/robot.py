@@ -99,7 +99,7 @@ class Gripper(StrictModel):
 
     @property
     def travel_per_metre(self) -> float:
-        """Travel of the first joint per metre of the pads' mean motion; positive when opening."""
+        """Travel of the first joint per meter of the pads' mean motion; positive when opening."""
         return (self.open - self.closed) / (self.width / 2)
 
     @property

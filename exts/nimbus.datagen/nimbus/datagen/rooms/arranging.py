@@ -1,4 +1,4 @@
-"""Arrangements that plans of rooms share: rows along walls, things strewn over the floor, lamps in two rows."""
+"""Arrangements shared by floor plans of rooms: rows along walls, objects strewn over the floor, two rows of lamps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def shuffled(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:
 
 
 def pick_kinds(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:
-    """Draw kinds one by one, none twice."""
+    """Draw kinds one by one, without repetition."""
     return [names[int(place)] for place in plan.rng.permutation(len(names))[:count]]
 
 
 def line_up(plan: RoomPlan, side: Side, kinds: Sequence[str], *, gap: float = 0.0) -> list[Furnishing]:
-    """Put furnishings along a wall where it has room, with gaps of up to a length [m]."""
+    """Put furnishings along a wall where there is room, with gaps of up to a length [m]."""
     length, found, at = plan.wall_of(side).length, [], CORNER * float(plan.rng.uniform(0.1, 1.0))
     for kind in kinds:
         for _ in range(6):
@@ -41,7 +41,7 @@ def line_up(plan: RoomPlan, side: Side, kinds: Sequence[str], *, gap: float = 0.
 
 
 def strew(plan: RoomPlan, kinds: Sequence[str], *, share: float = 1.0, yaw: float | None = None) -> list[Furnishing]:
-    """Stand things on the free floor, each with a chance."""
+    """Put objects on the free floor, each with a probability."""
     x, y = (plan.x[0] + 0.35, plan.x[1] - 0.35), (plan.y[0] + 0.35, plan.y[1] - 0.35)
     made = [plan.stand(kind, x, y, yaw=yaw) for kind in kinds if plan.rng.uniform() < share]
     return [one for one in made if one]
@@ -60,6 +60,6 @@ def busy_sides(plan: RoomPlan) -> tuple[Side, Side]:
 
 
 def open_somewhere(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
-    """Cut an opening into a wall at a drawn place."""
+    """Cut an opening into a wall at a drawn position."""
     length = plan.wall_of(side).length
     return any(plan.open(side, kind, float(plan.rng.uniform(0.25, 0.75)) * length, low=low) for _ in range(3))

@@ -16,7 +16,7 @@ _SKIRTING = (0.012, 0.09)
 
 
 def _frame(m: Modeler, width: float, height: float, *, bottom: bool) -> None:
-    """Add a frame around an opening whose outer corners are those of the opening, and the reveal behind it."""
+    """Add a frame around the inside of an opening, and the reveal behind it."""
     half, f = width / 2, _FRAME
     for x in (-half, half - f):
         m.box((x, -WALL, 0), (x + f, 0.015, height), "trim", omit=("bottom", "back"))

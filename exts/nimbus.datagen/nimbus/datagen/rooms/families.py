@@ -222,4 +222,4 @@ FURNISH: Mapping[Family, Callable[[Plan], None]] = {
     "workshop": furnish_workshop,
     "shop": furnish_shop,
 }
-"""Furnishes a plan, by family."""
+"""Function that furnishes a plan, by family."""

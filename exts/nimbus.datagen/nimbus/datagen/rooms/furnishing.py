@@ -1,4 +1,4 @@
-"""Kinds of furnishings, and furnishings at their places in a room."""
+"""Kinds of furnishings, and furnishings placed in a room."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nimbus.datagen.rooms.modeling import Modeler, Patch, bounds
 Size: TypeAlias = tuple[float, float, float]
 """Width, depth, height [m]."""
 Build: TypeAlias = Callable[[Modeler, Size, np.random.Generator], None]
-"""Adds the solids of a furnishing of a size to a modeler."""
+"""Function that adds the solids of a furnishing of a given size to a modeler."""
 
 
 @dataclass(frozen=True)
 class FurnishingKind:
-    """A kind of furniture, fixture or small thing, with the range of its sizes."""
+    """Kind of furniture, fixture or small object, with its range of sizes."""
 
     name: str
     """Name, which is also the semantic class."""
@@ -28,7 +28,7 @@ class FurnishingKind:
     high: Size
     build: Build
     is_flat: bool = False
-    """True for flat things on a wall, the ceiling or the floor, without a shadow."""
+    """True for flat objects on a wall, the ceiling or the floor, which cast no shadow."""
 
     def draw_size(self, rng: np.random.Generator) -> Size:
         """Draw a size from the range [m]."""
@@ -41,7 +41,7 @@ class Furnishing:
     """Furnishing of a room."""
 
     name: str
-    """Unique in the room, such as ``chair_1``."""
+    """Unique name in the room, such as ``chair_1``."""
     kind: str
     patches: tuple[Patch, ...]
     """Patches in the frame of the room."""
@@ -49,7 +49,7 @@ class Furnishing:
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """Corners around it (2, 3) [m]."""
+        """Corners of its bounds (2, 3) [m]."""
         return bounds(self.patches)
 
     @property
@@ -62,5 +62,5 @@ FurnishingGroup: TypeAlias = Literal["building", "kitchen", "office", "storage",
 
 
 def by_name(kinds: Iterable[FurnishingKind]) -> dict[str, FurnishingKind]:
-    """Kinds by their names."""
+    """Kinds by name."""
     return {kind.name: kind for kind in kinds}

@@ -1,4 +1,4 @@
-"""A generated home: rooms with doors, windows and furniture, of the parts that single rooms are made of."""
+"""Generated home: rooms with doors, windows and furniture, built from the parts of single rooms."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from nimbus.datagen.rooms.plan import RoomPlan
 from nimbus.datagen.rooms.stairs import DOORWAY, STAIRS, STAIRWELL, Flight, find_flight, opened_wall, stair_patches
 from nimbus.datagen.rooms.walls import Side
 
-HOME_VERSION = 3
-"""Version of the code that makes homes: raise it when any of them comes out otherwise."""
+HOME_VERSION = 4
+"""Version of the generator and of the things in homes; raise it when any home changes."""
 HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BATH))
 """Kinds of furnishings of homes by name."""
 _SIGHT = 1.85
-"""Height above the floor below which no lamp hangs [m]."""
+"""Smallest height of a lamp above the floor [m]."""
 _SLAB = 0.3
 """Thickness between a ceiling and the floor above it [m]."""
 _WAY = 0.33
-"""Clearance of the way between all doors of a room [m], for bodies of up to 50 cm across."""
+"""Clearance of the passage between all doors of a room [m], for bodies of up to 50 cm across."""
 _CELL = 0.05
-"""Side of a cell of the map on which that way is searched [m]."""
+"""Side of a cell of the map on which the passage is searched [m]."""
 _STAND_IN_WAY = (0.03, 1.6)
-"""Range of heights at which a furnishing is in the way [m]."""
+"""Range of heights at which a furnishing is an obstacle [m]."""
 _NO_OBSTACLES = ("doorway", "skirting")
-"""Kinds that are no obstacles: one is open, the other is thinner than the margin of the way."""
+"""Kinds that are no obstacles: one is open, the other is thinner than the margin of the passage."""
 _LAMP_REACH = 4.2
 """Length of a room that one lamp lights [m]."""
 
@@ -57,8 +57,8 @@ def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None
     Args:
         seed: Number of the home.
         rooms: Range of the number of its rooms on a storey, both included.
-        clutter: Share of the free places that small things fill; left out: drawn.
-        storeys: Floors above one another, with the same walls; each is joined to the next one by a stairwell.
+        clutter: Fraction of the free positions that small objects fill; drawn by default.
+        storeys: Number of storeys with the same walls, connected by stairwells.
     """
     rng = generator(seed, "home")
     cut = cut_rooms(rng, int(rng.integers(rooms[0], rooms[1] + 1)))
@@ -81,7 +81,7 @@ def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None
 
 
 class _Storey:
-    """One floor of a home while it is furnished."""
+    """One floor of a home during furnishing."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Storey:
         self.doors = _open_doors(rng, self.plans, cut, kinds, self.names)
 
     def furnished(self, flights: Sequence[Flight], *, is_entered: bool) -> list[HomeRoom]:
-        """Furnish all rooms; walls that flights lie behind get no windows."""
+        """Furnish all rooms; walls in front of a flight of stairs get no windows."""
         entered = self.kinds.index(_entered(self.kinds)) if is_entered else -1
         return [
             _furnished(
@@ -134,7 +134,7 @@ class _Storey:
 
 
 def _is_behind(flight: Flight, room: Rectangle) -> bool:
-    """Test if a flight lies along a room."""
+    """Return True if a flight of stairs is beside a room."""
     span = room.y if flight.side == "front" else room.x
     return span[0] < flight.span[1] and flight.span[0] < span[1]
 
@@ -142,7 +142,7 @@ def _is_behind(flight: Flight, room: Rectangle) -> bool:
 def _stairwell(
     seed: int, below: _Storey, above: _Storey, number: int
 ) -> tuple[Flight, HomeRoom, tuple[HomeDoor, HomeDoor]]:
-    """Join two storeys by a stairwell.
+    """Connect two storeys by a stairwell.
 
     Raises:
         InputError: No wall of the home is long enough.
@@ -195,7 +195,7 @@ def _stairwell(
 
 
 def _entered(kinds: Sequence[str]) -> str:
-    """Kind of the room with the front door."""
+    """Return the kind of the room with the front door."""
     return "hall" if "hall" in kinds else kinds[0]
 
 
@@ -237,7 +237,7 @@ def _middle(room: Rectangle, wall: SharedWall, place: float) -> tuple[float, flo
 
 
 def _along(room: Rectangle, side: Side, place: float) -> float:
-    """Distance of a place on a wall from the wall's start [m]."""
+    """Return the distance of a point on a wall from the wall's start [m]."""
     return {
         "right": place - room.x[0],
         "front": place - room.y[0],
@@ -257,7 +257,7 @@ def _furnished(
     entrance: bool,
     closed: Collection[Side],
 ) -> HomeRoom:
-    """Give a room windows, furniture, lamps and what hangs on its walls; all its doors stay joined."""
+    """Add windows, furniture, lamps and wall decorations to a room; all its doors stay connected."""
     rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
     outside: list[Side] = [side for side in _outside(cut, room) if side not in closed]
     if entrance and outside:
@@ -295,7 +295,7 @@ def _furnished(
 
 
 def _outside(cut: Sequence[Rectangle], room: Rectangle) -> list[Side]:
-    """Sides of a room on the outer walls."""
+    """Return the sides of a room on outer walls."""
     x = min(one.x[0] for one in cut), max(one.x[1] for one in cut)
     y = min(one.y[0] for one in cut), max(one.y[1] for one in cut)
     found: dict[Side, bool] = {
@@ -308,7 +308,7 @@ def _outside(cut: Sequence[Rectangle], room: Rectangle) -> list[Side]:
 
 
 def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
-    """Cut an opening into a wall at a drawn place where it has room."""
+    """Cut an opening into a wall at a drawn position where there is room."""
     length = plan.walls[side].length
     size = plan.kinds[kind].draw_size(plan.rng)
     size = (min(size[0], length - 0.5), size[1], min(size[2], plan.height - low - 0.15))
@@ -320,11 +320,11 @@ def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
 
 
 def _keep_way(plan: RoomPlan, start: int) -> None:
-    """Take furnishings away, the last first, until a body gets from each door to every other one.
+    """Remove furnishings, the last first, until a body can pass between all doors.
 
     Args:
         plan: The room.
-        start: Number of furnishings that stay: those before them in the plan's list.
+        start: Number of furnishings at the start of the plan's list that are kept.
     """
     spots = [
         wall.frame(opening.middle, out=0.45)[:2, 3]
@@ -355,7 +355,7 @@ def _stands_on(one: Furnishing, other: Furnishing) -> bool:
 
 
 def _is_joined(plan: RoomPlan, standing: Sequence[Furnishing], spots: Sequence[FloatArray]) -> bool:
-    """Test on a map of the room whether all doors lie in one region that is wide enough, and most of it does."""
+    """Check on a map of the room that all doors are in one sufficiently wide region that covers most of the room."""
     origin = np.array([plan.x[0], plan.y[0]])
     free = _free_map(plan, standing, origin)
     wide = np.asarray(distance_transform_edt(np.pad(free, 1)))[1:-1, 1:-1] * _CELL >= _WAY
@@ -381,7 +381,7 @@ def _free_map(plan: RoomPlan, standing: Sequence[Furnishing], origin: FloatArray
 
 
 def _numbered(rooms: Sequence[HomeRoom]) -> tuple[HomeRoom, ...]:
-    """Give all furnishings of the home names of their own."""
+    """Give all furnishings of the home unique names."""
     counts: dict[str, int] = {}
     found = []
     for room in rooms:

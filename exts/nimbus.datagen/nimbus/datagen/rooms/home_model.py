@@ -1,4 +1,4 @@
-"""A generated home as it is when it is done: rooms with what stands in them, and doorways between them."""
+"""Complete generated home: rooms with their contents, and the doorways between them."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class HomeRoom:
     """Below its lamps [m]."""
     look: RoomLook
     ground: Rectangle | None = None
-    """Part of the rectangle that has a floor; None: all of it."""
+    """Part of the rectangle that has a floor; None for all of it."""
 
 
 @dataclass(frozen=True)
 class HomeDoor:
-    """An open doorway between two rooms."""
+    """Open doorway between two rooms."""
 
     name: str
     rooms: tuple[str, str]
     position: tuple[float, float, float]
-    """Middle of it on the floor [m]."""
+    """Middle of the doorway on the floor [m]."""
     width: float
     """Width between the jambs [m]."""
 
 
 @dataclass(frozen=True)
 class HomePlan:
-    """Rooms and doors of a home; all of it stands still."""
+    """Rooms and doors of a static home."""
 
     seed: int
     rooms: tuple[HomeRoom, ...]

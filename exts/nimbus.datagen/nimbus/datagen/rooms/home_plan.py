@@ -16,11 +16,11 @@ _LEAST_SIDE = 1.9
 _AREA_OF_ROOM = (12.0, 17.0)
 """Range of the mean area of rooms [m^2]."""
 _OVERLAP = 1.35
-"""Smallest length of the wall that two rooms with a door between them share [m]."""
+"""Smallest length of the shared wall of two rooms with a door between them [m]."""
 _LOOPS = 0.3
-"""Share of the further pairs of neighbors that have a door."""
+"""Fraction of the further pairs of neighbors that have a door."""
 _LEAVES = ("bathroom", "storage_room", "laundry_room")
-"""Kinds that are no way to other rooms, where it can be helped."""
+"""Kinds that are not used as passages to other rooms, if possible."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Rectangle:
         return (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
 
     def cut(self, axis: int, place: float) -> tuple[Rectangle, Rectangle]:
-        """Cut it in two with a wall between, at a place along x (0) or y (1) [m]."""
+        """Cut it in two with a wall between, at a position along x (0) or y (1) [m]."""
         low, high = place - WALL / 2, place + WALL / 2
         if axis == 0:
             return Rectangle((self.x[0], low), self.y), Rectangle((high, self.x[1]), self.y)
@@ -50,14 +50,14 @@ class SharedWall:
 
     rooms: tuple[int, int]
     axis: int
-    """0: the rooms lie side by side along x, 1: along y."""
+    """0 if the rooms are side by side along x, 1 along y."""
     low: float
-    """Begin of the stretch, along the other axis [m]."""
+    """Start of the stretch along the other axis [m]."""
     high: float
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """Wall of the first room and of the second one."""
+        """Walls of the first and the second room."""
         return ("front", "back") if self.axis == 0 else ("left", "right")
 
 
@@ -82,7 +82,7 @@ def cut_rooms(rng: np.random.Generator, count: int) -> list[Rectangle]:
 
 
 def shared_walls(rooms: Sequence[Rectangle]) -> list[SharedWall]:
-    """Find the stretches of wall between rooms that have room for a door."""
+    """Find the stretches of wall between rooms that are long enough for a door."""
     found = []
     for one, a in enumerate(rooms):
         for other, b in enumerate(rooms):
@@ -96,12 +96,12 @@ def shared_walls(rooms: Sequence[Rectangle]) -> list[SharedWall]:
 
 
 def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle], *, is_upper: bool = False) -> list[str]:
-    """Draw the kinds of rooms: first the usual ones of a storey, then others, each where its size fits best.
+    """Draw the kinds of rooms: first the usual ones of a storey, then others, each in the room of the best size.
 
     Args:
         rng: Random stream.
-        rooms: They are.
-        is_upper: The storey is not the lowest one: it has no kitchen.
+        rooms: Floors of the rooms.
+        is_upper: True for all but the lowest storey, because they have no kitchen.
     """
     names = list(HOME_ROOMS)
     if is_upper:
@@ -121,7 +121,7 @@ def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle], *, is_upp
 
 
 def choose_doors(rng: np.random.Generator, walls: Sequence[SharedWall], kinds: Sequence[str]) -> list[SharedWall]:
-    """Choose walls with doors: a tree that joins all rooms, and some more, so that there are ways round."""
+    """Choose walls with doors: a tree that connects all rooms, and some more for alternative routes."""
     weights = rng.uniform(size=len(walls))
     weights += [sum(kinds[room] in _LEAVES for room in wall.rooms) for wall in walls]
     group = list(range(len(kinds)))

@@ -1,4 +1,4 @@
-"""Furnishing of the rooms of a home, by their kinds; doorways and windows are in the walls already."""
+"""Furnishing of the rooms of a home, by kind, after doorways and windows are cut."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _sides_of(plan: RoomPlan) -> list[Side]:
 
 
 def _against(plan: RoomPlan, kind: str, *, sides: Sequence[Side] | None = None, gap: float = 0.0) -> Furnishing | None:
-    """Put a furnishing against the first wall that has room for it."""
+    """Put a furnishing against the first wall with room for it."""
     size = plan.kinds[kind].draw_size(plan.rng)
     for side in sides or _sides_of(plan):
         length = plan.walls[side].length
@@ -37,7 +37,7 @@ def _against(plan: RoomPlan, kind: str, *, sides: Sequence[Side] | None = None, 
 
 
 def _beside(plan: RoomPlan, furnishing: Furnishing | None, kind: str) -> None:
-    """Put a thing to each side of a furnishing that stands against a wall, where there is room."""
+    """Put an object on each side of a furnishing at a wall, where there is room."""
     if furnishing is None:
         return
     side = min(_SIDES, key=lambda one: _distance(plan, one, furnishing))
@@ -58,7 +58,7 @@ def _distance(plan: RoomPlan, side: Side, furnishing: Furnishing) -> float:
 
 
 def _table(plan: RoomPlan, kind: str, seat: str) -> None:
-    """Put a table with seats onto the floor."""
+    """Put a table with seats on the floor."""
     (x0, x1), (y0, y1) = plan.x, plan.y
     margin = 1.0
     x, y = sorted((x0 + margin, x1 - margin)), sorted((y0 + margin, y1 - margin))
@@ -209,13 +209,13 @@ def _gym(plan: RoomPlan) -> None:
 
 @dataclass(frozen=True)
 class HomeRoomKind:
-    """A kind of room of a home."""
+    """Kind of room of a home."""
 
     furnish: Callable[[RoomPlan], None]
     family: Family
-    """Family that its looks are drawn from."""
+    """Family from which its looks are drawn."""
     area: tuple[float, float]
-    """Range of its area [m^2]; where no room fits, one of another size is used."""
+    """Range of its area [m^2]; if no room fits, a room of another size is used."""
     lamp: str
     hung: tuple[str, ...]
     """Kinds that may hang on its walls."""
@@ -237,4 +237,4 @@ HOME_ROOMS: Mapping[str, HomeRoomKind] = {
     "workshop": HomeRoomKind(_workshop, "workshop", (9, 24), "ceiling_lamp", ("fire_extinguisher", "poster")),
     "gym": HomeRoomKind(_gym, "shop", (10, 26), "ceiling_lamp", ("mirror", "poster", "clock")),
 }
-"""Kinds of rooms, those that a home has first of all at the top."""
+"""Kinds of rooms, the most usual ones of a home first."""

@@ -1,4 +1,4 @@
-"""Registry of the furniture, fixtures and things of rooms."""
+"""Registry of the furniture, fixtures and objects of rooms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks of a room: a color or a texture for each slot that furnishings are made of."""
+"""Looks of a room: a color or texture for each material slot of furnishings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FIXED: Mapping[str, Color] = {
 
 @dataclass(frozen=True)
 class TextureSlot:
-    """A texture of the project by name and seed, and the length after which it repeats."""
+    """Texture of the project by name and seed, with the length after which it repeats."""
 
     name: str
     seed: int
@@ -77,7 +77,7 @@ class RoomLook:
     colors: Mapping[str, Color]
     """sRGB by slot."""
     textures: Mapping[str, TextureSlot]
-    """Textures by slot; these have no color of their own."""
+    """Textures by slot; slots with a texture have no color."""
     surfaces: Mapping[str, SurfaceLook]
     """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that draw no materials."""
 
@@ -87,7 +87,7 @@ def draw_look(family: Family, seed: int) -> RoomLook:
     rng = generator(seed, "room look", family)
 
     def near(*palette: Color, spread: float = 0.03) -> Color:
-        """Draw one of the colors, a little off."""
+        """Draw one of the colors, with a small variation."""
         chosen = np.asarray(palette[int(rng.integers(len(palette)))]) + rng.uniform(-spread, spread, 3)
         red, green, blue = (float(value) for value in np.clip(chosen, 0.03, 0.92))
         return red, green, blue

@@ -1,4 +1,4 @@
-"""Boxes, rods, turned solids and prisms of a furnishing, each in one material; triangles with normals."""
+"""Boxes, rods, solids of revolution and prisms of a furnishing, as triangles with normals and one material each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 Color = tuple[float, float, float]
 """sRGB, 0 to 1."""
 Material = str | Color
-"""A slot of the room's look, such as ``wood``, or a color of its own."""
+"""Slot of the room's look, such as ``wood``, or a fixed color."""
 
 _QUAD = np.array([[0, 1, 2], [0, 2, 3]])
 _SIDES = {
@@ -30,7 +30,7 @@ _SIDES = {
 
 _BITS = np.arange(8)[:, None] >> np.arange(3) & 1 == 1
 _LIT = np.array([0.0, np.sin(0.42), np.cos(0.42)])
-"""Unit normal of emissive surfaces, which face a viewer up to 24 degrees below them."""
+"""Unit normal of emissive surfaces, which appear emissive to viewers up to 24 degrees below them."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Patch:
     vertices: FloatArray
     """(n, 3)"""
     normals: FloatArray
-    """(n, 3) unit"""
+    """(n, 3) unit normals."""
     faces: IndexArray
-    """(m, 3), counter-clockwise from outside"""
+    """(m, 3) vertices of triangles, counter-clockwise from outside."""
 
 
 class Modeler:
@@ -59,14 +59,14 @@ class Modeler:
     def at(
         self, x: float = 0.0, y: float = 0.0, z: float = 0.0, *, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
     ) -> Modeler:
-        """Return a modeler of the same furnishing in a frame of its own: moved [m], turned about z, x and y [rad]."""
+        """Return a modeler of the same furnishing in another frame: moved [m], rotated about z, x and y [rad]."""
         turned = make_transform((x, y, z), quat_from_axis_angle((0, 0, 1), yaw))
         for axis, angle in (((1, 0, 0), pitch), ((0, 1, 0), roll)):
             turned = turned @ make_transform((0, 0, 0), quat_from_axis_angle(axis, angle))
         return Modeler(self._frame @ turned, self.patches)
 
     def box(self, low: ArrayLike, high: ArrayLike, material: Material, *, omit: Sequence[str] = ()) -> None:
-        """Add a box between two corners, without the sides that cannot be seen.
+        """Add a box between two corners, without hidden sides.
 
         Args:
             low: (3,) [m]
@@ -79,7 +79,7 @@ class Modeler:
         self.quads(np.array(quads), material)
 
     def block(self, size: Sequence[float], material: Material, *, omit: Sequence[str] = ("bottom",)) -> None:
-        """Add a box (width, depth, height) [m] that stands in the middle of the frame."""
+        """Add a box (width, depth, height) [m] in the middle of the frame."""
         width, depth, height = size
         self.box((-width / 2, -depth / 2, 0), (width / 2, depth / 2, height), material, omit=omit)
 
@@ -110,7 +110,7 @@ class Modeler:
         Args:
             profile: Radius and height [m] of its rings, from the bottom outside to the top; a radius of 0 closes it.
             material: Material of the whole surface.
-            sides: Around the axis.
+            sides: Number of sides around the axis.
         """
         rings = np.array(list(profile))
         angles = np.arange(sides + 1) * 2 * np.pi / sides
@@ -163,7 +163,7 @@ class Modeler:
 
 
 def placed(patches: Iterable[Patch], frame: FloatArray) -> list[Patch]:
-    """Take patches into the frame (4, 4) of the room."""
+    """Transform patches into the frame (4, 4) of the room."""
     turn, offset = frame[:3, :3], frame[:3, 3]
     return [
         replace(patch, vertices=patch.vertices @ turn.T + offset, normals=patch.normals @ turn.T) for patch in patches
@@ -171,6 +171,6 @@ def placed(patches: Iterable[Patch], frame: FloatArray) -> list[Patch]:
 
 
 def bounds(patches: Iterable[Patch]) -> FloatArray:
-    """Return (2, 3) corners around patches [m]."""
+    """Return the bounds (2, 3) of patches [m]."""
     points = np.concatenate([patch.vertices for patch in patches])
     return np.stack([points.min(axis=0), points.max(axis=0)])

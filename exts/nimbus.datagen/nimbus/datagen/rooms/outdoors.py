@@ -17,14 +17,14 @@ _SIZE = 256
 _DEFOCUS = 1.2
 """Standard deviation of the image's blur [px]."""
 CELL = 5
-"""Side of a palette's cell [px]; bilinear sampling at its middle sees no neighbor."""
+"""Side of a palette's cell [px]; bilinear sampling at its center includes no neighbor."""
 
 
 @lru_cache(maxsize=16)
 def paint_outdoors(seed: int) -> NDArray[np.uint8]:
-    """Paint sky with clouds, hills in haze, trees or houses, and ground (H, W, 3) sRGB; shared, so never written to.
+    """Paint sky with clouds, hazy hills, trees or houses, and ground: (H, W, 3) sRGB, shared and therefore read-only.
 
-    It is a little out of focus, as what is far behind a window is for a camera that looks at a table.
+    It is slightly out of focus, as the view from a window is for a camera focused on a table.
     """
     rng = generator(seed, "outdoors")
     up = np.linspace(1, 0, _SIZE)[:, None]
@@ -51,13 +51,13 @@ def paint_outdoors(seed: int) -> NDArray[np.uint8]:
 
 
 def _between(rng: np.random.Generator, one: Color, other: Color) -> NDArray[np.float64]:
-    """Draw a color (3,) between two, its channels nearly together: what is gray stays gray."""
+    """Draw a color (3,) between two, with nearly equal fractions in all channels, so that gray stays gray."""
     share = 0.8 * rng.uniform() + 0.2 * rng.uniform(0, 1, 3)
     return np.array(one) + share * np.subtract(other, one)
 
 
 def _noise(rng: np.random.Generator, smoothness: float | tuple[float, float]) -> NDArray[np.float64]:
-    """Smooth noise (H, W) of standard deviation 1."""
+    """Return smooth noise (H, W) of standard deviation 1."""
     values = ndimage.gaussian_filter(rng.standard_normal((_SIZE, _SIZE)), smoothness, mode="wrap")
     return values / values.std()
 

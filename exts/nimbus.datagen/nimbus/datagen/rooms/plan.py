@@ -1,4 +1,4 @@
-"""Plan of one room: puts furnishings along walls, on floors and on furniture, where there is room for them."""
+"""Plan of one room: furnishings along walls, on floors and on furniture, where there is room."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
 _TOUCH = 1e-4
 """Overlap that counts as touching [m]."""
 _TRIES = 12
-"""Places that are tried for a thing on a floor or a top."""
+"""Number of positions tried for an object on a floor or a top."""
 _EYE = 0.75
 """Farthest reach of cameras and elbows beyond the sides of the bench [m]."""
 _AHEAD, _BEHIND = 0.95, 0.55
-"""Farthest reach to the front, where a camera stands, and to the back [m]."""
+"""Largest reach to the front, where a camera is, and to the back [m]."""
 _HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
-"""Heights above the floor of wall things that do not hang at eye level [m]."""
+"""Heights above the floor of wall decorations that do not hang at eye level [m]."""
 _LOW, _HIGH = -0.1, 1.45
-"""Range below and above the work surface that a robot sweeps and cameras look through [m]."""
+"""Range below and above the work surface in which a robot moves and cameras look [m]."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Work surface that a room is built around; its top is the zero of heights."""
+    """Work surface that a room is built around; heights are relative to its top."""
 
     lower: tuple[float, float]
-    """x, y of its corner [m]."""
+    """x, y of its lower corner [m]."""
     upper: tuple[float, float]
     floor: float
     """Height of the floor [m], below 0."""
 
     @property
     def workspace(self) -> FloatArray:
-        """Corners of the space without furnishings, (2, 3) [m]."""
+        """Corners (2, 3) of the space without furnishings [m]."""
         low = (self.lower[0] - _BEHIND, self.lower[1] - _EYE, _LOW)
         return np.array([low, (self.upper[0] + _AHEAD, self.upper[1] + _EYE, _HIGH)])
 
     @property
     def body(self) -> FloatArray:
-        """Corners of the bench down to the floor, (2, 3) [m]."""
+        """Corners (2, 3) of the bench down to the floor [m]."""
         return np.array([(*self.lower, self.floor), (*self.upper, 0.0)])
 
 
 class RoomPlan:
-    """A rectangular room while it is furnished.
+    """Rectangular room during furnishing.
 
     Args:
         floor: Height of its floor [m].
@@ -60,8 +60,8 @@ class RoomPlan:
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
         height: Height of the room [m].
-        clutter: Share of the free places that small things fill.
-        sight: Height above which things may hang from the ceiling [m].
+        clutter: Fraction of the free positions that small objects fill.
+        sight: Lowest height of objects that hang from the ceiling [m].
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RoomPlan:
         return True
 
     def cut(self, side: Side, along: float, *, width: float, height: float) -> None:
-        """Cut a doorway that a neighboring room fills, and keep free what is before it.
+        """Cut a doorway to a neighboring room, and keep the area before it free.
 
         Args:
             side: The wall.
@@ -116,7 +116,7 @@ class RoomPlan:
         self._keep_free(wall, opening)
 
     def _keep_free(self, wall: Wall, opening: Opening) -> None:
-        """Keep furnishings away from what is before a door."""
+        """Keep furnishings away from the area before a door."""
         corners = [wall.frame(place, out=out)[:2, 3] for place in (opening.start, opening.end) for out in (0.0, 0.9)]
         flat = np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
         self._taken.append(np.column_stack([flat, (self.floor, self.floor + 2.0)]))
@@ -124,7 +124,7 @@ class RoomPlan:
     def against(
         self, side: Side, kind: str, along: float, *, up: float = 0.0, size: Size | None = None, gap: float = 0.0
     ) -> Furnishing | None:
-        """Put a furnishing with its back to a wall; None where there is no room for it.
+        """Put a furnishing with its back to a wall; None if there is no room for it.
 
         Args:
             side: The wall.
@@ -140,7 +140,7 @@ class RoomPlan:
         return self._fit(kind, wall.frame(along, out=size[1] / 2 + gap + 0.001, up=up), size)
 
     def row(self, side: Side, kinds: Sequence[str], start: float, end: float, *, up: float = 0.0) -> list[Furnishing]:
-        """Put furnishings side by side along a wall, as many as there is room for.
+        """Put furnishings side by side along a wall, as many as fit.
 
         Args:
             side: The wall.
@@ -162,7 +162,7 @@ class RoomPlan:
     def stand(
         self, kind: str, x: tuple[float, float], y: tuple[float, float], *, yaw: float | None = None
     ) -> Furnishing | None:
-        """Put a furnishing somewhere on a part of the floor [m], turned by an angle [rad] or any way."""
+        """Put a furnishing somewhere in an area of the floor [m], rotated by a given or drawn angle [rad]."""
         model = self._model(kind, self.kinds[kind].draw_size(self.rng))
         for _ in range(_TRIES):
             turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
@@ -175,19 +175,19 @@ class RoomPlan:
     def put(
         self, kind: str, place: tuple[float, float], *, up: float = 0.0, yaw: float = 0.0, size: Size | None = None
     ) -> Furnishing | None:
-        """Put a furnishing at x, y [m]; None where there is no room for it."""
+        """Put a furnishing at x, y [m]; None if there is no room for it."""
         turn = quat_from_axis_angle((0, 0, 1), yaw)
         return self._fit(
             kind, make_transform((*place, self.floor + up), turn), size or self.kinds[kind].draw_size(self.rng)
         )
 
     def lay(self, kind: str, place: tuple[float, float], *, yaw: float = 0.0) -> None:
-        """Lay something flat onto the floor; other things may stand on it."""
+        """Lay a flat object on the floor; other objects may stand on it."""
         pose = make_transform((*place, self.floor), quat_from_axis_angle((0, 0, 1), yaw))
         self._add(kind, pose, self.kinds[kind].draw_size(self.rng), blocks=False)
 
     def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
-        """Hang something from the ceiling, above the cameras' field of view."""
+        """Hang an object from the ceiling, above the cameras' field of view."""
         size = size or self.kinds[kind].draw_size(self.rng)
         pose = make_transform((*place, self.floor + self.height - 0.002), (1, 0, 0, 0))
         made = self._make(kind, pose, size)
@@ -197,7 +197,7 @@ class RoomPlan:
     def clutter_on(
         self, furnishing: Furnishing, kinds: Sequence[str], *, up: float | None = None, share: float = 1.0
     ) -> None:
-        """Put small things onto a furnishing, side by side in drawn order.
+        """Put small objects on a furnishing, side by side in drawn order.
 
         Args:
             furnishing: Furnishing that supports the clutter.
@@ -230,13 +230,13 @@ class RoomPlan:
             at += step + float(self.rng.exponential(0.12))
 
     def set_down(self, kind: str, place: tuple[float, float], furnishing: Furnishing) -> Furnishing | None:
-        """Set a thing onto the top of a furnishing at x, y [m], with its front to the room; None where it is taken."""
+        """Put an object on the top of a furnishing at x, y [m], facing the room; None if the position is occupied."""
         turn = quat_from_axis_angle((0, 0, 1), self._facing(furnishing))
         pose = make_transform((*place, float(furnishing.bounds[1, 2]) + 0.001), turn)
         return self._fit(kind, pose, self.kinds[kind].draw_size(self.rng))
 
     def along(self, side: Side, furnishing: Furnishing) -> float:
-        """Middle of a furnishing along a wall, from the start of the wall [m]."""
+        """Return the middle of a furnishing along a wall, from the start of the wall [m]."""
         x, y = furnishing.bounds.mean(axis=0)[:2]
         places = {"right": x - self.x[0], "front": y - self.y[0], "left": self.x[1] - x, "back": self.y[1] - y}
         return float(places[side])
@@ -248,7 +248,7 @@ class RoomPlan:
         return min(ways, key=lambda yaw: ways[yaw])
 
     def close(self, wall_kinds: Sequence[str] = ()) -> None:
-        """Add skirting and ceiling, and hang kinds at free places of the walls, each once or not at all."""
+        """Add skirting and ceiling, and hang each kind at most once at free positions of the walls."""
         for kind in wall_kinds:
             side = ("back", "left", "right")[int(self.rng.integers(3))]
             size, up = self.kinds[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
@@ -274,7 +274,7 @@ class RoomPlan:
         return self._keep(made)
 
     def _add(self, kind: str, pose: FloatArray, size: Size, *, blocks: bool = True) -> Furnishing:
-        """Add without asking for room."""
+        """Add furnishings without checking for room."""
         made = self._make(kind, pose, size)
         if blocks:
             return self._keep(made)
@@ -312,7 +312,7 @@ class RoomPlan:
 
 
 class Plan(RoomPlan):
-    """A room around a bench while it is furnished.
+    """Room around a bench during furnishing.
 
     Args:
         bench: The bench.
@@ -321,7 +321,7 @@ class Plan(RoomPlan):
         x: Walls at the back and the front [m].
         y: Walls at the right and the left [m].
         height: Height of the room [m].
-        clutter: Share of the free places that small things fill.
+        clutter: Fraction of the free positions that small objects fill.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A generated room: its furnishings, walls and floor around a bench, and its look."""
+"""Generated room: furnishings, walls and floor around a bench, and the look."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.rooms.plan import Bench, Plan
 from nimbus.datagen.rooms.settings import RoomSettings
 
 ROOM_VERSION = 3
-"""Version of the code that makes rooms: raise it when any of them comes out otherwise."""
+"""Version of the generator; raise it when any room changes."""
 _BEHIND = (1.42, 1.9)
 """Distance from the bench to the wall at the back [m]: a row of the deepest furniture and space for elbows."""
 _DEPTHS, _WIDTHS = (4.6, 5.8), (4.6, 6.4)
@@ -27,14 +27,14 @@ _SPARE = 0.3
 
 @dataclass(frozen=True)
 class Room:
-    """Geometry and look of a room; all of it stands still."""
+    """Geometry and look of a static room."""
 
     settings: RoomSettings
     furnishings: tuple[Furnishing, ...]
     walls: FloatArray
-    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
+    """(n, 4, 3) quadrilaterals of the walls, counter-clockwise from inside [m]."""
     floor: FloatArray
-    """(4, 3) [m]"""
+    """(4, 3) corners of the floor [m]."""
     look: RoomLook
     workspace: FloatArray
     """(2, 3) corners of the space without furnishings [m]."""

@@ -1,4 +1,4 @@
-"""Settings of a generated room, as task files give them, and the text by which a stage is known."""
+"""Settings of a generated room as given in task files, and their text form as the name of a stage."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 """Families of rooms."""
 BENCH = "table"
-"""Stage that a room is built around where none is named."""
+"""Default stage that a room is built around."""
 _PREFIX, _FILE_PREFIX = "room:", "file:"
 
 
 class RoomSettings(StrictModel):
-    """A room of a family around the bench of a stage."""
+    """Room of a family around the bench of a stage."""
 
     family: Family = Field(description="Family: " + ", ".join(FAMILIES) + ".")
     bench: str = Field(
@@ -43,12 +43,12 @@ class RoomSettings(StrictModel):
 
     @property
     def reference(self) -> str:
-        """Text that :func:`parse_reference` reads; equal settings give equal texts."""
+        """Text form that :func:`parse_reference` reads; equal settings give equal texts."""
         return _PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
 
 
 def parse_reference(text: str) -> RoomSettings | None:
-    """Return the settings of a room's reference, or of a family's bare name; None for other stages."""
+    """Return the settings of a room's reference, or of the bare name of a family; None for other stages."""
     if text in FAMILIES:
         return RoomSettings.model_validate({"family": text})
     if not text.startswith(_PREFIX):
@@ -57,7 +57,7 @@ def parse_reference(text: str) -> RoomSettings | None:
 
 
 class StageFileSettings(StrictModel):
-    """A scene of one's own, from a USD or glTF file, with the part of it that is the work surface."""
+    """Scene from a user's USD or glTF file, with the part of it that is the work surface."""
 
     file: str = Field(min_length=1, description="USD or glTF file (.usd, .usda, .usdc, .usdz, .glb, .gltf).")
     surface: str = Field("table", min_length=1, description="Prim or node that is the work surface, by its name.")
@@ -68,7 +68,7 @@ class StageFileSettings(StrictModel):
 
     @property
     def reference(self) -> str:
-        """Text that :func:`parse_file_reference` reads; equal settings give equal texts."""
+        """Text form that :func:`parse_file_reference` reads; equal settings give equal texts."""
         return _FILE_PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
 
 

@@ -1,4 +1,4 @@
-"""Parts and colors that furniture of several families has."""
+"""Parts and colors shared by furniture of several families."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def front(m: Modeler, low: tuple[float, float], high: tuple[float, float], y: fl
 
 
 def any_color(rng: np.random.Generator, *, value: tuple[float, float] = (0.25, 0.85)) -> Color:
-    """Draw a color that printed and dyed things have."""
+    """Draw a color of printed or dyed materials."""
     hue, is_grey = float(rng.uniform()), rng.uniform() < 0.4
     saturation = float(rng.uniform(0.02, 0.2) if is_grey else rng.uniform(0.25, 0.65))
     return colorsys.hsv_to_rgb(hue, saturation, float(rng.uniform(*value)))

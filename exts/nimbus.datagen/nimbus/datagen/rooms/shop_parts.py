@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.shared_parts import any_color
 
 
 def goods(m: Modeler, size: tuple[float, float], z: float, room: float, rng: np.random.Generator) -> None:
-    """Fill a level (width, depth) at a height with rows of equal packages, no taller than its room [m]."""
+    """Fill a shelf (width, depth) at a height with rows of equal packages that fit below the next shelf [m]."""
     width, depth = size
     x = -width / 2 + 0.02
     while x < width / 2 - 0.08:

@@ -1,4 +1,4 @@
-"""Small things that stand on furniture and floors, away from the work area."""
+"""Small objects that stand on furniture and floors, away from the work area."""
 
 from __future__ import annotations
 

@@ -13,38 +13,38 @@ from nimbus.datagen.rooms.modeling import Modeler, Patch
 from nimbus.datagen.rooms.walls import Opening, Side, Wall
 
 STAIRWELL = "stairwell"
-"""Kind of the room."""
+"""Kind of the stairwell as a room."""
 STAIRS = "stairs"
 """Class of the steps."""
 DOORWAY = (1.0, WALL, 2.06)
-"""[m] Size of the doorways."""
+"""Size of the doorways [m]."""
 _WIDTH = 1.2
-"""[m] Between the walls of a flight."""
+"""Distance between the walls of a flight [m]."""
 _LANDING = 1.15
-"""[m] Flat floor before the first step and behind the last."""
+"""Length of flat floor before the first step and after the last [m]."""
 _RUN, _TALLEST = 0.28, 0.175
-"""[m] Depth of a step, and largest height: those of German dwellings (DIN 18065)."""
+"""Depth of a step and its largest height, as in German dwellings (DIN 18065) [m]."""
 _MARGIN = 0.72
-"""[m] From the middle of a doorway to the corner of its room at least."""
+"""Smallest distance from the middle of a doorway to the corner of its room [m]."""
 _LONGEST = 2.5
-"""[m] By which the upper landing may be longer, so that both doorways meet rooms and no walls."""
+"""Largest extension of the upper landing, so that both doorways lead into rooms and not into walls [m]."""
 
 
 @dataclass(frozen=True)
 class Flight:
-    """One straight flight of stairs."""
+    """Straight flight of stairs."""
 
     side: Side
-    """Outer wall that it lies behind: ``front`` or ``left``"""
+    """Outer wall behind which it is: ``front`` or ``left``."""
     rectangle: Rectangle
     rooms: tuple[int, int]
-    """Places of the room below and of the one above in the plan of their storeys"""
+    """Indices of the lower and upper room in the plans of their storeys."""
     doors: tuple[float, float]
-    """Middles of the lower and the upper doorway, along y (front) or x (left) [m]"""
+    """Middles of the lower and upper doorway, along y (front) or x (left) [m]."""
     low: float
-    """Floor below [m]"""
+    """Height of the lower floor [m]."""
     high: float
-    """Floor above [m]"""
+    """Height of the upper floor [m]."""
 
     @property
     def steps(self) -> int:
@@ -69,13 +69,13 @@ def _step_count(rise: float) -> int:
 
 
 def find_flight(cut: Sequence[Rectangle], side: Side, *, low: float, high: float) -> Flight | None:
-    """Find a place for a flight behind an outer wall; None where no two rooms lie right for its doorways.
+    """Find a position for a flight behind an outer wall; None if no two rooms are suitable for its doorways.
 
     Args:
-        cut: Rooms of both storeys, which lie above one another.
+        cut: Rooms of both storeys, one above the other.
         side: ``front`` or ``left``.
-        low: Floor below [m].
-        high: Floor above [m].
+        low: Height of the lower floor [m].
+        high: Height of the upper floor [m].
     """
     across = 0 if side == "front" else 1
     edge = max((room.x, room.y)[across][1] for room in cut)
@@ -101,7 +101,7 @@ def _fits(span: tuple[float, float], place: float) -> bool:
 
 
 def opened_wall(wall: Wall, flight: Flight) -> Wall:
-    """Cut both doorways into the stairwell's wall towards the rooms."""
+    """Cut both doorways into the stairwell's wall toward the rooms."""
     for place, up in zip(flight.doors, (0.0, flight.high - flight.low), strict=True):
         along = flight.rectangle.y[1] - place if flight.side == "front" else place - flight.rectangle.x[0]
         width, _, height = DOORWAY

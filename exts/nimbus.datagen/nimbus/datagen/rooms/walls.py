@@ -1,4 +1,4 @@
-"""Walls of a plan: from corner to corner, with openings for windows and doors; a home is several rooms of them."""
+"""Walls of a plan: from corner to corner, with openings for windows and doors."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 
 Side: TypeAlias = Literal["right", "front", "left", "back"]
-"""Walls of a rectangular room as the robot sees them, which looks along x to the front."""
+"""Walls of a rectangular room as seen by the robot, which looks along x to the front."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """A rectangle cut out of a wall, filled by a furnishing of the kind."""
+    """Rectangular opening in a wall, filled by a furnishing of the kind."""
 
     kind: str
     start: float
-    """Along the wall [m]."""
+    """Start along the wall [m]."""
     end: float
     low: float
-    """Above the floor [m]."""
+    """Height above the floor [m]."""
     high: float
 
     @property
     def middle(self) -> float:
-        """Along the wall [m]."""
+        """Middle along the wall [m]."""
         return (self.start + self.end) / 2
 
 
@@ -46,16 +46,16 @@ class Wall:
 
     @property
     def length(self) -> float:
-        """Distance of its ends [m]."""
+        """Length of the wall [m]."""
         return math.dist(self.start, self.end)
 
     def frame(self, along: float, *, out: float = 0.0, up: float = 0.0) -> FloatArray:
-        """Pose (4, 4) of a place on the wall: x runs along it, y into the room.
+        """Return the pose (4, 4) of a point on the wall: x along it, y into the room.
 
         Args:
             along: Distance from the start of the wall [m].
             out: Distance from it into the room [m].
-            up: Above the floor [m].
+            up: Height above the floor [m].
         """
         (x, y), (to_x, to_y) = self.start, self.end
         yaw = math.atan2(to_y - y, to_x - x)
@@ -68,13 +68,13 @@ class Wall:
         return replace(self, openings=(*self.openings, opening))
 
     def is_free(self, start: float, end: float, low: float, high: float) -> bool:
-        """Return True where a rectangle [m] lies on the wall and meets no opening."""
+        """Return True if a rectangle [m] is on the wall and overlaps no opening."""
         if start < 0 or end > self.length or high > self.height:
             return False
         return not any(o.start < end and start < o.end and o.low < high and low < o.high for o in self.openings)
 
     def panels(self) -> FloatArray:
-        """Quadrilaterals (n, 4, 3) of the wall around its openings, seen from the room [m]."""
+        """Return quadrilaterals (n, 4, 3) of the wall around its openings, as seen from the room [m]."""
         cuts = sorted({0.0, self.length, *(value for o in self.openings for value in (o.start, o.end))})
         found = []
         for start, end in zip(cuts[:-1], cuts[1:], strict=True):
@@ -91,7 +91,7 @@ class Wall:
         return [self.frame(along, up=up)[:3, 3] for along, up in places]
 
     def feet(self) -> list[tuple[float, float]]:
-        """Stretches (start, end) [m] of the wall that stand on the floor."""
+        """Return the stretches (start, end) [m] of the wall that reach the floor."""
         doors = sorted((o.start, o.end) for o in self.openings if o.low <= 0)
         edges = [0.0, *(value for door in doors for value in door), self.length]
         return [(low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if high - low > 0.02]

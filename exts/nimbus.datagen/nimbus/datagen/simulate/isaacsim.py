@@ -5,7 +5,6 @@ Loaded by workers that run in Isaac Sim's Python, and by the tests against a sta
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +16,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE
@@ -54,7 +54,7 @@ class IsaacSimSimulation(NewtonSimulation):
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         steps_per_period(STEP_RATE, rate)
         super().__init__(stage, robot, rate=rate)
-        self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
+        self._folder = make_owned("nimbus-physx-")
         self._count = 0
         self._world: PhysxWorld | None = None
         self._loaded: PhysicalLayout | None = None
@@ -82,12 +82,12 @@ class IsaacSimSimulation(NewtonSimulation):
 
     def close(self) -> None:
         """Remove the written stages."""
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _open(self, layout: PhysicalLayout) -> None:
         self._world = None
         self._count += 1
-        path = Path(self._folder.name) / f"{self._count:05d}.usda"
+        path = self._folder.path / f"{self._count:05d}.usda"
         key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
         whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=()))
         write_layout_stage(path, self.stage, self.robot, whole)

@@ -105,9 +105,9 @@ def _compute_on(gpu: int) -> None:
 
 
 def _unlicensed() -> InputError:
-    """Return the error for a missing acceptance of the licence."""
+    """Return the error for a missing acceptance of the license."""
     instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
-    return InputError("the licence of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
+    return InputError("the license of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
 
 
 @contextmanager

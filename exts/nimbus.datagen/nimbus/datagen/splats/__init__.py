@@ -1,1 +1,1 @@
-"""Gaussian splats: files of scenes made of them, their pictures, and geometry that stands for them."""
+"""Gaussian splats: files, rendering, and proxy geometry."""

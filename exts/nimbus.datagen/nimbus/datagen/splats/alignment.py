@@ -1,4 +1,4 @@
-"""A proxy mesh beside the splats it stands for: how far it is off."""
+"""Alignment check of a proxy mesh against its splats."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.nearest import find_nearest
 
 MOST_OFF = 0.05
-"""Displacement above which depth and collisions are no longer those of the pictures [m]."""
+"""Largest displacement at which depth and collisions still match the images [m]."""
 _POINTS = 20_000
-"""Splats that are compared, spread over the cloud."""
+"""Number of compared splats, spread over the cloud."""
 _OPAQUE = 0.5
 _REACH = 0.4
-"""Distance from the proxy above which a splat belongs to none of its surfaces [m]."""
+"""Largest distance of a splat from the proxy's surfaces for a comparison [m]."""
 _LEAST_SHARE = 0.5
-"""Share of the splats that lie within reach where a proxy is of the same place."""
+"""Smallest fraction of splats within reach of a proxy of the same place."""
 _ROUNDS = 12
 _WIDEST, _NARROWEST = 0.2, 0.02
-"""Distance of outliers in the first round and in the last [m]."""
+"""Distance of outliers in the first and in the last iteration [m]."""
 _STIFF = 1e-3
-"""Weight that keeps a direction in which nothing is measured where it is."""
+"""Weight of the damping that fixes directions without measurements."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Misalignment:
     offset: FloatArray
     """Mean displacement (3,) from the proxy to the splats [m]."""
     displacement: float
-    """Root mean square of the displacement, over the surfaces [m]."""
+    """Root mean square of the displacement over the surfaces [m]."""
     residual: float
     """Median distance of splats from the surfaces of the unmoved proxy [m]."""
     share: float
@@ -42,7 +42,7 @@ class Misalignment:
 
 
 def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
-    """Fit a small move and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
+    """Fit a small rigid motion and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
 
     Args:
         cloud: Splats in the world frame.

@@ -1,4 +1,4 @@
-"""Clouds of Gaussian splats, as scenes of them are kept in memory."""
+"""Gaussian splats of a scene in memory."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from nimbus.datagen.geometry import transforms
 FIRST_HARMONIC = 0.28209479177387814
 """Y00, the constant spherical harmonic: 1 / (2 sqrt(pi))."""
 MOST_SPLATS = 3_000_000
-"""Splats of a scene at most: what is rendered in about half a second of a core, and 0.5 GB."""
+"""Largest number of splats of a scene: about half a second of rendering on one core, and 0.5 GB."""
 _FARTHEST = 1e4
 """Largest distance of a splat from the origin [m]."""
 _LARGEST = 1e3
-"""Largest standard deviation of a splat [m]; a larger one is a wrong unit in the file."""
+"""Largest standard deviation of a splat [m]; a larger one indicates a wrong unit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplatCloud:
-    """N Gaussians with a color that may depend on the direction of view."""
+    """N Gaussians with an optionally view-dependent color."""
 
     positions: Float32Array
     """(N, 3) means [m]"""
@@ -35,12 +35,12 @@ class SplatCloud:
     opacities: Float32Array
     """(N,) from 0 to 1, at the mean"""
     colors: Float32Array
-    """(N, 3) sRGB; the constant part of what the harmonics give, and as in files not limited to 0 to 1"""
+    """(N, 3) sRGB of the constant harmonic, not limited to 0 to 1."""
     harmonics: NDArray[np.float16] | None = None
-    """(N, 3, 8 or 15) coefficients of degree 1 to 2 or 3 for each channel, (N, 3, 3) for degree 1 alone; None where
-    the color is the same from all sides"""
+    """(N, 3, C) harmonic coefficients per channel, C 3, 8 or 15 for degree 1, 2 or 3; None for view-independent
+    colors."""
     is_antialiased: bool = False
-    """Trained with opacities that shrink where a splat is smaller than a pixel (Mip-Splatting)."""
+    """True for training in which the opacity of splats smaller than a pixel is reduced (Mip-Splatting)."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -51,7 +51,7 @@ class SplatCloud:
         return 0 if self.harmonics is None else {3: 1, 8: 2, 15: 3}[self.harmonics.shape[2]]
 
     def rows(self, chosen: NDArray[Any]) -> SplatCloud:
-        """Take some of the splats, by number or mask, in that order."""
+        """Select splats by number or mask, in that order."""
         return replace(
             self,
             positions=self.positions[chosen],
@@ -86,7 +86,7 @@ class SplatCloud:
 
 
 def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
-    """Refuse a cloud that no picture can be made of.
+    """Refuse a cloud that cannot be rendered.
 
     Args:
         cloud: Splats as a reader returned them.
@@ -114,7 +114,7 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
 
 
 def unit_quaternions(wxyz: NDArray[Any]) -> Float32Array:
-    """Normalize orientations (N, 4); those of no length become no turn."""
+    """Normalize orientations (N, 4); zeros become the identity."""
     length = np.linalg.norm(wxyz, axis=1, keepdims=True)
     none = np.array([[1.0, 0.0, 0.0, 0.0]])
     return np.where(length > 1e-12, wxyz / np.maximum(length, 1e-12), none).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Compressed PLY files of splats, as SuperSplat and splat-transform write them."""
+"""Reader of compressed PLY files of splats, as written by SuperSplat and splat-transform."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nimbus.datagen.splats.cloud import SplatCloud, unit_quaternions
 from nimbus.datagen.splats.ply_file import open_table, read_elements, stack_columns
 
 _CHUNK = 256
-"""Splats that share the bounds of a row of element ``chunk``."""
+"""Number of splats that share the bounds of a row of element ``chunk``."""
 _REST = {0: 0, 9: 3, 24: 8, 45: 15}
 _PLACE, _SCALES, _COLOR = ["x", "y", "z"], ["scale_x", "scale_y", "scale_z"], ["r", "g", "b"]
 _PACKED = ("packed_position", "packed_rotation", "packed_scale", "packed_color")
 _HALF_DIAGONAL = float(np.sqrt(2.0))
-"""Length of the interval that all but the largest part of a unit quaternion lie in."""
+"""Length of the interval that contains all components of a unit quaternion except the largest."""
 _HARMONIC_RANGE = 8.0
-"""Width of what the stored bytes cover, from -4 to 4."""
+"""Width of the range of the stored bytes, from -4 to 4."""
 
 
 def read_compressed_ply(path: Path) -> SplatCloud:
-    """Read splats as 16 bytes each, relative to the bounds of their chunk.
+    """Read splats of 16 bytes each, relative to the bounds of their chunk.
 
     Raises:
         InputError: The file is truncated, or has fewer chunks than its splats need.
@@ -71,13 +71,13 @@ def read_compressed_ply(path: Path) -> SplatCloud:
 
 
 def _part(packed: NDArray[Any], shift: int, bits: int) -> Float32Array:
-    """Bits of packed numbers, from 0 to 1."""
+    """Extract bits of packed numbers, scaled to 0 to 1."""
     most = (1 << bits) - 1
     return ((packed >> np.uint32(shift)) & np.uint32(most)).astype(np.float32) / np.float32(most)
 
 
 def _three(packed: NDArray[Any]) -> Float32Array:
-    """Three numbers (N, 3) of 11, 10 and 11 bits, from 0 to 1."""
+    """Unpack three numbers (N, 3) of 11, 10 and 11 bits, scaled to 0 to 1."""
     return np.stack([_part(packed, 21, 11), _part(packed, 11, 10), _part(packed, 0, 11)], axis=1)
 
 
@@ -88,7 +88,7 @@ def _between(bounds: NDArray[Any], names: list[str], chunk: NDArray[Any], share:
 
 
 def _turns(packed: NDArray[Any]) -> Float32Array:
-    """Unit quaternions whose largest part is left out: 2 bits of its place, wxyz, and 10 for each other part."""
+    """Unpack unit quaternions without the largest component: 2 bits for its index (wxyz), 10 for each other one."""
     others = np.stack([_part(packed, shift, 10) for shift in (20, 10, 0)], axis=1)
     others = (others - np.float32(0.5)) * np.float32(_HALF_DIAGONAL)
     largest = np.sqrt(np.maximum(1.0 - np.sum(others**2, axis=1), 0.0))

@@ -1,4 +1,4 @@
-"""Order of points along a space-filling curve, so that neighbors lie together in memory."""
+"""Order of points along a space-filling curve, so that neighbors are adjacent in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from nimbus.datagen.arrays import Float32Array, IntArray
 
 _BITS = 21
-"""Cells along an axis, as a power of two: what three of fit into 64 bits."""
+"""Number of cells along an axis, as a power of two; three such indices fit into 64 bits."""
 _SPREAD = (
     (32, 0x1F00000000FFFF),
     (16, 0x1F0000FF0000FF),
@@ -19,7 +19,7 @@ _SPREAD = (
 
 
 def curve_order(positions: Float32Array) -> IntArray:
-    """Sort points by Morton code (Morton 1966); equal ones stay in their order.
+    """Sort points by Morton code (Morton 1966); the sort is stable.
 
     Args:
         positions: (N, 3), any unit.

@@ -14,21 +14,21 @@ import warp as wp
 wp.config.quiet = True
 
 CHUNK = wp.constant(128)
-"""Splats that are culled together."""
+"""Number of splats culled together."""
 BLUR = wp.constant(0.3)
 """Variance added in the image [px^2]."""
 FAINTEST = wp.constant(1.0 / 255.0)
-"""Opacity of a pixel below which it is left out."""
+"""Smallest opacity that a splat contributes to a pixel."""
 DONE = wp.constant(1.0e-4)
-"""Share of light below which a pixel is finished."""
+"""Transmittance below which a pixel is finished."""
 OPAQUEST = wp.constant(0.999)
-"""Opacity of a pixel at most."""
+"""Largest opacity of a splat at a pixel."""
 REACH = wp.constant(3.3290429)
-"""Standard deviations at which opacity 1 falls to 1/255: sqrt(2 ln 255)."""
+"""Distance in standard deviations at which opacity 1 falls to 1/255: sqrt(2 ln 255)."""
 TILE = wp.constant(16)
 """Side of a tile [px]."""
 NEVER = wp.constant(3.0e38)
-"""Depth of what is not drawn."""
+"""Depth of splats that are not drawn."""
 
 
 @wp.struct
@@ -42,18 +42,18 @@ class DeviceCloud:
     crosses: wp.array(dtype=wp.vec3)
     """xy, xz and yz"""
     colors: wp.array(dtype=wp.vec4)
-    """sRGB, and the opacity"""
+    """sRGB and opacity."""
     degree: wp.int32
     harmonics: wp.array(dtype=wp.float16)
-    """Coefficients splat by splat: first channel, second, third"""
+    """Coefficients splat by splat: first channel, second, third."""
     middles: wp.array(dtype=wp.vec4)
-    """Middle and radius of a ball around the splats of a chunk [m]"""
+    """Center and radius of a ball around the splats of a chunk [m]."""
     is_antialiased: wp.bool
 
 
 @wp.struct
 class DeviceView:
-    """A pinhole camera, OpenCV axes."""
+    """Pinhole camera with OpenCV axes."""
 
     camera_R_world: wp.mat33
     position: wp.vec3
@@ -67,7 +67,7 @@ class DeviceView:
 
 @wp.struct
 class Projected:
-    """Splats that a view may show, projected."""
+    """Projected splats that a view may show."""
 
     centers: wp.array(dtype=wp.vec2)
     conics: wp.array(dtype=wp.vec4)
@@ -75,7 +75,7 @@ class Projected:
     depths: wp.array(dtype=wp.float32)
     colors: wp.array(dtype=wp.vec4)
     boxes: wp.array(dtype=wp.vec4i)
-    """First and last column, first and last row of pixels; nothing where the first is beyond the last"""
+    """First and last column, first and last row of pixels; empty if the first is beyond the last."""
 
 
 @wp.struct
@@ -83,7 +83,7 @@ class Pixels:
     """Sums along the rays."""
 
     through: wp.array(dtype=wp.float32)
-    """Share of light that gets through"""
+    """Transmittance."""
     colors: wp.array(dtype=wp.vec3)
     depths: wp.array(dtype=wp.float32)
     """Depth times weight [m]"""
@@ -91,7 +91,7 @@ class Pixels:
 
 @wp.func
 def may_show(view: DeviceView, place: wp.vec3, radius: float):
-    """Return True where a ball reaches into the view."""
+    """Return True if a ball intersects the view frustum."""
     seen = view.camera_R_world * (place - view.position)
     if seen[2] + radius < view.near or seen[2] - radius > view.far:
         return False
@@ -147,7 +147,7 @@ def cull_splats(
 
 @wp.kernel
 def collect(flags: wp.array(dtype=wp.int32), places: wp.array(dtype=wp.int32), found: wp.array(dtype=wp.int32)):
-    """List what is flagged, in order; ``places`` is the inclusive scan of the flags."""
+    """List the flagged entries in order; ``places`` is the inclusive scan of the flags."""
     thread = wp.tid()
     if flags[thread] == 1:
         found[places[thread] - 1] = thread
@@ -255,7 +255,7 @@ def project(
 
 @wp.func
 def row_span(conic: wp.vec4, center: wp.vec2, y: int, first: int, last: int):
-    """First and last column between two where a row of pixels lies inside the ellipse; (1, 0) where none does."""
+    """Return the first and last column in which a row of pixels is inside the ellipse; (1, 0) if none is."""
     dy = float(y) + 0.5 - center[1]
     b = conic[1] * dy
     root = b * b - conic[0] * (conic[2] * dy * dy - conic[3])
@@ -271,7 +271,7 @@ def row_span(conic: wp.vec4, center: wp.vec2, y: int, first: int, last: int):
 def blend_span(
     conic: wp.vec4, center: wp.vec2, color: wp.vec4, depth: float, y: int, span: wp.vec2i, start: int, pixels: Pixels
 ):
-    """Blend a splat into a row of pixels, and count those that it finishes."""
+    """Blend a splat into a row of pixels, and count the pixels that it finishes."""
     dy = float(y) + 0.5 - center[1]
     finished = wp.int32(0)
     rgb = wp.vec3(color[0], color[1], color[2])
@@ -302,9 +302,9 @@ def blend_in_order(
     pending: wp.array(dtype=wp.int32),
     pixels: Pixels,
 ):
-    """Blend all splats, nearest first, in one thread: what a CPU does best.
+    """Blend all splats, nearest first, in one thread, which suits a CPU.
 
-    ``pending`` counts the unfinished pixels of each tile; a splat over tiles without any costs nothing more.
+    ``pending`` counts the unfinished pixels of each tile; a splat over tiles without any is skipped at no cost.
     """
     for place in range(count):
         row = order[place]
@@ -328,7 +328,7 @@ def blend_in_order(
 
 @wp.func
 def touches(conic: wp.vec4, center: wp.vec2, box: wp.vec4i, tile_x: int, tile_y: int):
-    """Return True where some row of the tile lies inside the ellipse."""
+    """Return True if some row of the tile is inside the ellipse."""
     first = wp.max(box[0], tile_x * TILE)
     last = wp.min(box[1], tile_x * TILE + TILE - 1)
     for y in range(wp.max(box[2], tile_y * TILE), wp.min(box[3], tile_y * TILE + TILE - 1) + 1):
@@ -400,7 +400,7 @@ def blend_tiles(
     tiles: int,
     pixels: Pixels,
 ):
-    """Blend the lists of the tiles, a thread for each pixel: what a GPU does best."""
+    """Blend the lists of the tiles with one thread per pixel, which suits a GPU."""
     x, y = wp.tid()
     if x >= width or y >= height:
         return
@@ -439,7 +439,7 @@ def finish(
     alpha: wp.array(dtype=wp.float32),
     depth: wp.array(dtype=wp.float32),
 ):
-    """Turn the sums into bytes, opacity and expected depth; 0 where less than the least opacity was seen."""
+    """Convert the sums to bytes, opacity and expected depth; 0 below the smallest opacity."""
     pixel = wp.tid()
     through = pixels.through[pixel]
     color = pixels.colors[pixel] + through * behind

@@ -1,7 +1,8 @@
-"""Binary PLY files of scalar columns: the header, and each element as a table."""
+"""Reader of binary PLY files of scalar columns: the header, and each element as a table."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,13 @@ _TYPES = {
     **dict.fromkeys(("double", "float64"), "<f8"),
 }
 _HEADER_BYTES = 1 << 16
-"""Largest header that is read."""
+"""Largest accepted header [bytes]."""
 _AGAIN = "export it again as a binary PLY"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlyElement:
-    """One element of the header."""
+    """Element of the header."""
 
     name: str
     count: int
@@ -42,7 +43,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
     """Read the header of a binary little-endian PLY without lists.
 
     Returns:
-        Its elements, and where the first of them starts [bytes].
+        Elements, and the offset of the first [bytes].
 
     Raises:
         InputError: The file is not PLY, has lists or another byte order, or is truncated.
@@ -60,7 +61,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
             continue
         if words[0] == "format" and words[1:2] != ["binary_little_endian"]:
             raise InputError(f"is a PLY of format {' '.join(words[1:2])}", where=str(path), instead=_AGAIN)
-        if words[0] == "element" and len(words) == 3 and words[2].isdigit():
+        if words[0] == "element" and len(words) == 3 and re.fullmatch("[0-9]{1,15}", words[2]):
             elements.append((words[1], int(words[2]), []))
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))
@@ -87,7 +88,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
         name: Name of the element.
 
     Returns:
-        (rows,) with the columns as fields; empty where the file has no such element.
+        (rows,) with the columns as fields; empty if the file has no such element.
     """
     for element in elements:
         if element.name == name and element.count:
@@ -97,7 +98,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
 
 
 def stack_columns(table: NDArray[Any], names: list[str], kind: Any = np.float32) -> NDArray[Any]:
-    """Columns (rows, n) of a table side by side."""
+    """Stack columns of a table to (rows, n)."""
     found = np.empty((len(table), len(names)), dtype=kind)
     for column, name in enumerate(names):
         found[:, column] = table[name]

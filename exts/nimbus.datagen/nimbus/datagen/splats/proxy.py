@@ -1,4 +1,4 @@
-"""Geometry made of splats: a floor and the voxels of what stands on it, for paths and depth."""
+"""Proxy geometry derived from splats: a floor and voxels of the objects on it, for paths and depth."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ from nimbus.datagen.splats.cloud import SplatCloud
 VOXEL = 0.05
 """Side of a voxel [m]."""
 _LEAST_WEIGHT = 0.3
-"""Sum of opacities from which a voxel may be solid."""
+"""Smallest sum of opacities of a solid voxel."""
 _FEWEST_NEIGHBORS = 4
-"""Voxels of the 27 around one, itself included, that are solid around each surface; floaters stand alone."""
+"""Smallest number of solid voxels in a 3 by 3 by 3 block around a surface voxel; floaters are isolated."""
 _FAINTEST = 0.1
-"""Opacity of splats that are left out: haze."""
+"""Opacity below which splats are ignored as haze."""
 _STEP = 0.6 * VOXEL
 """Largest distance of sampled points on a large splat [m]."""
 _MOST_STEPS = 20
-"""Points along half an axis of a large splat."""
+"""Largest number of points along half an axis of a large splat."""
 _LARGEST = 1.0
-"""Standard deviation above which splats are left out [m]: sky and backdrop."""
+"""Standard deviation above which splats are ignored as sky or backdrop [m]."""
 _OVER_FLOOR = 0.1
-"""Height above the floor below which a voxel belongs to it [m]."""
+"""Height above the floor up to which a voxel belongs to it [m]."""
 _HIGHEST_TOP = 1.6
-"""Largest height above the floor [m] of tops that are kept: the ceiling's would be the largest floor of the scene."""
+"""Largest height of kept upward faces above the floor [m]; otherwise the ceiling would be the largest floor of the
+scene."""
 _MOST_VOXELS = 60_000_000
-"""Voxels around the scene: 50 by 50 by 3 m, twenty times."""
+"""Largest number of voxels around the scene: twenty times 50 by 50 by 3 m."""
 _SPARSE = 0.1
-"""Splats a surface voxel below which obstacles may be missing; at 0.12, half a splat a dm^2, none were."""
+"""Splats per surface voxel below which obstacles may be missing; at 0.12, half a splat per dm^2, none were."""
 _CLOSED = 2
-"""Voxels by which holes of the floor are closed: captures have some."""
+"""Size of holes in the floor that are closed [voxels]; captures have some."""
 _LEAST_FLOOR = 4.0
 """Smallest area of the floor [m^2]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplatProxy:
-    """Triangles that stand for a cloud."""
+    """Triangles that approximate a cloud."""
 
     floor: Float32Array
     """Triangles (F, 3, 3) of the floor, flat and facing up [m]."""
     obstacles: Float32Array
-    """Triangles (G, 3, 3) of everything else [m]."""
+    """(G, 3, 3) triangles of everything else [m]."""
     floor_height: float
     """Height of the floor [m]."""
     density: float
@@ -60,10 +61,10 @@ class SplatProxy:
 
 
 def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
-    """Make the geometry of one storey from splats, in the frame of the world, z up.
+    """Derive the geometry of one storey from splats, in the world frame, z up.
 
-    A voxel is solid where the opacities of splats in it sum up to 0.3 and at least three neighbors are, too. The floor
-    is where most of the lower half lies.
+    A voxel is solid if the opacities of its splats sum up to at least 0.3 and at least three neighbors are solid, too.
+    The floor is at the height with most splats in the lower half.
 
     Args:
         cloud: Splats in the world frame.
@@ -112,7 +113,7 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
 
 
 def _spread(cloud: SplatCloud) -> tuple[FloatArray, FloatArray]:
-    """Return points on splats within one deviation, no farther apart than voxels, and the opacity of each."""
+    """Return points on splats within one deviation, no farther apart than voxels, with the opacity of each."""
     # Splats on surfaces are flat: the two long axes span them, and the third is thinner than a voxel.
     order = np.argsort(-cloud.scales, axis=1, kind="stable")[:, :2]
     rows = np.arange(len(cloud))[:, None]
@@ -166,7 +167,7 @@ def _floor_faces(ground: BoolArray, lower: FloatArray, height: float) -> Float32
 
 
 def _voxel_faces(solid: BoolArray, lower: FloatArray, *, tops_below: int) -> Float32Array:
-    """Return triangles of the uncovered sides of solid voxels; tops in lower layers only."""
+    """Return triangles of the uncovered sides of solid voxels; upward faces in lower layers only."""
     padded, found = np.pad(solid, 1), []
     for axis in range(3):
         for is_upper in (False, True):

@@ -1,4 +1,4 @@
-"""Pictures of splats: color, opacity and depth of pinhole views, by a tile rasterizer in Warp."""
+"""Tile rasterizer of splats in Warp: color, opacity and depth of pinhole views."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.curve import curve_order
 
 NEAR, FAR = 0.05, 1000.0
-"""Range of depths of the means that are drawn [m]; a nearer one covers the image with one splat."""
+"""Range of depths of drawn means [m]; a nearer splat would cover the whole image."""
 DEPTH_OPACITY = 0.7
-"""Opacity of a pixel from which its expected depth is one of a surface."""
+"""Smallest opacity of a pixel whose expected depth is valid."""
 _BLOCK = 200_000
-"""Splats that are prepared at once, which bounds the memory for it."""
+"""Number of splats prepared together, which bounds the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplatPictures:
-    """K views of one size."""
+    """K views of equal size."""
 
     rgb: ImageArray
     """(K, H, W, 3)"""
     alpha: Float32Array
-    """(K, H, W) fraction of light that the splats stop."""
+    """(K, H, W) fraction of light that the splats block."""
     depth: Float32Array
-    """(K, H, W) expected depth [m] along the axis of view; 0 where alpha is below :data:`DEPTH_OPACITY`"""
+    """(K, H, W) expected depth [m] along the viewing axis; 0 where alpha is below :data:`DEPTH_OPACITY`."""
 
 
 class SplatRasterizer:
-    """Renders one cloud; on a CPU one thread blends in the order of depth, on a GPU each tile its list.
+    """Renders one cloud: on a CPU one thread blends in order of depth, on a GPU by tiles.
 
-    Both ways give the same pictures up to rounding, each of them to the bit again.
+    Both methods give the same images up to rounding, and each is reproducible bit for bit.
 
     Args:
         cloud: The splats, in their own frame.
@@ -91,7 +91,7 @@ class SplatRasterizer:
         return SplatPictures(rgb=rgb, alpha=alpha, depth=depth * np.float32(self._factor))
 
     def project(self, camera: Camera, position: FloatArray, wxyz: FloatArray) -> dict[str, NDArray[Any]]:
-        """Project the splats that a view may show: what tests compare with double precision.
+        """Project the splats that a view may show; tests compare the result with double precision.
 
         Returns:
             By name: ``numbers`` of splats (M,) in the given cloud, ``centers`` (M, 2) [px], ``conics`` (M, 3)

@@ -1,4 +1,4 @@
-"""Splat files by what they are: PLY of trainings, compressed PLY, SPZ."""
+"""Reader of splat files, chosen by content: PLY from training, compressed PLY, SPZ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.splats.spz import read_spz
 from nimbus.datagen.splats.training_ply import read_training_ply
 
 SPLAT_SUFFIXES = (".ply", ".spz")
-"""Suffixes of files that :func:`read_splats` takes."""
+"""Suffixes that :func:`read_splats` accepts."""
 
 
 def read_splats(path: Path) -> SplatCloud:
@@ -24,7 +24,7 @@ def read_splats(path: Path) -> SplatCloud:
             not finite.
     """
     if path.suffix.lower() not in SPLAT_SUFFIXES:
-        what, instead = f"is no {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
+        what, instead = f"is not a {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
         raise InputError(what, where=str(path), instead=instead)
     if not check_regular(path):
         raise InputError("the file is empty", where=str(path), instead="export the scene again")
@@ -38,7 +38,7 @@ def read_splats(path: Path) -> SplatCloud:
 
 
 def has_splats(path: Path) -> bool:
-    """Return True for a file of splats: every SPZ, and a PLY that has their columns.
+    """Return True for a file of splats: every SPZ, and a PLY with the columns of splats.
 
     Raises:
         InputError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Splats sampled from the surfaces of a mesh: scenes of which the truth is known."""
+"""Splats sampled from the surfaces of a mesh, for scenes with known ground truth."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ _R2 = np.array([0.7548776662466927, 0.5698402909980532])
 """Steps of the R2 sequence: powers of one over the plastic number (Roberts 2018)."""
 _GOLDEN = 0.6180339887498949
 _WIDE, _THIN = 0.7, 0.05
-"""Deviation of a disc along its surface, as a share of the spacing; and across it, as a share of that."""
+"""Deviation of a disc along its surface, as a fraction of the spacing, and across it, as a fraction of that."""
 _OPACITY = (0.75, 0.98)
-"""Range of opacities, as trained scenes have them on surfaces."""
+"""Range of opacities, as trained scenes have on surfaces."""
 VERSION = 1
-"""Raised when equal meshes give other splats."""
+"""Version of the sampling; raise it when equal meshes give other splats."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurfaceSamples:
-    """N places on faces, in the order of the faces."""
+    """N points on faces, in the order of the faces."""
 
     faces: IntArray
-    """(N,) face of each"""
+    """(N,) face of each point."""
     shares: FloatArray
-    """(N, 3) weights of its corners"""
+    """(N, 3) weights of the face's corners."""
     positions: FloatArray
-    """(N, 3) [m]"""
+    """(N, 3) positions [m]."""
     normals: FloatArray
-    """(N, 3) unit normal of the face"""
+    """(N, 3) unit normals of the faces."""
     spacing: float
-    """Distance of neighbors [m]"""
+    """Distance between neighbors [m]."""
 
 
 def place_samples(corners: AnyArray, count: int) -> SurfaceSamples:
-    """Spread places evenly over surfaces: systematic over the area, a low-discrepancy sequence inside each face.
+    """Distribute points evenly over surfaces: systematic sampling by area, a low-discrepancy sequence inside each face.
 
     Args:
         corners: (F, 3, 3) of all faces [m].
-        count: Places in all.
+        count: Total number of points.
     """
     corners = np.asarray(corners, dtype=float)
     edges = corners[:, 1:] - corners[:, :1]
@@ -88,7 +88,7 @@ def discs_of(samples: SurfaceSamples, colors: AnyArray) -> SplatCloud:
     """Make each sample a flat disc on its face.
 
     Args:
-        samples: N places.
+        samples: N points.
         colors: (N, 3) sRGB from 0 to 1, light included.
     """
     count = len(samples.faces)
@@ -106,7 +106,7 @@ def discs_of(samples: SurfaceSamples, colors: AnyArray) -> SplatCloud:
 
 
 def _facing(normals: FloatArray) -> Float32Array:
-    """Shortest turns (N, 4) that take the z axis to unit normals; half a turn about x where they point down."""
+    """Return the smallest rotations (N, 4) from the z axis to unit normals; half a turn about x for opposite ones."""
     x, y, z = normals.T
     wxyz = np.column_stack([1.0 + z, -y, x, np.zeros_like(z)])
     wxyz[z < -1.0 + 1e-9] = (0.0, 1.0, 0.0, 0.0)

@@ -21,9 +21,9 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, MOST_SPLATS, SplatCloud,
 _MAGIC = b"NGSP"
 _FILE_BYTES = 1 << 29
 _COEFFICIENTS = (0, 3, 8, 15, 24)
-"""Coefficients of a channel, by degree of the harmonics."""
+"""Number of coefficients per channel, by degree of the harmonics."""
 _COLOR_SCALE = 0.15
-"""Factor of the stored constant harmonic."""
+"""Scale of the stored constant harmonic."""
 _ANTIALIASED = 1
 """Flag"""
 _GZIP = 16 + zlib.MAX_WBITS
@@ -31,7 +31,7 @@ _AGAIN = "copy or download it again"
 
 
 def read_spz(path: Path) -> SplatCloud:
-    """Read splats of 15 to 20 bytes, harmonics apart.
+    """Read splats of 15 to 20 bytes each, plus harmonics.
 
     Raises:
         InputError: The file is not SPZ, of an unknown version, truncated, or larger than can be rendered.
@@ -53,7 +53,7 @@ def read_spz(path: Path) -> SplatCloud:
 
 
 def _inflate(path: Path, content: bytes) -> bytes:
-    """Unpack a gzip stream, as far as a file of the largest allowed size goes."""
+    """Unpack a gzip stream up to the size of the largest allowed file."""
     most = 16 + sum(_sizes(path, 3, MOST_SPLATS, 4))
     unpacking = zlib.decompressobj(_GZIP)
     try:
@@ -68,7 +68,7 @@ def _inflate(path: Path, content: bytes) -> bytes:
 
 
 def _sizes(path: Path, version: int, count: int, degree: int) -> list[int]:
-    """Bytes of positions, opacities, colors, scales, rotations and harmonics."""
+    """Return the sizes of positions, opacities, colors, scales, rotations and harmonics [bytes]."""
     if not 1 <= version <= 4:
         raise InputError(
             f"has SPZ version {version}; versions 1 to 4 are supported",
@@ -87,7 +87,7 @@ def _sizes(path: Path, version: int, count: int, degree: int) -> list[int]:
 
 
 def _unpack_streams(path: Path, content: bytes, table: int, count: int, sizes: list[int]) -> list[bytes]:
-    """Blocks of a file of version 4, whose table has the packed and the real size of each stream."""
+    """Return the streams of a file of version 4, whose table has the packed and unpacked size of each."""
     import pyarrow
 
     wanted = [size for size in sizes if size]
@@ -113,7 +113,7 @@ def _decode(version: int, degree: int, fraction: int, is_antialiased: bool, bloc
     harmonics = None
     if count := _COEFFICIENTS[degree]:
         values = (rest.astype(np.float32) - 128.0) / 128.0
-        kept = min(count, _COEFFICIENTS[3])  # degree 4 is finer than anything seen of it
+        kept = min(count, _COEFFICIENTS[3])  # harmonics of degree 4 have no visible effect
         harmonics = values.reshape(-1, count, 3)[:, :kept].swapaxes(1, 2).astype(np.float16)
     color = (colors.reshape(-1, 3).astype(np.float32) / 255.0 - 0.5) / _COLOR_SCALE
     return SplatCloud(
@@ -128,7 +128,7 @@ def _decode(version: int, degree: int, fraction: int, is_antialiased: bool, bloc
 
 
 def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
-    """Half precision in version 1; later 24 bits of fixed point."""
+    """Decode positions: half precision in version 1, later 24-bit fixed point."""
     if version == 1:
         return packed.view("<f2").reshape(-1, 3).astype(np.float32)
     parts = packed.reshape(-1, 3).astype(np.int32)
@@ -138,14 +138,14 @@ def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
 
 
 def _first_three(packed: NDArray[Any]) -> Float32Array:
-    """The parts x, y and z; w is not negative."""
+    """Decode x, y and z; w is not negative."""
     xyz = packed.reshape(-1, 3).astype(np.float32) / 127.5 - 1.0
     w = np.sqrt(np.maximum(1.0 - np.sum(xyz**2, axis=1), 0.0))
     return unit_quaternions(np.column_stack([w, xyz]))
 
 
 def _smallest_three(packed: NDArray[Any]) -> Float32Array:
-    """All but the largest part: sign and 9 bits each, the last of xyzw lowest, and the place of the largest on top."""
+    """Decode all components but the largest: 9 bits and a sign each, the last of xyzw lowest, its index on top."""
     word = packed.view("<u4").copy()
     place, rows = (word >> 30).astype(int), np.arange(len(word))
     xyzw = np.zeros((len(word), 4), dtype=np.float32)

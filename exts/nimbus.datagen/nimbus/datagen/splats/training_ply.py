@@ -1,4 +1,4 @@
-"""PLY files of splats as training writes them: the layout of 3D Gaussian splatting."""
+"""PLY files of splats in the training format of 3D Gaussian splatting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud, unit_quatern
 from nimbus.datagen.splats.ply_file import open_table, read_elements, stack_columns
 
 _REST = {0: 0, 9: 3, 24: 8, 45: 15}
-"""Coefficients of a channel by the number of ``f_rest`` columns."""
+"""Number of coefficients per channel by the number of ``f_rest`` columns."""
 _CHANNELS = [f"f_dc_{channel}" for channel in range(3)]
 _PLACE, _SCALES = ["x", "y", "z"], [f"scale_{axis}" for axis in range(3)]
 _TURN = [f"rot_{part}" for part in range(4)]
@@ -20,7 +20,7 @@ _TURN = [f"rot_{part}" for part in range(4)]
 def read_training_ply(path: Path) -> SplatCloud:
     """Read ``x y z f_dc_* f_rest_* opacity scale_* rot_*``: opacity as logit, scales as logarithms, w first.
 
-    The columns may stand in any order, and others between them; harmonics are stored channel after channel.
+    The columns may be in any order, with others between them; harmonics are stored channel after channel.
 
     Raises:
         InputError: The file is truncated, or a column is missing.

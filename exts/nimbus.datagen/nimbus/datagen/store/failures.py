@@ -1,4 +1,4 @@
-"""Failed attempts that are kept: labelled files in ``failures/``, separate from episodes."""
+"""Failed attempts that are kept: labeled files in ``failures/``, separate from episodes."""
 
 from __future__ import annotations
 

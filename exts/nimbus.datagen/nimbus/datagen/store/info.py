@@ -49,7 +49,7 @@ class DatasetInfo:
     """Newest field schema of its episodes, see ``schema.FIELD_SCHEMA``; absent in files up to Nimbus 0.1.0."""
     robot: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
-    """Sources and licences of imported objects that its episodes may show, by ``library/kind``."""
+    """Sources and licenses of imported objects that its episodes may show, by ``library/kind``."""
     meanings: dict[str, TaskMeaning] = field(default_factory=dict)
     """Meanings of its tasks by name; absent in files up to Nimbus 0.1.0."""
     rate: Rate = 0.0

@@ -1,6 +1,6 @@
 """Interfaces for plug-ins: a skill moves a :class:`Workcell`, a condition evaluates a :class:`World`.
 
-Poses are (4, 4) matrices named ``a_T_b``; lengths are in metres, angles in radians. Names are those of objects, of
+Poses are (4, 4) matrices named ``a_T_b``; lengths are in meters, angles in radians. Names are those of objects, of
 fixtures of the scene, of links of the robot, and ``object.part`` of the moving parts of an object.
 """
 

@@ -1,1 +1,1 @@
-"""Teleoperation: a person moves the tools of a robot in physics, in real time, and records demonstrations."""
+"""Teleoperation: an operator moves the tools of a robot in physics in real time, and records demonstrations."""

@@ -1,4 +1,4 @@
-"""Control in real time: one thread polls the input, advances physics by a period, and shows the result."""
+"""Real-time control: one thread polls the input, advances physics by one period, and shows the result."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nimbus.datagen.teleoperate.recording import SHORTEST, RecordingFolder
 from nimbus.datagen.teleoperate.session import SessionPhase, SessionState, TeleoperationSession
 
 _SAVED_EVERY = 5.0
-"""Time between two copies of a recording in progress on the disk [s]."""
+"""Time between two saved copies of a recording in progress [s]."""
 _WINDOW = 30
-"""Periods over which the rate is measured."""
+"""Number of periods over which the rate is measured."""
 _Result = TypeVar("_Result")
 _log = logging.getLogger("nimbus.teleoperate")
 
@@ -29,21 +29,21 @@ class LoopState:
 
     session: SessionState
     rate: float
-    """Measured rate of control [Hz]; below that of the task, the robot moves slower than in real time."""
+    """Measured control rate [Hz]; below the task's rate, the robot moves slower than in real time."""
     work: float
-    """Median time of the work of a period [s]."""
+    """Median computing time of a period [s]."""
 
 
 class ControlLoop:
     """Runs a session in real time until it is closed.
 
-    A period that takes too long delays the next one: the robot then moves more slowly, and the recorded commands are
+    A period that takes too long delays the next one: the robot then moves more slowly, but the recorded commands are
     the same as at full speed.
 
     Args:
         session: The session; use it from other threads through :meth:`do` only.
         device: Source of input.
-        folder: Folder of recordings, in which unfinished ones are saved.
+        folder: Folder of recordings, including unfinished ones.
         show: Called after each period, in the loop's thread.
     """
 
@@ -65,7 +65,7 @@ class ControlLoop:
         self._thread = threading.Thread(target=self._run, name="nimbus-teleoperation", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the loop."""
         self._thread.start()
 
     def do(self, act: Callable[[TeleoperationSession], _Result]) -> _Result:
@@ -78,7 +78,7 @@ class ControlLoop:
             return act(self._session)
 
     def close(self) -> None:
-        """End the loop; what is recorded and neither kept nor discarded stays on the disk."""
+        """End the loop; an unfinished recording stays on the disk."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -125,7 +125,7 @@ class ControlLoop:
             if not session.is_recording or session.step_count < SHORTEST or session.step_count == self._saved_count:
                 return
             self._saved_count = session.step_count
-            # Under the lock: a recording that is kept or discarded meanwhile must not come back.
+            # Under the lock, so that a recording kept or discarded meanwhile is not saved again.
             try:
                 self._folder.save_unfinished(session.recording())
             except (OSError, InputError) as error:

@@ -1,4 +1,4 @@
-"""Plan stage of demonstrations: an operator's recorded commands, executed again in physics."""
+"""Plan stage of demonstrations: the recorded commands of an operator, executed again in physics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _PATIENCE = 15
-"""Record periods in which things may come to rest after the last command, as after the last step of a skill."""
+"""Record periods for objects to come to rest after the last command, as after the last step of a skill."""
 
 
 class DemonstrationSettings(StrictModel):
@@ -36,7 +36,7 @@ class DemonstrationSettings(StrictModel):
 
 
 class DemonstrationPlanner(Planner["SceneAssets"]):
-    """Executes the recording of a layout; the commands decide the motion, so that it equals the operator's.
+    """Executes the recording of a layout; the motion equals the operator's, because the commands determine it.
 
     Args:
         task: The task.
@@ -56,7 +56,7 @@ class DemonstrationPlanner(Planner["SceneAssets"]):
         """Yield the demonstration of a layout.
 
         Raises:
-            InputError: There is no recording of it, or it is one of something else.
+            InputError: The layout has no recording, or the recording is of another task or robot.
         """
         begin, assets, index = time.process_time(), item.scene.assets, item.layouts[0].key.index
         recording = self._recordings.read(index)
@@ -84,7 +84,7 @@ def ancestors_of(recording: OperatorRecording) -> dict[str, str]:
 
 
 def perform_recording(environment: Environment, recording: OperatorRecording) -> Trajectory:
-    """Execute recorded commands in an environment that was reset, wait for rest, and judge.
+    """Execute recorded commands in a reset environment, wait for rest, and evaluate success.
 
     Args:
         environment: Environment at the start of the recording's layout.

@@ -1,4 +1,4 @@
-"""History of a teleoperated episode: its commands, and snapshots from which every earlier moment is reached."""
+"""History of a teleoperated episode: commands, and snapshots from which every earlier moment can be restored."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from nimbus.datagen.policies.environment import Environment, EnvironmentSnapshot
 
 _EVERY = 1.0
-"""Time between two snapshots [s]: one takes a tenth of a megabyte, and a second of physics a tenth of a second."""
+"""Time between two snapshots [s]; a snapshot takes 0.1 MB, and replaying one second of physics takes 0.1 s."""
 
 
 class CommandHistory:
-    """Commands since the start of an episode. Going back restores a snapshot and repeats the commands after it.
+    """Commands since the start of an episode.
 
-    Physics is deterministic, so that a repeated command gives the same state to the last bit.
+    Going back restores a snapshot and repeats the commands after it. Physics is deterministic, so that repeated
+    commands give the same state to the last bit.
 
     Args:
-        environment: Environment that was reset.
+        environment: Environment after a reset.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -45,7 +46,7 @@ class CommandHistory:
             self._snapshots.append(self._environment.snapshot())
 
     def go_back(self, count: int) -> None:
-        """Return to the moment after the first commands; the later ones are removed."""
+        """Return to the state after the given number of commands; later commands are removed."""
         count = min(max(count, 0), len(self.actions))
         place = bisect.bisect_right(self._at, count) - 1
         del self._at[place + 1 :], self._snapshots[place + 1 :]

@@ -1,4 +1,4 @@
-"""Input of an operator: motion and opening of each tool in one control period, whatever device it comes from."""
+"""Operator input: motion and opening of each tool in one control period, independent of the device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class PoseTarget:
-    """Pose that the tool should reach, such as that of a frame dragged in the browser."""
+    """Target pose of the tool, such as that of a frame dragged in the browser."""
 
     world_T_tool: FloatArray
     """(4, 4) [m]"""
@@ -24,30 +24,30 @@ class PoseTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class HandlePose:
-    """Pose of a handle that is moved freely in its own space, such as a tracked controller.
+    """Pose of a handle that moves freely in its own space, such as a tracked controller.
 
-    Only its motion since the clutch was engaged counts, so that it can be moved to a more comfortable place meanwhile.
+    Only its motion since the clutch was engaged counts, so that the operator can reposition it in between.
     """
 
     space_T_handle: FloatArray
     """(4, 4) [m], axes parallel to those of the world."""
     is_engaged: bool
-    """False while the operator repositions the handle; the tool stays."""
+    """False while the operator repositions the handle; the tool then stays in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTwist:
-    """Velocity of the tool, as sticks, keys and six-axis mice give it; the axes are those of the world."""
+    """Velocity of the tool, as commanded by sticks, keys and six-axis mice; axes of the world."""
 
     linear: FloatArray
     """(3,) [m/s]"""
     angular: FloatArray
-    """(3,) about the origin of the tool [rad/s]"""
+    """(3,) about the origin of the tool [rad/s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointTarget:
-    """Posture that the arm should take, as a leader arm with the same joints gives it."""
+    """Target posture of the arm, such as that of a leader arm with the same joints."""
 
     positions: FloatArray
     """(J,) [rad or m]"""
@@ -61,28 +61,28 @@ class ToolCommand:
     """Input for one arm in one control period."""
 
     motion: ToolMotion | None = None
-    """None: the tool stays at its target."""
+    """Motion of the tool; None to keep its target."""
     opening: float | None = None
-    """Opening of the gripper, 0 closed to 1 open; None: as before."""
+    """Opening of the gripper, 0 closed to 1 open; None to keep it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorInput:
-    """Input for all arms in one control period; arms that are not named keep their targets."""
+    """Input for all arms in one control period; unnamed arms keep their targets."""
 
     arms: Mapping[str, ToolCommand] = field(default_factory=dict)
 
     def is_idle(self) -> bool:
-        """Return True if nothing is asked for: recording begins at the first input that is not idle."""
+        """Return True if the input requests nothing; recording begins at the first input that is not idle."""
         return all(one.motion is None and one.opening is None for one in self.arms.values())
 
 
 IDLE = OperatorInput()
-"""Input that asks for nothing."""
+"""Input that requests nothing."""
 
 
 class DeviceLost(InputError):
-    """Raised by a device that does not answer any longer; the recording so far is kept."""
+    """Raised when a device no longer answers; the recording so far is kept."""
 
 
 class InputDevice(ABC):
@@ -112,7 +112,7 @@ def check_input(given: OperatorInput, *, joint_counts: Mapping[str, int]) -> Non
         joint_counts: Number of joints by name of the arm.
 
     Raises:
-        InputError: It names no arm of the robot, or holds a value of another shape, or one that is not finite.
+        InputError: It names an unknown arm, or a value has the wrong shape or is not finite.
     """
     for arm, command in given.arms.items():
         if arm not in joint_counts:

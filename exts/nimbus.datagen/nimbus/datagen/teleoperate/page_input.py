@@ -1,4 +1,4 @@
-"""Input from a page in a browser: keys, gamepad and six-axis mouse as axes, and tool frames that are dragged."""
+"""Input from a page in a browser: keys, gamepad and six-axis mouse as axes, and dragged tool frames."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from nimbus.datagen.teleoperate.operator_input import (
 SPEED, TURN = 0.25, 1.2
 """Speed of a tool at full deflection [m/s], and of its rotation [rad/s]."""
 _DEAD = 0.08
-"""Deflection below which a stick counts as released: worn ones rest at five percent."""
+"""Deflection below which a stick counts as released; worn sticks rest at five percent."""
 _STALE = 0.5
-"""Age of a report from which its axes count as released [s]: the tool stops while a busy page does not report."""
+"""Age of a report above which its axes count as released, so that the tool stops when the page is busy [s]."""
 _SILENCE = 10.0
-"""Age of a report from which a page that steered is lost [s]; it reports thirty times a second."""
+"""Age of a report above which a steering page counts as lost; pages report thirty times a second [s]."""
 
 Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageReport:
-    """One report of the page."""
+    """Report of the page."""
 
     number: Annotated[int, Meta(ge=0, le=2**53)]
-    """Number of the last change of the input, for the latency."""
+    """Number of the last change of the input, for measuring latency."""
     axes: tuple[Axis, Axis, Axis, Axis, Axis, Axis] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Deflections along and about the axes x, y, z of the world."""
     closed: bool | None = None
-    """State asked of the gripper; None: as before."""
+    """Requested state of the gripper; None to keep it."""
     arm: Annotated[int, Meta(ge=0, le=15)] = 0
     """Number of the arm that the axes move."""
     device: Annotated[str, Meta(max_length=40)] = "keyboard"
     lost: Annotated[str, Meta(max_length=80)] = ""
-    """Name of a device that was disconnected; empty while all is well."""
+    """Name of a disconnected device; empty while all are connected."""
     latency: Annotated[float, Meta(ge=0.0, le=600.0)] = 0.0
-    """Time from the last change of the input until its effect was shown [s]; 0: not known."""
+    """Time from the last change of the input until its effect was shown [s]; 0 if unknown."""
 
 
 class PageInput(InputDevice):
-    """Newest input of a page, passed from the threads of the server to that of the loop.
+    """Newest input of a page, passed from the server's threads to the loop's thread.
 
     Args:
         arms: Names of the robot's arms.
@@ -69,20 +69,20 @@ class PageInput(InputDevice):
         self._names: dict[str, None] = {}
         self._lost = ""
         self.number = 0
-        """Number of the input that was polled last."""
+        """Number of the last polled input."""
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Kinds of devices that were used, joined by ``+``."""
+        """Kinds of used devices, joined by ``+``."""
         return "+".join(self._names)
 
     @property
     def latency(self) -> float:
-        """Last latency that the page has measured [s]; 0: none yet."""
+        """Last latency measured by the page [s]; 0 without a measurement."""
         return self._report.latency if self._report else 0.0
 
     def report(self, report: PageReport) -> None:
-        """Take a report."""
+        """Accept a report."""
         with self._lock:
             before, self._report, self._reported = self._report, report, time.monotonic()
             if any(report.axes) or report.closed is not None:
@@ -93,13 +93,13 @@ class PageInput(InputDevice):
                 self._lost = report.lost
 
     def drag(self, arm: str, world_T_tool: FloatArray) -> None:
-        """Take the pose (4, 4) of a tool frame that was dragged [m]."""
+        """Accept the pose (4, 4) of a dragged tool frame [m]."""
         with self._lock:
             self._dragged[arm] = world_T_tool
             self._names["mouse"] = None
 
     def poll(self) -> OperatorInput:
-        """Return what was reported since the last poll; axes hold until they are reported as released.
+        """Return the input reported since the last poll; axes hold until they are reported as released.
 
         Raises:
             DeviceLost: A device was disconnected, or the page went away while it steered.
@@ -128,7 +128,7 @@ class PageInput(InputDevice):
 
     def _axes(self, report: PageReport | None) -> FloatArray:
         axes = np.array(report.axes if report else (0.0,) * 6)
-        # Squared beyond the dead zone: fine motion near the middle of a stick.
+        # Squared beyond the dead zone, for fine motion near the middle of a stick.
         beyond = np.maximum(np.abs(axes) - _DEAD, 0.0) / (1 - _DEAD)
         return np.sign(axes) * beyond**2
 
@@ -137,7 +137,7 @@ def read_report(text: str) -> PageReport:
     """Read a report of the page.
 
     Raises:
-        InputError: It is not one.
+        InputError: The text is not a report.
     """
     where = "the page's input"
     return as_typed(PageReport, parse_plain(text, where=where), where=where)

@@ -1,8 +1,9 @@
-"""Recordings: command streams of operators, from which demonstrations are made; one file for each."""
+"""Recordings: command streams of operators, one file each, from which demonstrations are made."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,11 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 
 SPLIT = "demonstration"
-"""Split of the layouts that operators are shown: no run draws them, and no evaluation."""
+"""Split of the layouts shown to operators; no run and no evaluation draws them."""
 SHORTEST = 5
-"""Rows of the shortest recording that is no slip of a finger."""
+"""Smallest number of rows of an intended recording."""
 _FILE_BYTES = 256 << 20
-"""Largest file: an hour at 60 Hz of a robot with 40 commands takes 170 MB."""
+"""Largest file [bytes]; an hour at 60 Hz of a robot with 40 commands takes 170 MB."""
 
 Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
 Row: TypeAlias = Annotated[tuple[float, ...], Meta(max_length=1000)]
@@ -34,7 +35,7 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=10**7)]
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorRecording:
-    """Commands that an operator gave in one layout: the motion follows from them and from the layout."""
+    """Commands of an operator in one layout; together they determine the motion."""
 
     task: Text
     task_hash: Text
@@ -43,18 +44,18 @@ class OperatorRecording:
     """Commands per second [Hz]."""
     seed: int = 0
     index: Index
-    """Number of the layout, in :data:`SPLIT`."""
+    """Number of the layout in :data:`SPLIT`."""
     action_names: Annotated[tuple[Text, ...], Meta(max_length=1000)]
     actions: Annotated[tuple[Row, ...], Meta(max_length=1_000_000)]
     """(T, A) commanded positions [rad or m]."""
     prompt: Text = ""
     """Instruction of the operator; empty for the layout's own."""
     operator: Text = ""
-    """Name of the person."""
+    """Name of the operator."""
     device: Text = ""
     """Kinds of devices, such as ``gamepad``."""
     undone: Annotated[int, Meta(ge=0)] = 0
-    """Number of times that the operator went back to an earlier moment."""
+    """Number of times that the operator went back in time."""
 
     @property
     def rows(self) -> FloatArray:
@@ -70,12 +71,12 @@ class OperatorRecording:
         """Compare with a task and its robot.
 
         Args:
-            task: The task that demonstrations are made of.
+            task: Task of the demonstrations.
             robot: Its robot.
             where: The recording, for errors.
 
         Raises:
-            InputError: It was recorded with something else, or holds no usable commands.
+            InputError: It was recorded with another task or robot, or has no usable commands.
         """
         expected = {"task": task.name, "robot": robot.name, "rate": task.rate, "action_names": robot.action_names}
         for name, value in expected.items():
@@ -100,15 +101,15 @@ def _text(value: object) -> str:
 
 
 def demonstrations_folder(task: str) -> Path:
-    """Return the folder of the demonstrations of a task, where none is given."""
+    """Return the default folder for the demonstrations of a task."""
     return Path("out") / f"demonstrations_{task}"
 
 
 class RecordingFolder:
-    """Folder with recordings, one file for each layout.
+    """Folder with recordings, one file per layout.
 
     Args:
-        folder: The folder; it is made with the first recording.
+        folder: Path of the folder, created with the first recording.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -130,7 +131,7 @@ class RecordingFolder:
     def indices(self) -> tuple[int, ...]:
         """Return the layouts with a recording, in order."""
         names = (path.stem.removeprefix("recording_") for path in self.folder.glob("recording_*.json"))
-        return tuple(sorted(int(name) for name in names if name.isdigit()))
+        return tuple(sorted(int(name) for name in names if re.fullmatch("[0-9]{6,8}", name)))
 
     def next_index(self) -> int:
         """Return the first layout without a recording."""
@@ -138,13 +139,13 @@ class RecordingFolder:
         return next(index for index in range(len(taken) + 1) if index not in taken)
 
     def keep(self, recording: OperatorRecording) -> Path:
-        """Write a recording whole, and remove the unfinished one; returns its path."""
+        """Write a recording atomically, remove the unfinished one, and return its path."""
         self._write(path := self.path(recording.index), recording, durable=True)
         self.forget_unfinished()
         return path
 
     def save_unfinished(self, recording: OperatorRecording) -> None:
-        """Write what is recorded so far, in case that the process ends."""
+        """Save the unfinished recording, in case the process ends."""
         self._write(self._unfinished, recording, durable=False)
 
     def unfinished(self) -> OperatorRecording | None:
@@ -157,7 +158,7 @@ class RecordingFolder:
         return None if found is not None and self.path(found.index).exists() else found
 
     def forget_unfinished(self) -> None:
-        """Remove the unfinished recording, if there is one."""
+        """Remove the unfinished recording, if any."""
         remove_file(self._unfinished)
 
     def read(self, index: int) -> OperatorRecording:

@@ -1,4 +1,4 @@
-"""Session of an operator: practice, record, undo, keep or discard, in layouts of one task. Nothing here waits."""
+"""Session of an operator: practice, record, undo, keep or discard, in layouts of one task; no call waits."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecord
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
 
 _LONGEST = 600.0
-"""Longest recording [s]: an operator that has left does not fill the disk."""
+"""Longest recording, which bounds the file if the operator leaves [s]."""
 
 
 class SessionPhase(StrEnum):
     """Phase of a session."""
 
     PRACTICE = "practice"
-    """The robot moves, and nothing is recorded."""
+    """Practice: the robot moves, and nothing is recorded."""
     ARMED = "armed"
-    """At the start of the layout; time stands still until the operator moves."""
+    """Armed: time stands still at the start of the layout until the operator moves."""
     RECORDING = "recording"
     PAUSED = "paused"
-    """Time stands still: the operator paused, went back, or a device was lost."""
+    """Paused: time stands still after a pause, an undo, or the loss of a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class SessionState:
     seconds: float
     """Time since the start of the layout [s]."""
     is_success: bool
-    """The conditions of success hold, and have held for some steps."""
+    """True if the conditions of success hold, and have held for some steps."""
     failure: str
     """First condition that does not hold; empty when all hold."""
     blocked: tuple[str, ...] = ()
@@ -59,16 +59,16 @@ class SessionState:
 
 
 class TeleoperationSession:
-    """One task under the control of an operator, one period at a time.
+    """Task under the control of an operator, one period at a time.
 
-    The same inputs in the same periods give the same episode: clocks are those of the caller.
+    Equal inputs in equal periods give equal episodes; the caller keeps the clock.
 
     Args:
         task: The task.
         assets: Its loaded assets.
         seed: Seed of the layouts.
-        operator: Name of the person, recorded with each demonstration.
-        device: Kind of device, recorded too.
+        operator: Name of the operator, recorded with each demonstration.
+        device: Kind of device, also recorded.
     """
 
     def __init__(self, task: Task, assets: SceneAssets, *, seed: int = 0, operator: str = "", device: str = "") -> None:
@@ -83,7 +83,7 @@ class TeleoperationSession:
         return demonstration_layout(self.task, self.assets, seed=self.seed, index=index)
 
     def reset(self, index: int | None = None) -> None:
-        """Begin practice at the start of a layout, by default of the present one; a recording is dropped."""
+        """Begin practice at the start of a layout, by default the current one; drop the recording."""
         self.index = self.index if index is None else index
         self.drawn = self.layout(self.index)
         self.environment.reset(self.drawn)
@@ -102,7 +102,7 @@ class TeleoperationSession:
 
     @property
     def is_recording(self) -> bool:
-        """True from the first press of record until the recording is kept or discarded."""
+        """True from the start of a recording until it is kept or discarded."""
         return self.phase is not SessionPhase.PRACTICE
 
     def targets(self) -> dict[str, FloatArray]:
@@ -122,20 +122,20 @@ class TeleoperationSession:
             self.phase = SessionPhase.ARMED
 
     def pause(self, message: str = "") -> None:
-        """Stop time in a recording; nothing of it is lost."""
+        """Pause a recording without losing any of it."""
         if self.phase is SessionPhase.RECORDING:
             self.phase = SessionPhase.PAUSED
         self._message = message
 
     def undo(self, seconds: float) -> None:
-        """Go back by some time [s], and wait there until :meth:`record` continues."""
+        """Go back by some time [s], and wait until :meth:`record` continues."""
         self.go_to(self.step_count - max(1, round(seconds * self.task.rate)))
 
     def go_to(self, step_count: int) -> None:
-        """Go back to the moment after the first commands.
+        """Go back to the state after some commands.
 
         Args:
-            step_count: Number of commands that remain.
+            step_count: Number of commands to keep.
         """
         before = self.step_count
         self._history.go_back(step_count)
@@ -166,10 +166,10 @@ class TeleoperationSession:
         self.reset()
 
     def recording(self) -> OperatorRecording:
-        """Return what is recorded so far.
+        """Return the recording so far.
 
         Raises:
-            InputError: It is too short to be a demonstration.
+            InputError: The recording is too short for a demonstration.
         """
         if not self.is_recording or self.step_count < SHORTEST:
             what = f"{self.step_count if self.is_recording else 0} commands are recorded"
@@ -190,7 +190,7 @@ class TeleoperationSession:
         )
 
     def resume(self, recording: OperatorRecording) -> None:
-        """Continue a recording that was interrupted, paused at its end.
+        """Continue an interrupted recording, paused at its end.
 
         Raises:
             InputError: It is of another task, robot or version.
@@ -209,7 +209,7 @@ class TeleoperationSession:
         """Advance by one period, unless time stands still.
 
         Raises:
-            InputError: The input is not one for this robot; nothing has happened.
+            InputError: The input does not fit this robot; the state is unchanged.
         """
         check_input(given, joint_counts=self._joint_counts)
         if self.phase is SessionPhase.ARMED and not given.is_idle():
@@ -233,7 +233,7 @@ class TeleoperationSession:
     def _execute(self, action: FloatArray) -> None:
         result = self.environment.step(action)
         if not result.is_stable:
-            # A state without finite numbers cannot be continued: back to the last moment before it.
+            # A state with infinite or undefined numbers cannot be continued, so go back to the last valid one.
             self._history.go_back(self.step_count)
             self._after_jump()
             self.pause("paused: physics left finite numbers; go back some seconds and continue")
@@ -257,11 +257,11 @@ class TeleoperationSession:
 
 
 _OUT_OF_REACH = 0.15
-"""Distance of a target from the commanded tool above which it is shown as out of reach [m]."""
+"""Distance of a target from the commanded tool above which it counts as out of reach [m]."""
 
 
 def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: int) -> Layout:
-    """Draw a layout that operators are shown.
+    """Draw a layout to show to operators.
 
     Args:
         task: The task.
@@ -282,5 +282,5 @@ def _describe(failure: Outcome | None) -> str:
 
 
 def with_prompt(layout: Layout, prompt: str) -> Layout:
-    """Return a layout whose instruction is the operator's, if there is one."""
+    """Return a layout with the operator's instruction, if there is one."""
     return replace(layout, visual=replace(layout.visual, instruction=prompt)) if prompt else layout

@@ -1,4 +1,4 @@
-"""Motion of one arm under an operator: inverse kinematics in every period, within limits of speed and acceleration."""
+"""Motion of one arm under an operator: inverse kinematics in every period, with limits of speed and acceleration."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
 
 FASTEST, FASTEST_TURN = 0.6, 2.5
-"""Largest speed of a tool [m/s] and of its rotation [rad/s]: quick human motion; jitter of a hand stays below it."""
+"""Largest speed of a tool [m/s] and of its rotation [rad/s]: quick human motion, faster than tremor."""
 _PACE = 0.8
-"""Fraction of the joints' limits that an operator may use, so that physics can follow."""
+"""Fraction of the joint limits available to an operator, so that physics can follow."""
 _AHEAD, _AHEAD_TURN = 0.10, 0.6
-"""Largest distance of a target in front of the commanded tool [m, rad]: sticks do not wind up out of reach."""
+"""Largest distance of a target from the commanded tool [m, rad], so that sticks do not wind up out of reach."""
 _BLOCKED = 0.04
-"""Difference between reference and posture from which a joint pushes against something [rad or m]; free ones follow
-within a few thousandths."""
+"""Deviation of a posture from its reference above which a joint pushes against something [rad or m]."""
 _ITERATIONS, _MAX_STEP = 6, 0.3
-"""Steps of the inverse kinematics in one period, and the largest of each joint [rad]."""
+"""Number of iterations of inverse kinematics per period, and the largest step of each joint [rad]."""
 _THERE = 1e-9
-"""Distance below which a joint is at its target [rad or m]; its speed for braking is no limit for the others."""
+"""Distance within which a joint is at its target [rad or m]; its braking speed does not limit the others."""
 _GRIPPER_TIME = 0.5
-"""Time in which the fingers travel their whole way [s]."""
+"""Time in which the fingers travel their full range [s]."""
 
 
 class ToolFollower:
-    """Turns commands for one tool into joint positions of its arm, one period at a time.
+    """Converts commands for one tool to joint positions of its arm, one period at a time.
 
-    Equal inputs give equal positions: nothing depends on clocks.
+    Equal inputs give equal positions, because nothing depends on clocks.
 
     Args:
-        simulation: Simulation that is loaded with a layout.
+        simulation: Simulation loaded with a layout.
         arm: The arm.
     """
 
@@ -57,11 +56,11 @@ class ToolFollower:
         self.restart()
 
     def restart(self) -> None:
-        """Take the present posture as the target."""
+        """Use the current posture as the target."""
         self._q = self._simulation.joint_positions()[self._columns]
         self._previous_step = np.zeros(len(self._q))
         self.target: FloatArray = self._kinematics.tool_pose(self._q)
-        """(4, 4) pose that the tool moves to, ``world_T_tool`` [m]."""
+        """(4, 4) target pose of the tool, ``world_T_tool`` [m]."""
         self._joint_target: FloatArray | None = None
         self._anchor: tuple[FloatArray, FloatArray] | None = None
         """Pose of the handle and target of the tool when the clutch was engaged."""
@@ -70,11 +69,11 @@ class ToolFollower:
         self._opening_target = self._opening
 
     def resume(self, command: FloatArray) -> None:
-        """Take an earlier command (J + 1,) as the last one, after physics went back to it [rad or m]."""
+        """Use an earlier command (J + 1,) as the last one, after physics went back to it [rad or m]."""
         self.restart()
         self._q = np.array(command[:-1], dtype=float)
         self.target = self._kinematics.tool_pose(self._q)
-        # Tighter than the measured opening where an object is held.
+        # Closer than the measured opening if an object is held.
         self._opening = self._opening_target = float(np.clip(command[-1], self._low, self._high))
 
     @property
@@ -137,22 +136,22 @@ class ToolFollower:
         self._set_target(pose)
 
     def _held_back(self, pose: FloatArray) -> FloatArray:
-        """Return a target at most some way in front of the commanded tool."""
+        """Return a target limited to some distance from the commanded tool."""
         here = self.commanded_pose
         return _between(here, pose, most=_AHEAD, most_turn=_AHEAD_TURN)
 
     def _limited(self) -> FloatArray:
-        """Return the pose for this period: toward the target at the largest speed of a tool."""
-        # Two periods ahead, so that the limits of the joints, which know the way to brake, decide near the target.
+        """Return the pose for this period: toward the target, at most at the largest speed of a tool."""
+        # Two periods ahead, so that the joint limits, which include braking, decide near the target.
         ahead = 2 * self._period
         return _between(self.commanded_pose, self.target, most=FASTEST * ahead, most_turn=FASTEST_TURN * ahead)
 
     def _step_toward(self, wanted: FloatArray) -> FloatArray:
-        """Return the step (J,) of this period within speed, acceleration and the way to brake."""
+        """Return the step (J,) of this period, limited by speed, acceleration and braking distance."""
         error, period = wanted - self._q, self._period
         # v² = 2 a s: faster than this, a joint cannot stop at its target.
         most = np.minimum(self._velocity, np.sqrt(2 * self._acceleration * np.abs(error))) * period
-        # One factor for all joints keeps the tool on its way.
+        # A common factor for all joints keeps the tool on its path.
         far = np.abs(error) > _THERE
         step = error * min(1.0, float(np.min(most[far] / np.abs(error[far]), initial=1.0)))
         change = self._acceleration * period**2
@@ -164,7 +163,7 @@ class ToolFollower:
 
 
 def _between(start: FloatArray, end: FloatArray, *, most: float, most_turn: float) -> FloatArray:
-    """Return the pose on the way from one to another, at most so far from the first [m, rad]."""
+    """Interpolate between two poses, limited to some distance from the first [m, rad]."""
     way = end[:3, 3] - start[:3, 3]
     turn = Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).as_rotvec()
     length, angle = float(np.linalg.norm(way)), float(np.linalg.norm(turn))

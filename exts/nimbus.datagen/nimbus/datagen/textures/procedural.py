@@ -87,7 +87,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     try:
         with warnings.catch_warnings(action="ignore"), open_picture(path) as opened:
             opened.draft("RGB", (SIZE, SIZE))
-            picture = _in_colour(opened, path)
+            picture = _in_color(opened, path)
     except (OSError, ValueError, SyntaxError, PillowImage.DecompressionBombError) as error:
         raise InputError(f"not a readable image: {error}", where=str(path), instead="give a PNG or JPEG file") from None
     if min(picture.size) < _LEAST:
@@ -103,7 +103,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     return pixels
 
 
-def _in_colour(picture: PillowFile, path: Path) -> PillowFile:
+def _in_color(picture: PillowFile, path: Path) -> PillowFile:
     """Convert to 8 bits per color; Pillow alone would clip more bits.
 
     Raises:

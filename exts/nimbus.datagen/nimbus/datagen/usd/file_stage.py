@@ -137,7 +137,7 @@ class _FileStage:
         return make_transform((0.0, 0.0, 0.0), quat_from_axis_angle((1, 0, 0), np.pi / 2))
 
     def _refer(self, path: Path) -> FloatArray:
-        """Take over a stage; return the turn and scale (4, 4) to metres with z up."""
+        """Take over a stage; return the turn and scale (4, 4) to meters with z up."""
         from pxr import Tf, Usd, UsdGeom
 
         try:

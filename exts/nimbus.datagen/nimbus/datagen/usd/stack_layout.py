@@ -19,7 +19,7 @@ from nimbus.datagen.errors import InputError
 NEAR = 0.01
 """Near clip of every camera [m]."""
 FARTHEST = 1000.0
-"""Largest distance from the origin [m]: single precision still resolves less than a millimetre there."""
+"""Largest distance from the origin [m]: single precision still resolves less than a millimeter there."""
 _STEP = 0.125
 """Step of the spacings [m], so that the places of regions are exact in single precision."""
 _MARGIN = 1.001

@@ -1,1 +1,1 @@
-"""Articulated assets: links and joints of URDF and MJCF become parts with limits, handles and contact."""
+"""Articulated assets: conversion of URDF and MJCF joints to parts with limits, handles and contact geometry."""

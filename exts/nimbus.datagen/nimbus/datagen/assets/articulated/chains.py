@@ -1,4 +1,4 @@
-"""Links and joints of a source become parts on one base: the rules that URDF and MJCF share."""
+"""Conversion of links and joints to parts on one base, shared by the URDF and MJCF readers."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from nimbus.datagen.assets.found import FoundAsset, FoundJoint, FoundPart
 from nimbus.datagen.errors import InputError
 
 MOST_JOINTS = 24
-"""Moving parts of one asset."""
+"""Largest number of moving parts of one asset."""
 _DEEPEST = 2
 """Largest depth of nested moving parts; deeper chains are robots."""
 _LONGEST = 200
-"""Links below each other; a circle ends there."""
+"""Largest depth of nested links; a cycle of joints ends there, too."""
 _HALF_TURN = np.pi
-"""Range of a hinge without limits [rad]; a range above 1.5 times as much is reduced."""
+"""Range assigned to a hinge without limits [rad]; a range above 1.5 times as much is reduced to it."""
 _LEAST = 1e-3
-"""Range below which a joint does not move [rad or units of the file]."""
+"""Range below which a joint counts as fixed [rad or units of the file]."""
 _ROBOT_FOLDERS = re.compile(r"(^|[/_])(robots?|grippers?|hands?|\w*_description)/", re.IGNORECASE)
 _EMPTY_WORDS = re.compile(r"(^|_)(link|joint|body|hinge|slider|slide|j|of)_?\d*(?=_|$)|(?<=[a-z])_?(link|joint)\d*$")
-"""Words in the names of links that state nothing."""
+"""Words in link names that carry no meaning."""
 
 
 @dataclass(kw_only=True)
 class RawJoint:
-    """A joint as a file has it, in the asset's frame."""
+    """Joint of a source file, in the asset's frame."""
 
     name: str
     kind: str
-    """``hinge``, ``slide``, or any other that is held still."""
+    """``hinge`` or ``slide``; a joint of any other type is fixed."""
     axis: FloatArray
     """(3,) of any length."""
     origin: FloatArray
@@ -43,12 +43,12 @@ class RawJoint:
     friction: float = 0.0
     stiffness: float = 0.0
     leader: str = ""
-    """Joint that it copies (mimic)."""
+    """Name of the joint that it follows (mimic)."""
 
 
 @dataclass(kw_only=True)
 class RawLink:
-    """A link as a file has it."""
+    """Link of a source file."""
 
     name: str
     parent: str = ""
@@ -59,14 +59,14 @@ class RawLink:
 
 
 def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
-    """Make the links the parts and joints of an asset.
+    """Convert links to the parts and joints of an asset.
 
     Args:
-        links: In any order, each with the name of its parent.
-        asset: All else that is known about it.
+        links: Links in any order, each with the name of its parent.
+        asset: Remaining data of the asset.
 
     Raises:
-        InputError: They move on each other like those of a robot, in a circle, or are too many.
+        InputError: The joints form a robot-like chain or a cycle, or there are too many.
     """
     order = _in_order(links)
     carriers: dict[str, str] = {"": ""}
@@ -103,12 +103,12 @@ def merge_still(parts: Iterable[FoundPart], carriers: dict[str, str]) -> tuple[F
     """Merge the parts of fixed joints into the parts that carry them.
 
     Args:
-        parts: Parts with the links that they were found on.
-        carriers: Carrier of each fixed link; empty for the base.
+        parts: Parts, each with the name of its link.
+        carriers: Name of the link that carries each fixed link; empty for the base.
     """
 
     def carrier(link: str) -> str:
-        """Follow carriers to a part that moves, or the base."""
+        """Return the nearest moving link that carries a part; empty for the base."""
         while link in carriers:
             link = carriers[link]
         return link
@@ -121,7 +121,7 @@ def _in_order(links: list[RawLink]) -> list[RawLink]:
     known = {link.name: link for link in links}
 
     def depth(link: RawLink) -> int:
-        """Count the links above one."""
+        """Count the ancestors of a link."""
         for count in range(_LONGEST):
             if link.parent not in known:
                 return count
@@ -132,7 +132,7 @@ def _in_order(links: list[RawLink]) -> list[RawLink]:
 
 
 def _flaw(joint: RawJoint) -> str:
-    """Explain why a joint does not move; empty: it does."""
+    """Return the reason why a joint does not move; empty if it moves."""
     if joint.kind not in ("hinge", "slide"):
         return f"joint '{joint.name}' is of type {joint.kind}"
     if joint.leader:
@@ -182,14 +182,14 @@ def _found(link: RawLink, name: str, on: str, joint: RawJoint, count: int) -> Fo
 
 
 def _has_geometry(link: RawLink, links: list[RawLink]) -> bool:
-    """Check for geometry of a link, or of one that is fixed to it."""
+    """Return True if a link, or a link fixed to it, has geometry."""
     return bool(link.parts) or any(
         _has_geometry(child, links) for child in links if child.parent == link.name and not child.joints
     )
 
 
 def _with_base(joints: list[FoundJoint], parts: list[FoundPart]) -> list[FoundJoint]:
-    """Hold the first joint still where otherwise nothing stands."""
+    """Fix the first joint if no part would be fixed otherwise."""
     if any(not part.link for part in parts):
         return joints
     first = next((joint for joint in joints if not joint.on), None)
@@ -205,7 +205,7 @@ def _with_base(joints: list[FoundJoint], parts: list[FoundPart]) -> list[FoundJo
 
 
 def _free_name(link: RawLink, names: dict[str, str]) -> str:
-    """Name a part after its semantics, else its link, without words that mean nothing."""
+    """Name a part after its semantics, else after its link, without meaningless words."""
     for word in (*link.words, link.name, *(joint.name for joint in link.joints)):
         plain = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower())
         plain = _EMPTY_WORDS.sub("_", plain)

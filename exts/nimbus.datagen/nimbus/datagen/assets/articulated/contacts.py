@@ -18,9 +18,9 @@ from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 _SMALL = 0.02
 """Size below which a solid is replaced by its hull [m]."""
 _SCRAP = 1e-9
-"""Volume below which a piece is left out [m³]."""
+"""Volume below which a convex piece is omitted [m³]."""
 _CONVEX = 0.85
-"""Fraction of its hull that a solid fills to be one piece."""
+"""Smallest ratio of a solid's volume to that of its hull at which it stays one piece."""
 
 
 def contact_pieces(
@@ -29,9 +29,9 @@ def contact_pieces(
     """Make the convex pieces of one link.
 
     Args:
-        seen: Surfaces that are looked at [m].
-        touched: Solids of the source that are there for contact, each convex [m].
-        most: Pieces at most for each surface that is cut.
+        seen: Visual surfaces [m].
+        touched: Convex contact solids of the source [m].
+        most: Largest number of pieces per decomposed surface.
         path: Path of the asset, for messages.
     """
     if touched:
@@ -67,7 +67,7 @@ def _cut(surface: ImportedSurface, most: int, path: Path) -> list[Piece]:
 
 
 def _shells(points: FloatArray, faces: IndexArray) -> list[Piece]:
-    """Hulls of the connected parts of a surface that cannot be cut."""
+    """Return the hulls of the connected components of a surface that cannot be decomposed."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

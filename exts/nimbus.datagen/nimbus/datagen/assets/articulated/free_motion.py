@@ -1,4 +1,4 @@
-"""Proof in physics that a part moves between its limits and stays where it is left."""
+"""Physics test: a part moves over its whole range and stays where it is left."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from nimbus.datagen.objects.model import MovingPart
 from nimbus.datagen.objects.shapes.contact import Piece
 
 _RATE = 1000.0
-"""Steps a second."""
+"""Physics steps per second."""
 _STIFF, _NO_CREEP = (2.2 / _RATE, 1.0), (0.99, 0.999, 0.0001, 0.5, 2.0)
-"""Time constant and impedances of dry friction as in a scene: with MuJoCo's own a lid that is left open sinks."""
+"""Time constant and impedances of dry friction, as in a scene; with MuJoCo's defaults an open lid sinks."""
 _PUSH, _LEFT = 4.0, 1.0
-"""Longest time of a push from end to end, and time without a push after it [s]."""
+"""Longest time of a push over the whole range, and time without a push afterwards [s]."""
 _FORCE = {"hinge": 0.4, "slide": 6.0}
-"""Strength of a push, beyond friction, gravity and spring [N m, N]."""
+"""Push in excess of friction, gravity and spring [N m, N]."""
 _ENDS = 0.03
 """Distance to an end of the range that counts as reached, as a fraction of the range."""
 _STAYS = 0.03
-"""Drift in a second without contact that is accepted, as a fraction of the range."""
+"""Largest accepted drift in a second without contact, as a fraction of the range."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 """Armature of the joints, as in a scene [kg m², kg]."""
 
 
 def check_motion(parts: Sequence[MovingPart], index: int) -> str:
-    """Open and close one part with the others closed, then leave it half open; a line where it does not go.
+    """Open and close one part with the others closed, then leave it half open; return the fault, or empty.
 
-    Parts touch each other and not the base, as in a scene.
+    As in a scene, parts collide with each other but not with the base.
 
     Args:
-        parts: All of the object.
+        parts: All parts of the object.
         index: Index of the moving part.
     """
     model = _world(parts)

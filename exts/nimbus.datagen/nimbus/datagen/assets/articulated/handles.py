@@ -1,4 +1,4 @@
-"""Handles and places to press on, found in the contact geometry of a part: by name, else by shape."""
+"""Search for handles and for points to press, in the contact geometry of a part: by name, else by shape."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
 from nimbus.datagen.random_streams import generator
 
 NAMED = re.compile(r"handle|knob|grip|pull|lever|lock|latch|switch|button", re.IGNORECASE)
-"""Names of parts that are there to be taken."""
+"""Words in names of geometry that is meant to be held."""
 _HAND = GripperShape(opening=0.07, pad_width=0.018, pad_height=0.018, finger_thickness=0.012, finger_depth=0.042)
-"""Hand that handles are looked for with: a little smaller than those of the shipped robots open."""
+"""Opening of the hand for which handles are searched: slightly smaller than that of the shipped robots."""
 _PALM = np.array([(-0.035, -0.1, -0.12), (0.035, 0.1, -0.047)])
-"""Box of the hand behind the fingers, tool frame [m]."""
+"""Bounding box of the hand behind the fingers, in the tool frame [m]."""
 _MARGIN = 0.002
 """Margin around geometry named a handle [m]."""
 _STANDS_OUT = 8.0
-"""Score of each metre that a handle stands out to where the part opens, up to 15 cm."""
+"""Score per meter by which a handle protrudes in the opening direction, up to 15 cm."""
 _HAND_REACH = 0.16
-"""Half the side of a box around a handle that holds all of the hand [m]."""
+"""Half the side of a box around a handle that contains the whole hand [m]."""
 _NEAR_MARK = 0.04
-"""Largest distance of a handle from a place that the source marks as one [m]."""
+"""Largest distance of a handle from a point that the source marks as one [m]."""
 _AXES, _POINTS = 700, 6000
-"""Rays that look for pairs of sides, and points that must be free of the hand."""
+"""Number of rays that search for opposite surfaces, and of points checked for clearance of the hand."""
 _STRAIGHT = 0.2
-"""Largest angle between the closing direction and the sides that it meets [rad]."""
+"""Largest angle between the closing direction and the surface normals [rad]."""
 _KEPT = 8
-"""Handles of a part."""
+"""Largest number of handles of a part."""
 _APART = 0.02
-"""Distance between two handles that are held from the same side [m]."""
+"""Smallest distance between two handles held from the same side [m]."""
 _TURNS = (0.35, 0.7, 1.05)
-"""Angle by which the hand may be turned about a handle if it stays free [rad]."""
+"""Rotation of the hand about a handle that must stay free [rad]."""
 _ROUND = 0.035
-"""Thickness below which a bar as thick as it is high may turn between the fingers [m]."""
+"""Largest thickness at which a bar of square section may rotate between the fingers [m]."""
 _PRESSINGS = 4
 _FINGER_ROOM = (0.016, 0.1)
-"""Radius and length of the approach of closed fingers [m]."""
+"""Radius and approach length of the closed fingers [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PartSurface:
-    """A closed part with all around it, in the asset's frame."""
+    """Closed part and everything around it, in the asset's frame."""
 
     plan: JointPlan
     pieces: Sequence[Piece]
-    """Pieces of the part, where it is closed [m]."""
+    """Convex pieces of the closed part [m]."""
     around: Sequence[Piece]
-    """Pieces of the base and the other parts [m]."""
+    """Convex pieces of the base and the other parts [m]."""
     named: FloatArray
-    """(k, 2, 3) bounds of geometry named a handle [m]."""
+    """(k, 2, 3) bounds of geometry named as a handle [m]."""
 
 
 def find_handles(surface: PartSurface, *, place: FloatArray | None = None) -> tuple[Handle, ...]:
-    """Find straight places that two fingers can close on, the best first.
+    """Find straight bars that two fingers can close on, the best first.
 
     Args:
         surface: The part.
-        place: (3,) near which the user wants it [m].
+        place: (3,) point near which the user wants the handle [m].
     """
     plan = surface.plan
     points, faces = piece_triangles(tuple(surface.pieces))
@@ -98,7 +98,7 @@ def find_handles(surface: PartSurface, *, place: FloatArray | None = None) -> tu
 
 
 def find_pressings(surface: PartSurface) -> tuple[Pressing, ...]:
-    """Find places where closed fingers push a part shut, or press a button, the best first."""
+    """Find points where closed fingers push a part shut or press a button, the best first."""
     plan, joint = surface.plan, surface.plan.joint
     points, faces = piece_triangles(tuple(surface.pieces))
     corners = points[faces]
@@ -133,7 +133,7 @@ def find_pressings(surface: PartSurface) -> tuple[Pressing, ...]:
 
 
 def _score(surface: PartSurface, axes: GraspAxes, place: FloatArray | None) -> FloatArray:
-    """Rate each pair of sides (N,): named, thin, far from the hinge, well opposed; -inf: out of the question."""
+    """Rate pairs of surface points (N,) by name, thickness, distance from the hinge and angle; -inf if unusable."""
     joint, middles = surface.plan.joint, axes.middles
     score = axes.alignments - 6 * axes.widths
     if place is not None:
@@ -155,7 +155,7 @@ def _score(surface: PartSurface, axes: GraspAxes, place: FloatArray | None) -> F
 
 
 def _approaches(plan: JointPlan, points: FloatArray, middle: FloatArray, closing: FloatArray) -> list[FloatArray]:
-    """Ways (3,) in which a hand may come, square to the closing direction, the likeliest first."""
+    """List approach directions (3,) perpendicular to the closing direction, the most likely first."""
     into = -opening_way(plan, points)
     from_hinge = middle - plan.joint.origin
     ways = [
@@ -178,7 +178,7 @@ def _approaches(plan: JointPlan, points: FloatArray, middle: FloatArray, closing
 def _handle(
     middle: FloatArray, closing: FloatArray, approach: FloatArray, width: float, own: FloatArray, near: FloatArray
 ) -> Handle:
-    """Make a handle; points own (n, 3) are of the part, near (m, 3) of all things, from the middle [m]."""
+    """Make a handle from its middle [m], the part's points own (n, 3), and all points near (m, 3)."""
     along = np.cross(approach, closing)
     ends = [0.0, 0.0]
     for side, sign in enumerate((-1, 1)):
@@ -204,7 +204,7 @@ def _handle(
 
 
 def _is_free(closing: FloatArray, approach: FloatArray, width: float, near: FloatArray) -> bool:
-    """Check that open fingers and palm touch none of the points (n, 3) around the middle of a handle [m]."""
+    """Check that open fingers and palm contain none of the points (n, 3) around the middle of a handle [m]."""
     local = near @ np.column_stack([np.cross(closing, approach), closing, approach])
     pad, side = _HAND.pad_height / 2, np.abs(local[:, 1])
     inner, outer = width / 2 + 0.003, width / 2 + 0.004 + _HAND.finger_thickness
@@ -215,7 +215,7 @@ def _is_free(closing: FloatArray, approach: FloatArray, width: float, near: Floa
 
 
 def _dense(pieces: Sequence[Piece]) -> FloatArray:
-    """Points (n, 3) on the surface of pieces [m]."""
+    """Sample points (n, 3) on the surface of convex pieces [m]."""
     if not pieces:
         return np.zeros((0, 3))
     points, faces = piece_triangles(tuple(pieces))

@@ -18,35 +18,35 @@ from nimbus.datagen.objects.model import Joint
 _BUTTONS = re.compile(r"button|(^|_)key|push|pressable|nail")
 _CONTROLS = re.compile(r"knob|dial|valve|wheel|faucet|tap|switch|lever|lock|latch|rotation")
 _SMALL_SLIDE, _SMALL_HINGE = 0.035, 0.06
-"""[m] A slide with less way is a button; a hinge on which nothing reaches further is a knob."""
+"""Travel below which a slide is a button, and reach below which a hinge is a knob [m]."""
 _COMPACT = 1.05
-"""Ratio of the volumes of bounds from which the smaller one is that of the closed thing."""
+"""Ratio of bounding-box volumes above which the smaller configuration is the closed one."""
 _DAMPING = {"button": 4.0, "drawer": 4.0, "control": 0.02, "door": 0.15, "lid": 0.05}
-"""[N s/m or N m s/rad]"""
+"""Default damping [N s/m or N m s/rad]."""
 _FRICTION = {"button": 0.0, "drawer": 1.2, "control": 0.05, "door": 0.08, "lid": 0.08}
 """Smallest friction [N or N m]; joints that gravity would move get more."""
 _PLAUSIBLE = 10.0
-"""Ratio to the usual value within which a source's own friction or damping is taken."""
+"""Largest ratio to the usual value at which a source's own friction or damping is used."""
 _HOLDS = 1.5
-"""Friction in the largest pull of gravity."""
+"""Ratio of the friction to the largest torque or force of gravity."""
 _PRESS = 5.0
-"""Force of a button's spring when it is pressed [N]."""
+"""Force of a pressed button's spring [N]."""
 _GRAVITY = 9.81
 _SWEEP = np.linspace(0.0, 1.0, 9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointPlan:
-    """A joint that moves, 0 where it is closed or at rest."""
+    """Moving joint; position 0 is closed or at rest."""
 
     name: str
     role: str
     """``door``, ``lid``, ``drawer``, ``control`` or ``button``."""
     joint: Joint
     closed_T_found: FloatArray
-    """(4, 4) takes the part from where the source has it to where it is closed."""
+    """(4, 4) transform from the source's configuration to the closed one."""
     holds: FloatArray
-    """(n, 3) places that the source marks as a handle, at joint position 0 of the source [m]."""
+    """(n, 3) points that the source marks as handles, at joint position 0 of the source [m]."""
 
 
 def decide_joint(
@@ -55,14 +55,14 @@ def decide_joint(
     """Decide how a part moves.
 
     Args:
-        found: As the source states it.
-        points: (n, 3) of the part, where the source has it [m].
-        others: (m, 3) of the rest [m].
-        scale: Metres of the source's unit.
-        given: Decisions of the user by name, the part's with its name and a dot in front.
+        found: Joint of the source.
+        points: (n, 3) points of the part, in the source's configuration [m].
+        others: (m, 3) points of the rest [m].
+        scale: Meters of the source's unit.
+        given: Decisions of the user by name; those of the part as ``PART.NAME``.
 
     Raises:
-        InputError: The user's limits are upside down, or leave no way to go.
+        InputError: The user's limits are reversed, or leave no range.
     """
     own = {
         name.removeprefix(f"{found.link}."): value for name, value in given.items() if name.startswith(f"{found.link}.")
@@ -76,7 +76,7 @@ def decide_joint(
         decisions[side] = _decide(own, side, float(f"{limit:.6g}"), why)
     lower, upper = (float(decisions[side].value) for side in limits)
     if upper - lower < 1e-3:
-        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no way to go"
+        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no range"
         raise InputError(what, instead="write a lower limit below the upper one")
     axis, origin = np.array(found.axis), scale * np.array(found.origin)
     reach = float(np.linalg.norm(np.cross(points - origin, axis), axis=1).max())
@@ -100,14 +100,14 @@ def decide_joint(
 def hold_against_gravity(
     plan: JointPlan, decisions: dict[str, Decision], given: Mapping[str, Value], *, mass: float, center: FloatArray
 ) -> JointPlan:
-    """Give a joint the friction that keeps it where it is left, or the spring that brings a button back.
+    """Assign the friction that holds a joint in place, or the spring that returns a button.
 
     Args:
         plan: The joint, upright.
-        decisions: Where friction and stiffness are noted.
+        decisions: Record of friction and stiffness.
         given: Decisions of the user.
         mass: Mass of the part [kg].
-        center: (3,) its center of mass where it is closed [m].
+        center: (3,) center of mass of the closed part [m].
     """
     joint = plan.joint
     pulls = []
@@ -134,7 +134,7 @@ def hold_against_gravity(
 
 
 def turn_plan(plan: JointPlan, turn: FloatArray, shift: FloatArray) -> JointPlan:
-    """Turn a joint with its asset, (3, 3) about the origin, then shift it by (3,) [m]."""
+    """Rotate a joint with its asset by (3, 3) about the origin, then shift it by (3,) [m]."""
     place = np.eye(4)
     place[:3, :3], place[:3, 3] = turn, shift
     joint = replace(plan.joint, axis=turn @ plan.joint.axis, origin=turn @ plan.joint.origin + shift)
@@ -143,12 +143,12 @@ def turn_plan(plan: JointPlan, turn: FloatArray, shift: FloatArray) -> JointPlan
 
 
 def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float) -> FloatArray:
-    """Motion (4, 4) of a part from joint position 0 to another [rad or m].
+    """Return the motion (4, 4) of a part from joint position 0 to another [rad or m].
 
     Args:
         kind: ``hinge`` or ``slide``.
         axis: (3,) unit.
-        origin: (3,) a point of the axis [m].
+        origin: (3,) point on the axis [m].
         position: Position of the joint [rad or m].
     """
     if kind == "slide":
@@ -159,7 +159,7 @@ def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float)
 
 
 def opening_way(plan: JointPlan, points: FloatArray) -> FloatArray:
-    """Direction (3,) into which a part's middle goes first when it opens; points (n, 3) are of the closed part [m]."""
+    """Return the direction (3,) in which a closed part's middle starts to move; points (n, 3) are of the part [m]."""
     joint = plan.joint
     if joint.kind == "slide":
         return joint.axis
@@ -200,7 +200,7 @@ def _closed_end(
     points: FloatArray,
     others: FloatArray,
 ) -> tuple[str, str]:
-    """Choose the end of the range that is closed or at rest."""
+    """Choose which end of the range is closed or at rest."""
     nearest = "lower" if abs(limits[0]) <= abs(limits[1]) else "upper"
     if role in ("button", "control"):
         return nearest, "the end nearest to where the source has it"

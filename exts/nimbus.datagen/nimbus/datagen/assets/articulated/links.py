@@ -1,4 +1,4 @@
-"""Geometry of the base and of the moving parts of an asset, as its files have it, and notes about it."""
+"""Geometry of the base and the moving parts of an asset, read from its files, with notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.objects.shapes.contact import Piece
 
 @dataclass
 class Notebook:
-    """Decisions, facts and notes about an asset, filled while it is prepared."""
+    """Decisions, facts and notes about an asset, collected during its preparation."""
 
     given: Mapping[str, Value]
     decisions: dict[str, Decision] = field(default_factory=dict)
@@ -36,19 +36,19 @@ class LinkGeometry:
     seen: list[ImportedSurface] = field(default_factory=list)
     touched: list[ImportedSurface] = field(default_factory=list)
     named: list[int] = field(default_factory=list)
-    """Indices in ``seen`` of geometry named a handle."""
+    """Indices in ``seen`` of geometry named as a handle."""
     pieces: list[Piece] = field(default_factory=list)
 
     def points(self) -> FloatArray:
-        """Corners (n, 3) of all of it."""
+        """Return all corners (n, 3)."""
         return np.vstack([one.corners.reshape(-1, 3) for one in (*self.seen, *self.touched)])
 
     def move(self, place: FloatArray) -> LinkGeometry:
-        """Move it by a transform (4, 4), whose scale may differ from 1."""
+        """Transform it by (4, 4); the scale may differ from 1."""
         turn, shift = place[:3, :3].T, place[:3, 3]
 
         def moved(surfaces: list[ImportedSurface]) -> list[ImportedSurface]:
-            """Move surfaces."""
+            """Transform surfaces."""
             return [replace(one, corners=one.corners @ turn + shift) for one in surfaces]
 
         pieces = [(points @ turn + shift, faces) for points, faces in self.pieces]
@@ -56,7 +56,7 @@ class LinkGeometry:
 
 
 def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str]) -> dict[str, LinkGeometry]:
-    """Read the base, named by an empty text, and each moving part; unreadable geometry costs a note.
+    """Read the base, under an empty name, and each moving part; unreadable geometry adds a note.
 
     Args:
         root: Root folder of the source.

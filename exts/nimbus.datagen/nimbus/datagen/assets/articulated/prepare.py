@@ -1,4 +1,4 @@
-"""An articulated asset from its files to its shape: parts, joints, handles, masses, and a proof that they move."""
+"""Preparation of an articulated asset: parts, joints, handles, masses, and a physics test of each joint."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
 
 _FRICTION = 0.7
 _TURNS = {"-x": 0.0, "-y": -np.pi / 2, "x": np.pi, "y": np.pi / 2}
-"""Angle about z, by the side that must face -x [rad]."""
+"""Rotation about z that turns a named side to -x [rad]."""
 _FRONTS = {"partnet": "-x", "metaworld": "-y", "robosuite": "-x", "robocasa": "-y"}
-"""Side that is the front by the conventions of a layout."""
+"""Front side by layout, where a layout has a convention."""
 _LEVEL = 0.3
-"""Horizontal component of a direction from which it shows the front."""
+"""Smallest horizontal component of a direction that shows the front."""
 _SWEEP = np.linspace(0.0, 1.0, 5)
 
 
 def make_articulated(root: Path, asset: FoundAsset, book: Notebook) -> AssetShape | None:
-    """Prepare an asset with joints; None where none of them moves.
+    """Prepare an asset with joints; None if no joint moves.
 
     Args:
         root: Folder of the source.
         asset: As recognized.
-        book: Decisions of the user, and where those of the import are noted.
+        book: Decisions of the user; receives those of the import.
 
     Raises:
-        InputError: It cannot be a thing, or a decision of the user does not do.
+        InputError: The asset is unusable, or a decision of the user is invalid.
     """
     jammed: dict[str, str] = {}
     while True:
@@ -90,12 +90,12 @@ def _decide_moves(asset: FoundAsset, book: Notebook, jammed: Mapping[str, str]) 
 def _attempt(
     root: Path, asset: FoundAsset, book: Notebook, moving: list[str]
 ) -> tuple[AssetShape | None, dict[str, str]]:
-    """Prepare it with these parts moving, or find those that do not."""
+    """Prepare the asset with these moving parts, or return those that fail the physics test."""
     links = read_links(root, asset, book, moving)
     named, category = decide_category(asset, book.given)
     whole = join_surfaces([one for link in links.values() for one in link.seen], unit_is_known=False, up="z")
     given = dict(book.given)
-    if asset.metres == 0.0 and category and "scale" not in given:  # PartNet makes all things one unit large
+    if asset.metres == 0.0 and category and "scale" not in given:  # PartNet scales every object to unit size
         usual = float(np.sqrt(category.long[0] * category.long[1])) / 100
         given["scale"] = float(f"{usual / np.ptp(whole.corners.reshape(-1, 3), axis=0).max():.6g}")
     scale = decide_scale(whole, asset, category, given)
@@ -158,7 +158,7 @@ def _plan_joints(
 def _face_front(
     asset: FoundAsset, book: Notebook, links: dict[str, LinkGeometry], plans: dict[str, JointPlan]
 ) -> tuple[dict[str, LinkGeometry], dict[str, JointPlan]]:
-    """Turn its front to -x, and shift the middle of its base to the origin."""
+    """Turn the front to -x, and shift the middle of the base to the origin."""
     votes = np.zeros(2)
     for name, plan in plans.items():
         points = links[name].points()
@@ -187,7 +187,7 @@ def _face_front(
 
 
 def _held_plan(plan: JointPlan, link: LinkGeometry, mass: float, book: Notebook) -> JointPlan:
-    """Give a joint the friction or the spring that its part needs."""
+    """Assign a joint the friction or spring that its part needs."""
     center, _ = mass_properties(*piece_triangles(tuple(link.pieces)), mass=mass, in_surface=False)
     start = f"{plan.name}."
     decided = {key.removeprefix(start): one for key, one in book.decisions.items() if key.startswith(start)}
@@ -197,7 +197,7 @@ def _held_plan(plan: JointPlan, link: LinkGeometry, mass: float, book: Notebook)
 
 
 def _part(plan: JointPlan, link: LinkGeometry, look: LinkLook, mass: float) -> MovingPart:
-    """Make a moving part, without anything to take it by."""
+    """Make a moving part, still without handles."""
     origin = plan.joint.origin
     pieces = tuple((points - origin, faces) for points, faces in link.pieces)
     center, inertia = mass_properties(*piece_triangles(pieces), mass=mass, in_surface=False)
@@ -220,7 +220,7 @@ def _part(plan: JointPlan, link: LinkGeometry, look: LinkLook, mass: float) -> M
 
 
 def _with_holds(part: MovingPart, plan: JointPlan, links: dict[str, LinkGeometry], book: Notebook) -> MovingPart:
-    """Find the handles of a part, and places to press on."""
+    """Find the handles of a part and the points to press."""
     name, link = part.name, links[part.name]
     around = [piece for other, geometry in links.items() if other != name for piece in geometry.pieces]
     boxes = [link.seen[index].corners.reshape(-1, 3) for index in link.named]
@@ -256,7 +256,7 @@ def _point(name: str, text: str) -> FloatArray | None:
         x, y, z = (float(word) for word in text.split())
     except ValueError:
         what = f"decisions.{name}.handle: '{text}' is not a position"
-        raise InputError(what, instead="write auto, none, or x y z in metres from the middle of the base") from None
+        raise InputError(what, instead="write auto, none, or x y z in meters from the middle of the base") from None
     return np.array((x, y, z))
 
 

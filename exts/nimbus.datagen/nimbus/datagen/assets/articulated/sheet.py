@@ -1,4 +1,4 @@
-"""Looks of all links on one texture: an object has one."""
+"""One shared texture for all links of an object."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nimbus.datagen.objects.imported.read import join_surfaces, lay_side_by_side
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 _MOST_FACES = 8000
-"""Triangles of a link that keeps those of its file."""
+"""Largest number of triangles at which a link keeps its original mesh."""
 _FACES, _SIDE = 4000, 512
-"""Triangles and texture [px] of a link that is made simpler."""
+"""Triangles and texture size [px] of a simplified link."""
 _SHEET = 1024
 """Side of the shared texture [px]."""
 
@@ -34,7 +34,7 @@ class LinkLook:
 
 
 def lay_out_looks(links: dict[str, list[ImportedSurface]]) -> dict[str, LinkLook]:
-    """Make the links of one object cheap to draw, on one texture.
+    """Simplify the links of one object and bake them onto one texture.
 
     Args:
         links: Surfaces by the name of the link [m].

@@ -18,7 +18,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 PIXELS = 1.5
 """Tolerance of visible pixels beyond the projected box [px]."""
 METRES = 0.01
-"""Distance by which a depth may lie outside the box [m]: sensors have noise."""
+"""Largest distance of a depth outside of the box [m], because sensors are noisy."""
 _NEAR = 0.02
 """Distance to the camera below which a box is not projected [m]."""
 
@@ -28,7 +28,7 @@ class LabelCheck:
     """Result of one episode."""
 
     views: int
-    """Instances seen in pictures that were compared."""
+    """Number of instances seen in the compared images."""
     problems: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
                 if (row < 0 and not still) or np.isnan(frames.boxes_2d[0, number]).any():
                     continue
                 views += 1
-                box = _points(labels, number)  # of a thing that stands still: in the world
+                box = _points(labels, number)  # of a static object: in the world
                 if not still:
                     box = box @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
                 where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"

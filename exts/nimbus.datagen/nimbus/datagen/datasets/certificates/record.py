@@ -23,7 +23,7 @@ MEANING = {
     LABELS: "stored poses, projected through stored cameras, agree with stored masks, boxes and depth",
     ACCOUNTING: "every episode that was planned is stored, failed for a reason, or accounted for otherwise",
 }
-"""Meaning of each certificate when it holds."""
+"""Meaning of each valid certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,14 @@ class Certificate:
     holds: bool | None
     """True or False; None when it could not be checked."""
     checked: Count
-    """Episodes that were looked at."""
+    """Number of checked episodes."""
     of: Count
-    """Episodes that there are."""
+    """Number of all episodes."""
     figures: dict[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
-    """The first ones, one line each."""
+    """First contradictions, one line each."""
     note: str = ""
-    """Why it could not be checked."""
+    """Reason why the check could not run; empty if it ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +49,13 @@ class Certificates:
     """All certificates of a dataset."""
 
     subject: str
-    """Hash over the ids and contents of the episodes that they are of."""
+    """Hash over the ids and contents of the certified episodes."""
     nimbus: str
     certificates: tuple[Certificate, ...]
 
     @property
     def hold(self) -> bool:
-        """Return True if none is broken."""
+        """Return True if no certificate is broken."""
         return all(one.holds is not False for one in self.certificates)
 
 
@@ -80,7 +80,7 @@ def write_certificates(folder: Path, subject: str, certificates: Iterable[Certif
 
 
 def read_certificates(folder: Path) -> Certificates | None:
-    """Read the certificates of a dataset or an export; None where there are none.
+    """Read the certificates of a dataset or an export; None if there are none.
 
     Raises:
         InputError: The certificates cannot be read.

@@ -1,4 +1,4 @@
-"""A fresh rendering of stored states against the stored pictures, decoded."""
+"""Comparison of stored images, decoded, with a fresh rendering of the stored states."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.load.navigation_loader import NavigationLoader
 from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.render.scene_views import SceneViews
+from nimbus.datagen.render.splat_views import SplatViews
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
-"""Least PSNR of an image from a lossy video [dB]; another moment or camera has less."""
+"""Smallest PSNR of an image from a lossy video [dB]; images of another moment or camera have less."""
 LEAST_EQUAL = 0.99
 """Smallest fraction of equal pixels in a mask."""
 EXACT_PSNR = 99.0
@@ -29,26 +30,27 @@ class RenderCheck:
     """Result of one episode."""
 
     psnr: tuple[float, ...]
-    """PSNR of each image [dB]; :data:`EXACT_PSNR` for equal ones."""
+    """PSNR of each image [dB]; :data:`EXACT_PSNR` for identical ones."""
     problems: tuple[str, ...]
 
 
 class FreshRenders:
-    """Renders stored states again; one renderer for all episodes of a task.
+    """Renders stored states again, with one renderer for all episodes of a task.
 
     Args:
         assets: Scene, robot and libraries of the task.
         device: ``cpu`` or ``cuda``.
+        has_splats: The pictures show the splats of the scenes.
     """
 
-    def __init__(self, assets: Any, *, device: str = "cpu") -> None:
+    def __init__(self, assets: Any, *, device: str = "cpu", has_splats: bool = False) -> None:
         if isinstance(assets, NavigationLoader):
-            views = SceneViews(device=device)
+            views = SplatViews(device=device) if has_splats else SceneViews(device=device)
             self._renderer: StackedRenderer = views
 
             def load_views(episode: EpisodeFile, layout: Layout) -> None:
                 """Open the scene of an episode and prepare it."""
-                views.load_episode(assets.of_index(layout.key.index).scene, layout, episode.trajectory())
+                views.load_episode(assets.of_index(layout.key.index), layout, episode.trajectory())
 
             self._load: Callable[[EpisodeFile, Layout], None] = load_views
             return

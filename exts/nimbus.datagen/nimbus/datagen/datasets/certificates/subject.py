@@ -1,4 +1,4 @@
-"""Subject of a folder's certificates: its episodes, and the section of a page about them."""
+"""Episodes that a folder's certificates cover, and the section of a page about them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
         return None
     manifest = read_manifest(folder)
     if "task" not in manifest.origin:
-        return None  # converted: of whatever its source held
+        return None  # converted from other episodes
     return [*manifest.episodes[: len(manifest.episodes) - int(manifest.origin.get("failures", 0))]]
 
 
 def certificates_of(folder: Path) -> Certificates | None:
-    """Return the certificates of exactly the episodes in a folder; None without any.
+    """Return the certificates of exactly the episodes in a folder; None if there are none.
 
     Raises:
         InputError: The certificates cannot be read.
@@ -48,7 +48,7 @@ def certificates_of(folder: Path) -> Certificates | None:
 
 
 def render_certificates(folder: Path) -> Markup:
-    """Render a table of a dataset's certificates; empty where there are none of its episodes that can be read."""
+    """Render a table of a dataset's certificates; empty if there are none for its episodes."""
     try:
         found = certificates_of(folder)
     except InputError:

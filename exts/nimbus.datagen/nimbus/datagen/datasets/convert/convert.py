@@ -1,4 +1,4 @@
-"""Conversion of a LeRobot dataset: other version, other files, or fewer episodes; published whole."""
+"""Conversion of a LeRobot dataset to another version or file layout, or to fewer episodes; published atomically."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ WRITERS = {"lerobot": write_v30.write, "lerobot-v2.1": write_v21.write}
 VERSION_OF = {"v3.0": "lerobot", "v2.1": "lerobot-v2.1"}
 """Name of the format by version."""
 _REVISION = 1
-"""Grows when the same source becomes another dataset."""
+"""Version of the conversion; raise it when the same source gives another dataset."""
 _DERIVED = ("data/", "videos/", "meta/episodes/")
-"""Folders in which readers take every file for part of the dataset."""
+"""Folders in which readers treat every file as part of the dataset."""
 
 
 def open_set(folder: Path) -> LeRobotSet:
@@ -83,11 +83,11 @@ class Converted:
     file_count: int
     byte_count: int
     extra: tuple[str, ...]
-    """Files that were taken along as they are."""
+    """Files copied unchanged."""
     left_out: tuple[str, ...]
-    """Files among the source's tables and videos that no episode names."""
+    """Number of the source's tables and videos that no episode refers to."""
     is_new: bool
-    """False when it stood there already."""
+    """False if the conversion existed already."""
 
 
 def convert(
@@ -100,10 +100,10 @@ def convert(
     workers: int | None = None,
     tell: Callable[[int], None] = lambda left: None,
 ) -> Converted:
-    """Convert a LeRobot dataset; videos are not encoded again.
+    """Convert a LeRobot dataset without encoding videos again.
 
-    The same source gives the same bytes. An interrupted conversion continues where it stopped; existing content of the
-    folder is replaced at once, when the new dataset is complete.
+    Equal sources give equal bytes. An interrupted conversion continues where it stopped. Existing content of the folder
+    is replaced in one step, when the new dataset is complete.
 
     Args:
         folder: The source.
@@ -130,7 +130,7 @@ def convert(
     for name in extra:
         check_regular(folder / name)
     if choose:
-        extra = tuple(name for name in extra if name != CERTIFICATES)  # they are of all its episodes
+        extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all its episodes
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
@@ -153,7 +153,7 @@ def convert(
 
 
 def check_apart(folder: Path, out: Path) -> None:
-    """Refuse an output in the source, and a source in the output.
+    """Refuse an output inside the source, and a source inside the output.
 
     Raises:
         InputError: One lies in the other.
@@ -164,8 +164,8 @@ def check_apart(folder: Path, out: Path) -> None:
 
 
 def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the dataset's additional files: those that are kept, and those that cannot be."""
-    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and true of it alone
+    """Return the dataset's additional files: those that can be kept, and those that cannot."""
+    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and valid for it alone
     names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
     return tuple(name for name in names if name not in set(left_out)), left_out
@@ -200,7 +200,7 @@ def _converted(
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that decide the bytes."""
+    """Return the versions that determine the bytes."""
     import av
     import numpy as np
     import pyarrow

@@ -22,11 +22,11 @@ from nimbus.datagen.store.publish import disk
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionJob:
-    """Files that hold the rows, or the pictures of one camera, of some episodes."""
+    """Files with the rows, or with the images of one camera, of some episodes."""
 
     number: int
     feature: str
-    """Empty for rows."""
+    """Name of the camera; empty for rows."""
     positions: range
 
 
@@ -36,9 +36,9 @@ class JobOutput:
 
     files: tuple[Path, ...]
     counts: tuple[int, ...]
-    """Episodes in each file."""
+    """Number of episodes in each file."""
     stats: NDArray[np.float64]
-    """(E, S, D) statistics of rows; empty for pictures."""
+    """(E, S, D) statistics of rows; empty for images."""
     sizes: dict[str, int]
     """Columns of each feature in the statistics."""
 
@@ -61,7 +61,7 @@ class ConversionJobs:
         return self._seal(job).exists()
 
     def do(self, job: ConversionJob) -> None:
-        """Write a job's files, and last the record that they are complete.
+        """Write a job's files, and finally the record that they are complete.
 
         Raises:
             InputError: A file of the source cannot be read, or contradicts its tables.
@@ -112,7 +112,7 @@ class ConversionJobs:
         return np.stack(stats), sizes or {}
 
     def _groups(self, positions: range) -> Iterator[range]:
-        """Episodes by row group."""
+        """Return the episodes of each row group."""
         starts, first = self._plan.starts, positions.start
         for stop in range(positions.start + 1, positions.stop + 1):
             if starts[stop] - starts[first] >= GROUP_ROWS or stop == positions.stop:
@@ -120,11 +120,11 @@ class ConversionJobs:
                 first = stop
 
     def uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
-        """Why some episodes cannot be with the others.
+        """Return the reason why some episodes do not fit the others.
 
         Args:
             positions: Positions of the episodes.
-            odd: Columns that are not as elsewhere, and their sizes.
+            odd: Columns that differ from the other episodes, with their sizes.
         """
         name = min(odd)[0]
         what = f"column {name} has empty cells, or is wider, in some of episodes {positions[0]} to {positions[-1]}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 COUNTERS = ("frame_index", "episode_index", "index", "task_index")
-"""Columns that number rows; they are in every dataset."""
+"""Columns with numbers of rows, which every dataset has."""
 NEEDED = ("timestamp", *COUNTERS)
 
 
@@ -30,10 +30,10 @@ class LeRobotEpisode:
     number: int
     """Index in its original dataset."""
     length: int
-    """Frames."""
+    """Number of frames."""
     tasks: tuple[str, ...]
     rows: Path
-    """Parquet file with its rows, among others'."""
+    """Parquet file with its rows, possibly among those of others."""
     clips: Mapping[str, VideoClip] = field(default_factory=dict)
     """Videos by feature."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class LeRobotEpisode:
 
 @dataclass(frozen=True, kw_only=True)
 class LeRobotSet:
-    """A dataset as it stood when it was opened."""
+    """Dataset as it was when it was opened."""
 
     folder: Path
     version: str
@@ -55,19 +55,19 @@ class LeRobotSet:
     wordings: Mapping[int, str]
     """Instruction by index."""
     own_files: frozenset[str]
-    """Names of the files that this holds the content of; the others are extra."""
+    """Names of the files whose content this object holds; other files are extra."""
 
     @property
     def fps(self) -> int:
-        """Frames a second."""
+        """Frames per second."""
         return int(self.info["fps"])
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Features that are video, in order."""
+        """Names of the video features, in order."""
         return tuple(name for name, told in self.info["features"].items() if told.get("dtype") == "video")
 
     @property
     def frame_count(self) -> int:
-        """Frames of one camera in all episodes."""
+        """Number of frames of one camera in all episodes."""
         return sum(item.length for item in self.items)

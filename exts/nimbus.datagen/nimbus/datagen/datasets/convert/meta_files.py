@@ -20,9 +20,9 @@ INFO = "meta/info.json"
 VERSIONS = ("v2.1", "v3.0")
 _TYPES: dict[str, type] = {"features": dict, "data_path": str, "total_episodes": int}
 MOST_FRAMES = 2**31
-"""Frames of an episode; a year at 60 Hz."""
+"""Largest number of frames of an episode; a year at 60 Hz."""
 _SPLIT_LETTERS = 40
-"""Longest text of a split that is read."""
+"""Longest accepted text of a split."""
 _PathTemplate = Annotated[str, Meta(max_length=1000)]
 
 
@@ -36,7 +36,7 @@ class _Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class _Info:
-    """``meta/info.json``, as far as anything here computes with it."""
+    """``meta/info.json``, limited to the fields used here."""
 
     data_path: _PathTemplate
     features: dict[str, _Feature]
@@ -106,7 +106,7 @@ def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[
 
 
 def check_numbers(numbers: list[int], where: Path) -> None:
-    """Refuse episodes that are not numbered from 0 without holes.
+    """Refuse episodes that are not numbered consecutively from 0.
 
     Raises:
         InputError: The numbers are not consecutive from 0.
@@ -118,7 +118,7 @@ def check_numbers(numbers: list[int], where: Path) -> None:
 
 
 def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) -> None:
-    """Refuse episodes with a task that no table holds.
+    """Refuse episodes whose task is missing from the table.
 
     Raises:
         InputError: The task of an episode is not in the table.
@@ -133,13 +133,13 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def split_range(text: object) -> range | None:
-    """Read the episodes of a split, ``0:50``; None where it is written in another way."""
+    """Read the episodes of a split such as ``0:50``; None for another syntax."""
     ends = str(text)[:_SPLIT_LETTERS].split(":")
     return range(int(ends[0]), int(ends[1])) if len(ends) == 2 and all(end.isdecimal() for end in ends) else None
 
 
 def usable_stats(stats: Any) -> Mapping[str, Any]:
-    """Statistics of pictures that can be computed with; empty where others wrote something else there."""
+    """Return usable statistics of images; empty if the file holds anything else."""
     try:
         arrays = {name: np.asarray(stats[name], np.float64) for name in ("min", "max", "mean", "std", "count")}
         is_good = all(np.isfinite(values).all() and values.size for values in arrays.values())

@@ -26,17 +26,17 @@ class ConversionPlan:
 
     @cached_property
     def starts(self) -> list[int]:
-        """Frames before each episode, and all at the end."""
+        """Number of frames before each episode, and in total."""
         return [0, *np.cumsum([item.length for item in self.items]).tolist()]
 
     @property
     def frame_count(self) -> int:
-        """Frames of one camera in all episodes."""
+        """Number of frames of one camera in all episodes."""
         return sum(item.length for item in self.items)
 
     @cached_property
     def tasks(self) -> dict[int, int]:
-        """New number by old number of the instructions that are still needed."""
+        """New number by old number, for the instructions still in use."""
         if len(self.items) == len(self.source.items):
             return {number: number for number in self.source.wordings}
         kept = {text for item in self.items for text in item.tasks}
@@ -50,7 +50,10 @@ class ConversionPlan:
 
     @property
     def splits(self) -> dict[str, str]:
-        """Return the source's splits, if they are ranges, over the remaining episodes; otherwise all for training."""
+        """Return the source's splits, if they are ranges, over the remaining episodes.
+
+        Otherwise use all for training.
+        """
         found: dict[str, str] = {}
         numbers = [item.number for item in self.items]
         for name, text in (self.source.info.get("splits") or {}).items():

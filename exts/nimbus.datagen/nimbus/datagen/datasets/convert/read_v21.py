@@ -1,4 +1,4 @@
-"""Reading LeRobot v2.1: one table and one video an episode."""
+"""Reader of LeRobot v2.1, with one table and one video per episode."""
 
 from __future__ import annotations
 

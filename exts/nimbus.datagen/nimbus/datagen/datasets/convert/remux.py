@@ -1,4 +1,4 @@
-"""Assembly of videos from parts of others, by moving packets without encoding."""
+"""Assembly of videos from segments of others by copying packets, without encoding."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _FAR = 10**12
 _OFF = 0.1
 """Largest difference between a frame and its time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
-"""Fragments with one index before them: a long file opens as fast as a short one."""
+"""Number of fragments per index, so that a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
-"""Shortest fragment [µs]: codecs with a keyframe every other frame would make thousands."""
+"""Shortest fragment [µs]; codecs with a keyframe every other frame would otherwise make thousands."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """The pictures of one episode."""
+    """Images of one episode in a video."""
 
     clip: VideoClip
     length: int
@@ -39,19 +39,19 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Packets:
-    """The encoded pictures of one episode, in decoding order."""
+    """Encoded images of one episode, in decoding order."""
 
     packets: list[Any]
     frames: NDArray[np.int64]
-    """(P,) Which picture each one is, from 0."""
+    """(P,) index of each image, from 0."""
     decoded: NDArray[np.float64]
-    """(P,) When each one is decoded, in frames."""
+    """(P,) decoding time of each image [frames]."""
 
 
 def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
     """Concatenate the videos of episodes without decoding; frame ``k`` of a file is at exactly ``k / fps``.
 
-    A new file begins where the codec's parameters change, because a file has one set of them.
+    A new file begins when the codec's parameters change, because a file has one set of them.
 
     Args:
         cuts: Segments in order.
@@ -96,7 +96,7 @@ def check_whole(cut: Cut, *, fps: int) -> None:
 
 
 class _Joined:
-    """A file that grows by an episode at a time."""
+    """Video file that grows by one episode at a time."""
 
     def __init__(self, path: Path, template: Any, *, fps: int, indexed: bool) -> None:
         import av
@@ -118,7 +118,7 @@ class _Joined:
         moments = (base + np.rint(found.decoded * _TICKS).astype(np.int64)).tolist()
         for packet, shown, moment in zip(found.packets, times, moments, strict=True):
             if moment <= last:
-                moment = last + 1  # episodes that reorder their pictures differently
+                moment = last + 1  # episodes with another reordering of images
             last = moment if moment < shown else shown
             packet.stream, packet.time_base = stream, tick
             packet.pts, packet.dts, packet.duration = shown, last, _TICKS
@@ -131,7 +131,7 @@ class _Joined:
 
 
 class _opened:
-    """A video file and its stream; errors of the codec library become one line."""
+    """Video file and its stream; errors of the codec library become one line."""
 
     def __init__(self, cut: Cut) -> None:
         self._cut = cut
@@ -159,7 +159,7 @@ class _opened:
 
 
 def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
-    """Return the packets of an episode after checking that every frame exists once and the first is a keyframe."""
+    """Return the packets of an episode after checking that each frame exists once and the first is a keyframe."""
     unit = float(stream.time_base * fps)
     start: int | None = None
     if not cut.clip.is_whole:

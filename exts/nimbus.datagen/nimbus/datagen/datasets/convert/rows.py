@@ -1,4 +1,4 @@
-"""Rows of episodes out of one table and into another, with their new numbers."""
+"""Copying of episode rows between tables, with new numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return statistics (S, D) of (T, D) rows, in the order of :data:`KEYS`."""
     mean, std = rows.mean(axis=0), rows.std(axis=0)
     rows = np.sort(rows, axis=0)
-    # As np.quantile does, which takes ten times as long for so few rows.
+    # Equal to np.quantile, which takes ten times as long for so few rows.
     places = _LEVELS * (len(rows) - 1)
     below = np.floor(places).astype(np.intp)
     above = np.minimum(below + 1, len(rows) - 1)
@@ -57,7 +57,7 @@ def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int)
 
 
 def by_column(stats: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str, list[list[float]]]:
-    """Statistics (E, S, D) of many episodes as columns ``feature/name`` of lists, one an episode."""
+    """Return statistics (E, S, D) of many episodes as columns ``feature/name`` of lists, one list per episode."""
     found: dict[str, list[list[float]]] = {}
     start = 0
     for name, size in sizes.items():
@@ -68,7 +68,7 @@ def by_column(stats: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str,
 
 
 def joint_image_stats(episodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Statistics of the pictures of all episodes from those of each; quantiles, which none has, are left out."""
+    """Combine the image statistics of all episodes; quantiles are omitted, because episodes store none."""
     low, high, total, mean, squares = np.inf, -np.inf, 0.0, 0.0, 0.0
     for stats in episodes:
         count = float(np.ravel(stats["count"])[0])
@@ -95,17 +95,17 @@ class RowTotals:
         self._totals: dict[str, VectorTotal] = {}
 
     def add(self, numbers: Mapping[str, NDArray[np.float64]]) -> None:
-        """Take in (T, D) rows by feature, each in its own units."""
+        """Add (T, D) rows by feature, each in its own units."""
         for name, rows in numbers.items():
             self._totals.setdefault(name, VectorTotal(self._row_count)).add(rows)
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        """Statistics of all rows by column."""
+        """Return statistics of all rows by column."""
         return {name: total.stats() for name, total in self._totals.items()}
 
 
 class Rows:
-    """Reads the rows of a plan's episodes; adjacent episodes share one reading of their file.
+    """Reads the rows of a plan's episodes; adjacent episodes of one file are read together.
 
     Args:
         plan: Plan of the new dataset.

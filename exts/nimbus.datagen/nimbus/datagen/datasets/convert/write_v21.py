@@ -1,4 +1,4 @@
-"""Writing LeRobot v2.1 out of another dataset's parts: one table and one video an episode."""
+"""Writer of LeRobot v2.1 from parts of another dataset, with one table and one video per episode."""
 
 from __future__ import annotations
 

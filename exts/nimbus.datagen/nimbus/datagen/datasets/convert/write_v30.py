@@ -1,4 +1,4 @@
-"""Writing LeRobot v3.0 out of another dataset's parts."""
+"""Writer of LeRobot v3.0 from parts of another dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.machine import usable_cores
 
 _PAYS = 200_000
-"""Pictures that take as long to move as a process takes to start, and some more."""
+"""Number of images that take longer to copy than a process takes to start."""
 
 
 def write(
@@ -70,7 +70,7 @@ def _jobs(plan: ConversionPlan, feature: str, sizes: Sequence[int], options: Opt
 def _place_rows(
     plan: ConversionPlan, tree: Path, made: list[tuple[ConversionJob, JobOutput]], columns: dict[str, list[Any]]
 ) -> None:
-    """Move the tables to their final paths, and record these in the table of episodes."""
+    """Move the tables to their final paths, and record the paths in the table of episodes."""
     lengths = [item.length for item in plan.items]
     columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
     for job, found in made:
@@ -114,7 +114,7 @@ def _place_videos(
 
 
 def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
-    """Row ``i`` is episode ``i``: readers look it up by its place."""
+    """Write the table of episodes; row ``i`` must be episode ``i``, because readers use the position."""
     items = plan.items
     told: dict[str, list[Any]] = {
         "episode_index": list(range(len(items))),
@@ -135,7 +135,7 @@ def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[An
 
 
 def _column(values: list[Any]) -> Any:
-    """Convert values of foreign origin to a column; mixed types become JSON."""
+    """Convert values of foreign origin to a column; values of mixed types become JSON."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
@@ -143,7 +143,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def _like(table: Any, schema: Any) -> Any:
-    """Return a table with the columns of another one; missing values are null."""
+    """Return a table with the columns of another table; missing values are null."""
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -186,7 +186,7 @@ def _info(plan: ConversionPlan, options: Options) -> dict[str, Any]:
 
 
 def link(path: Path, target: Path) -> None:
-    """Link a file to another name, or copy it where the disk has no links."""
+    """Link a file to another name, or copy it if the disk has no links."""
     made(target)
     try:
         os.link(path, target)

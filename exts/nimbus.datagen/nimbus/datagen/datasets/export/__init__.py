@@ -1,1 +1,1 @@
-"""Datasets in the formats that training code reads, made of stored episodes."""
+"""Export of stored episodes to formats that training code reads."""

@@ -1,4 +1,4 @@
-"""ALOHA's layout: one HDF5 file an episode, numbered."""
+"""Writer of ALOHA's layout, with one numbered HDF5 file per episode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"
-        if not item.success:  # apart: those that read episodes by their number know no others
+        if not item.success:  # in a folder of their own, because readers that count episodes expect no others
             path = tree / FAILURES / f"episode_{item.position - len(source.stored)}.hdf5"
             path.parent.mkdir(exist_ok=True)
         with EpisodeFile(item.path) as episode, new_file(path) as (target, _):

@@ -1,4 +1,4 @@
-"""Discrete twins of paths: the steps and turns of Habitat's agents along them."""
+"""Conversion of paths to the discrete steps and turns of Habitat's agents."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 STOP, FORWARD, LEFT, RIGHT = 0, 1, 2, 3
-"""Actions as VLN-CE numbers them."""
+"""Numbers of actions in VLN-CE."""
 STEP = 0.25
 """Length of a forward action [m]."""
 TURN = np.radians(15.0)
 """Angle of a turn [rad]."""
 _AHEAD = 0.4
-"""Distance along the path of the point that the agent heads for [m]."""
+"""Distance along the path to the point that the agent heads for [m]."""
 _SPACING = 0.02
 """Spacing of the points of the path [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiscretePath:
-    """Actions, and where they lead."""
+    """Actions, and the poses that they lead to."""
 
     actions: tuple[int, ...]
-    """The last is STOP."""
+    """Actions; the last is STOP."""
     positions: FloatArray
-    """(N, 2) of the agent before each action [m]"""
+    """(N, 2) position of the agent before each action [m]."""
     yaws: FloatArray
-    """(N,) [rad]"""
+    """(N,) heading before each action [rad]."""
     off: float
-    """Largest distance of the agent from the path [m]"""
+    """Largest distance of the agent from the path [m]."""
 
 
 def follow_in_steps(path: FloatArray, yaw: float, *, step: float = STEP, turn: float = TURN) -> DiscretePath:
@@ -73,7 +73,7 @@ def follow_in_steps(path: FloatArray, yaw: float, *, step: float = STEP, turn: f
 
 
 def _resampled(path: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Points of a path at equal spacing, and their way along it [m]."""
+    """Return points of a path at equal spacing, and their distance along it [m]."""
     path = np.asarray(path, dtype=float)
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
     kept = np.append(True, steps > 1e-9)

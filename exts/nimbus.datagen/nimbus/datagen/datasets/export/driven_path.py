@@ -1,4 +1,4 @@
-"""Navigation episodes as exports take them: the path of the body, its goal and its cameras."""
+"""Navigation episodes for exports: the path of the body, its goal and its cameras."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 BASE = "base"
-"""Body whose way is exported: on the floor, x forward, z up."""
+"""Name of the body whose path is exported: on the floor, x forward, z up."""
 _JOINTS = ("x", "y", "yaw")
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
-"""Takes OpenCV axes of a camera to OpenGL axes, and back."""
+"""Rotation from OpenCV to OpenGL axes of a camera, and back."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrivenEpisode:
-    """One stored path through a scene."""
+    """Stored path through a scene."""
 
     item: ExportItem
     scene: str
     """Name of the scene"""
     instruction: str
     positions: FloatArray
-    """(T, 3) of the body on the floor [m]"""
+    """(T, 3) positions of the body on the floor [m]."""
     yaws: FloatArray
-    """(T,) its headings, counter-clockwise from x [rad]"""
+    """(T,) headings, counter-clockwise from x [rad]."""
     goal: FloatArray
-    """(3,) [m]"""
+    """(3,) position of the goal [m]."""
     thing: FloatArray
-    """(3,) middle of what it goes to; the goal where that is a place [m]"""
+    """(3,) center of the goal object; the goal itself if it is a point [m]."""
     goal_kind: str
-    """point, room, object or instruction"""
+    """``point``, ``room``, ``object`` or ``instruction``."""
     goal_name: str
-    """Name of the thing or room, or empty"""
+    """Name of the object or room; empty for a point."""
     goal_class: str
-    """Class of the thing, or empty"""
+    """Class of the object; empty for others."""
     geodesic: float
-    """Length of the shortest path from the start [m]"""
+    """Length of the shortest path from the start [m]."""
     cameras: Mapping[str, Camera]
 
 
 def check_navigation(source: Source, to: str) -> None:
-    """Refuse a dataset that has no paths of a base.
+    """Refuse a dataset without paths of a base.
 
     Args:
-        source: What is exported.
+        source: Dataset to export.
         to: Name of the format.
 
     Raises:
@@ -104,5 +104,5 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
 
 
 def file_name(text: str) -> str:
-    """Name of a folder: other letters than those of names become ``_``."""
+    """Make a name of a folder by replacing unusable characters with ``_``."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in text).strip(".") or "scene"

@@ -1,4 +1,4 @@
-"""Export of a dataset to another format, a pure function of its stored episodes."""
+"""Export of a dataset to another format: a pure function of its stored episodes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
 _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
-"""Folders that a run has in its dataset."""
+"""Folders that a run writes into its dataset."""
 _REVISION = 2
-"""Grows when an export of the same episodes becomes another one."""
+"""Version of the export; raise it when the same episodes give another export."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +45,16 @@ class Exported:
     out: Path
     format: str
     episode_count: int
-    """Stored ones."""
+    """Number of stored episodes."""
     failure_count: int
-    """Failed attempts beside them, labelled."""
+    """Number of failed attempts after them, labeled."""
     left_out: int
-    """Episodes that show assets whose licence restricts redistribution."""
+    """Number of omitted episodes, which show assets whose license restricts redistribution."""
     frame_count: int
     file_count: int
     byte_count: int
     is_new: bool
-    """False when it stood there already."""
+    """False if the export existed already."""
 
 
 def export(
@@ -72,16 +72,16 @@ def export(
 ) -> Exported:
     """Export the stored episodes of a dataset to another format.
 
-    The same episodes give the same bytes. An interrupted export continues where it stopped; an older export in the
-    folder is replaced at once, when the new one is complete.
+    Equal episodes give equal bytes. An interrupted export continues where it stopped. An older export in the folder is
+    replaced in one step, when the new one is complete.
 
     Args:
         folder: The dataset.
-        out: Folder of the export; new, empty or an export.
+        out: Folder of the export; new, empty or an older export.
         to: One of :data:`~nimbus.datagen.datasets.export.formats.FORMATS`.
         options: Division into files.
         keep_failures: Include kept failed attempts, labeled, after the episodes.
-        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
+        with_restricted: Include episodes that show assets with a license that restricts redistribution.
         view: Signals to write; the stored ones by default.
         side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
         workers: Number of processes; the fastest number by default.
@@ -123,7 +123,7 @@ def export(
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
-        remove_tree(stage_of(out))  # left by one that was killed after it had published
+        remove_tree(stage_of(out))  # left by a process killed after publication
         return _exported(out, source, before, is_new=False)
     if before:
         refuse_strangers(out, before, manifest)
@@ -140,7 +140,7 @@ def export(
 
 
 def _flag(view: SignalView) -> str:
-    """Name the flag that asks for the first thing that is not as stored."""
+    """Name the flag of the first option that changes the stored data."""
     return "--" + next(iter(view.told())).replace("_", "-")
 
 
@@ -159,7 +159,7 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Nimbus and of the libraries that decide the bytes of an export."""
+    """Return the versions of Nimbus and of the libraries that determine the bytes of an export."""
     import av
     import h5py
     import numpy as np

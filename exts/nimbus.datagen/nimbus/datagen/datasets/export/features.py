@@ -1,4 +1,4 @@
-"""Features of LeRobot datasets in either version, and their videos, joined without encoding again."""
+"""Features of LeRobot datasets in either version, and concatenation of their videos without encoding."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _COUNTERS = ("frame_index", "episode_index", "index", "task_index")
 
 
 def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED) -> None:
-    """Put videos of the same encoder one behind the other; no frame is encoded again.
+    """Concatenate videos of the same encoder without encoding.
 
     Args:
-        parts: Files of :class:`nimbus.datagen.store.episode_file.h264.Encoder`, of the same settings.
-        target: The file to write; frame ``k`` of all is at ``k / fps`` seconds exactly.
+        parts: Files of :class:`nimbus.datagen.store.episode_file.h264.Encoder`, made with equal settings.
+        target: The file to write; frame ``k`` is at exactly ``k / fps`` seconds.
         fps: Frames a second.
-        flags: How the file is laid out.
+        flags: Options of the container.
 
     Raises:
-        InputError: A file cannot be read, or was encoded otherwise than those before it.
+        InputError: A file cannot be read, or has other encoder settings than those before it.
     """
     import av
 
@@ -59,7 +59,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
 
 
 def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:
-    """Entry of a video in LeRobot's ``info.json``."""
+    """Return the entry of a video in LeRobot's ``info.json``."""
     return {
         "video.height": size[1],
         "video.width": size[0],
@@ -76,7 +76,7 @@ def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:
 
 
 class Tasks:
-    """Wordings in the order in which they first occur."""
+    """Wordings in order of first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -127,7 +127,7 @@ def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -
         part: The episode.
         source: The dataset.
         tasks: Numbers of wordings, extended in place.
-        start: Frames of the episodes before it.
+        start: Number of frames of the earlier episodes.
     """
     count, signals = part.item.step_count, part.signals
     frames, extra = np.arange(count), signals.extra.items()
@@ -145,7 +145,7 @@ def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -
 
 
 def episode_stats(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, dict[str, Any]]:
-    """Statistics of one episode, by feature."""
+    """Return statistics of one episode, by feature."""
     columns = columns_of(part, source, tasks, start=start)
     count = part.item.step_count
     return {
@@ -155,7 +155,7 @@ def episode_stats(part: EpisodePart, source: Source, tasks: Tasks, *, start: int
 
 
 def dataset_stats(source: Source, parts: EpisodeParts, tasks: Tasks) -> dict[str, dict[str, Any]]:
-    """Statistics of all episodes, by feature."""
+    """Return statistics of all episodes, by feature."""
     totals: dict[str, VectorTotal] = {}
     counts: dict[str, Any] = {}
     start = 0

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-if TYPE_CHECKING:  # the command line imports this module at its start
+if TYPE_CHECKING:  # the command line imports this module when it starts
     from nimbus.datagen.datasets.export.parts import EpisodeParts
     from nimbus.datagen.datasets.export.shards import Options
     from nimbus.datagen.datasets.export.source import Source
@@ -20,11 +20,11 @@ FORMATS = {
     "vln-n1": "vln_n1",
     "r2r-ce": "r2r_ce",
 }
-"""Module by name of the format; the first one is the default."""
+"""Module of each format; the first one is the default."""
 
 
 class FormatWriter(Protocol):
-    """Contents of a module that writes a format."""
+    """Interface of a module that writes a format."""
 
     NEEDS_PARTS: bool
     """True if episodes are decoded to tables and videos first, in several processes."""

@@ -1,4 +1,4 @@
-"""HDF5 files whose errors about a full disk are one line."""
+"""HDF5 files with one-line errors about a full disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.publish import storage_error
 
 _BLOCK = 32
-"""Frames in memory at once."""
+"""Number of frames in memory."""
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
 
 
 def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str) -> None:
-    """Copy a camera's images, one frame per chunk: as compressed, or decoded from video.
+    """Copy a camera's images, one frame per chunk: compressed data as stored, or decoded video.
 
     Args:
         episode: Source.

@@ -1,4 +1,4 @@
-"""LeRobot v2.1, one file an episode, with the ``modality.json`` that GR00T reads."""
+"""Writer of LeRobot v2.1, with one file per episode and the ``modality.json`` that GR00T reads."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nimbus.datagen.store.episode_file.h264 import PLAIN
 
 NEEDS_PARTS = True
 BASE_JOINTS = ("x", "y", "yaw")
-"""Joints of a body that drives: its commands are speeds, and it has no gripper."""
+"""Joints of a mobile base, whose commands are speeds and which has no gripper."""
 _STATS = ("min", "max", "mean", "std", "count")
 """Statistics that v2.1 supports."""
 
 
 _ROTATION_TYPES = {"6d": "rotation_6d", "quaternion": "quaternion", "euler": "euler_angles_rpy"}
-"""Form of rotations in GR00T's words."""
+"""Name of the rotation representation in GR00T."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -69,10 +69,10 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
 
 def modality(source: Source) -> dict[str, Any]:
-    """Describe which entries of states and actions are which arm's and which gripper's.
+    """Describe the entries of states and actions that belong to each arm and each gripper.
 
     Raises:
-        InputError: The names of actions and joints are not those of arms with a gripper each.
+        InputError: The names of actions and joints do not describe arms with one gripper each.
     """
     state: dict[str, Any] = {}
     action: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _commanded(prefix: str, actions: range) -> dict[str, Any]:
 
 
 def _tools(names: tuple[str, ...], view: SignalView) -> dict[str, Any]:
-    """Entries of each arm's tool, under GR00T's names."""
+    """Return the entries of each arm's tool, under GR00T's names."""
     found, start = {}, 0
     for end in (at + 1 for at, name in enumerate(names) if name.endswith("gripper")):
         prefix = names[end - 1].removesuffix("gripper")
@@ -130,11 +130,11 @@ def _span(start: int, end: int) -> dict[str, Any]:
 
 
 def _arms(source: Source) -> Iterator[tuple[str, range, range]]:
-    """Yield each arm's prefix, its entries of an action and its joints; in both its gripper stands last."""
+    """Yield each arm's prefix, its action entries and its joints; the gripper is last in both."""
     actions, joints = source.action_names, source.joint_names
     ends = [at + 1 for at, name in enumerate(actions) if name.endswith("_gripper")]
     if actions[-1:] == ("gripper",):
-        ends = [len(actions)]  # one arm, whose joints can have any names
+        ends = [len(actions)]  # a single arm, whose joints may have any names
     at = first = 0
     for end in ends:
         after = actions[end : end + 1]
@@ -170,7 +170,7 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
 
 
 def _link(path: Path, target: Path) -> None:
-    """Link a file to another name, or copy it where the disk has no links."""
+    """Link a file to another name, or copy it if the disk has no links."""
     try:
         os.link(path, target)
     except OSError:

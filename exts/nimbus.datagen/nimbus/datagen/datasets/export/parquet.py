@@ -1,4 +1,4 @@
-"""Parquet files, the same bytes each time."""
+"""Writer of parquet files with reproducible bytes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 Columns = Mapping[str, tuple[Any, Any]]
 """Values and pyarrow type by column name."""
 GROUP_ROWS = 1024
-"""Rows of a row group at least, whole episodes each: tables of tiny groups are slow to read, and larger by half."""
+"""Smallest number of rows in a row group of whole episodes; tables of tiny groups are slow, and larger by half."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
 
 
 def vector(size: int) -> Any:
-    """Type of a vector of a fixed size."""
+    """Return the type of a vector of fixed size."""
     return pa.list_(FLOAT, size)
 
 
 def nested(kind: Any, depth: int = 1) -> Any:
-    """Type of a list, of lists, of a kind."""
+    """Return the type of a list of lists."""
     return nested(pa.list_(kind), depth - 1) if depth else kind
 
 
@@ -71,7 +71,7 @@ def write_table(path: Path, columns: Columns, *, told: Mapping[str, str]) -> Non
 
 
 def write_index(path: Path, columns: Columns, *, index: str) -> None:
-    """Write a file with an index column for pandas; without it, readers take row numbers for one."""
+    """Write a file with an index column for pandas, which otherwise uses row numbers."""
     table = _table(columns)
     described = [
         {

@@ -29,20 +29,20 @@ from nimbus.datagen.store.publish import disk
 T = TypeVar("T")
 
 _make: Callable[[Any], None]
-"""Function of this worker; sent once, because it may hold a whole dataset's table."""
+"""Function of this worker, sent only once because it may contain the table of a whole dataset."""
 _BLOCK = 32
-"""Frames in memory at once."""
+"""Number of frames in memory."""
 _PIXELS_PER_WORKER = 20_000_000
-"""Pixels that take longer to encode than a process takes to start."""
+"""Number of pixels that take longer to encode than a process takes to start."""
 
 
 def make_all(
     make: Callable[[T], None], items: Sequence[T], *, workers: int, tell: Callable[[int], None] = lambda left: None
 ) -> None:
-    """Make every item, in several processes where there is more than one worker.
+    """Process every item, with several workers in parallel processes.
 
     Args:
-        make: A function of a module, or a method of an object that can be sent to another process.
+        make: Function of a module, or method of an object that can be sent to another process.
         items: Episodes to prepare, started in this order.
         workers: Number of processes; 1 for this one.
         tell: Called with the number of remaining items, after each.
@@ -80,7 +80,7 @@ def _begin(make: Callable[[Any], None]) -> None:
     """Prepare a worker."""
     global _make
     _make = make
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it, too, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the signal reaches the parent, too, which ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -98,22 +98,22 @@ def _make_one(item: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodePart:
-    """One prepared episode."""
+    """Prepared episode."""
 
     item: ExportItem
     signals: Signals
     histograms: dict[str, NDArray[np.int64]]
-    """(3, 256) by camera."""
+    """(3, 256) histogram by camera."""
     videos: dict[str, Path]
     """Videos by camera."""
 
 
 class EpisodeParts:
-    """A folder of prepared episodes, named by their content.
+    """Folder of prepared episodes, named by content.
 
     Args:
         source: The dataset.
-        folder: Where they are kept.
+        folder: Path of the folder.
     """
 
     def __init__(self, source: Source, folder: Path) -> None:
@@ -121,11 +121,11 @@ class EpisodeParts:
         self._folder = folder
 
     def missing(self) -> list[ExportItem]:
-        """Episodes that are yet to be prepared, in order."""
+        """Return the episodes not prepared yet, in order."""
         return [item for item in self._source.items if not self._signals(item).exists()]
 
     def make(self, item: ExportItem) -> None:
-        """Prepare an episode: each file appears whole, the one of its signals last.
+        """Prepare an episode: each file is written atomically, that of the signals last.
 
         Raises:
             InputError: The episode does not fit in with the others, or cannot be read.
@@ -163,7 +163,7 @@ class EpisodeParts:
         return map(self.read, self._source.items)
 
     def video(self, item: ExportItem, camera: str) -> Path:
-        """Return the video of an item: the dataset's own file where it can be used unchanged."""
+        """Return the video of an item: the dataset's own file if it can be used unchanged."""
         encoded = self._encoded(item, camera)
         return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
 
@@ -211,13 +211,13 @@ def _closing(video: Encoder) -> Iterator[Encoder]:
 
 
 def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: Callable[[int], None]) -> None:
-    """Prepare the missing episodes, in several processes where that is faster.
+    """Prepare the missing episodes, in several processes if that is faster.
 
     Args:
         source: The dataset.
         folder: Folder of prepared episodes.
-        workers: Processes; the fastest number when not given, 1 is this one.
-        tell: Called with the number of episodes that are left, after each.
+        workers: Number of processes; the fastest number by default, 1 for this process.
+        tell: Called after each episode with the number of remaining ones.
 
     Raises:
         InputError: An episode does not fit in with the others, or cannot be read.
@@ -229,6 +229,6 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
 
 
 def _worker_count(source: Source, items: list[ExportItem]) -> int:
-    frames = sum(item.step_count for item in items if not item.videos)  # videos are taken as they are
+    frames = sum(item.step_count for item in items if not item.videos)  # videos are copied unchanged
     pixels = frames * sum(width * height for width, height in source.cameras.values())
     return min(usable_cores(), 1 + pixels // _PIXELS_PER_WORKER)

@@ -1,4 +1,4 @@
-"""A folder that is published whole: made beside its place, and renamed into it."""
+"""Folder published atomically: made beside its destination, then renamed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.files.own_files import check_own, has_links, make_subfolder, move, remove_file, remove_tree
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
-from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.publish import disk, replace_text
 
 NAME = "nimbus.json"
 CARD, CARD_PICTURE = "README.md", "card.png"
+_SETTINGS_BYTES = 4096
 CARD_MARK = "<!-- written by nimbus card -->"
 """Mark of a card written by Nimbus, which may be replaced."""
 
@@ -31,20 +32,20 @@ class Manifest:
 
     format: str
     key: str
-    """Hash of all that decides its content."""
+    """Hash of everything that determines its content."""
     origin: dict[str, Any]
-    """Task, seeds, options and versions that it was made with."""
+    """Task, seeds, options and versions from which it was made."""
     episodes: tuple[tuple[str, str], ...]
-    """Id and content hash of each, in order."""
+    """Id and content hash of each episode, in order."""
     files: dict[str, tuple[Count, str]]
-    """Bytes and SHA-256 by path."""
+    """Size [bytes] and SHA-256 by path."""
 
 
 def find_published(out: Path) -> Manifest | None:
-    """Return the manifest of the export in a folder; None for an empty one.
+    """Return the manifest of the export in a folder; None for an empty folder.
 
     Raises:
-        InputError: The path is a file, or the folder holds files that no export wrote.
+        InputError: The path is a file, or the folder holds files that are not part of an export.
     """
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
@@ -101,13 +102,13 @@ def is_own_card(path: Path) -> bool:
     """Return True if a dataset's card was written by ``nimbus card``."""
     try:
         return CARD_MARK.encode() in read_bytes(path)
-    except InputError:  # not ours, whatever it is
+    except InputError:  # any other file is not ours
         return False
 
 
 @contextmanager
 def staging(out: Path, settings: str) -> Iterator[Path]:
-    """Open a working folder beside ``out`` for one process at a time; results of an interrupted one are kept.
+    """Open a working folder beside ``out`` for one process at a time; results of an interrupted process are kept.
 
     Args:
         out: Folder to be published.
@@ -122,7 +123,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
     try:
         with disk(stage):
             marker = stage / "settings"
-            if has_links(stage) or not marker.is_file() or marker.read_text() != settings:  # we make no links
+            if has_links(stage) or _content(marker) != settings.encode():  # Nimbus makes no links here
                 for path in (path for path in stage.iterdir() if path.name != LOCK_NAME):
                     remove_tree(path)
                 replace_text(marker, settings)
@@ -136,8 +137,16 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
         lock.release()
 
 
+def _content(marker: Path) -> bytes:
+    """Return the content of the file of settings, which others may have made; nothing where it is no such file."""
+    try:
+        return read_bytes(marker, limit=_SETTINGS_BYTES)
+    except InputError:
+        return b""
+
+
 def stage_of(out: Path) -> Path:
-    """Return the folder in which an export is made before it is published."""
+    """Return the folder in which the export is made before publication."""
     return out.with_name(f".{out.name}.partial")
 
 

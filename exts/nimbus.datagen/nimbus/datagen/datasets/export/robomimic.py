@@ -1,4 +1,4 @@
-"""robomimic's layout: all episodes in one HDF5 file, with filters and the environment's description."""
+"""Writer of robomimic's layout: all episodes in one HDF5 file, with filters and the description of the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 _FILE = "dataset.hdf5"
 _NO_ENVIRONMENT = 0
-"""Environment type outside robomimic's, which begin at 1: a policy can be trained, but no environment created."""
+"""Environment type outside of robomimic's range, which begins at 1: policies can be trained, environments not
+created."""
 _VALID_SHARE = 0.1
 
 
@@ -87,7 +88,7 @@ def _actions(episode: EpisodeFile, source: Source) -> NDArray[Any]:
 
 
 def scaled(actions: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
-    """Actions in [-1, 1], as robomimic demands; an entry that never moves is 0."""
+    """Scale actions to [-1, 1], as robomimic demands; a constant entry becomes 0."""
     middle, half = (low + high) / 2, (high - low) / 2
     return np.clip((actions - middle) / np.where(half > 0, half, 1.0), -1.0, 1.0)
 
@@ -107,12 +108,12 @@ def _shift(demo: h5py.Group, name: str) -> None:
     later = h5py.VirtualLayout(shape=images.shape, dtype=images.dtype)
     here = h5py.VirtualSource(".", images.name, shape=images.shape)
     later[:-1], later[-1:] = here[1:], here[-1:]
-    later.dcpl.set_obj_track_times(False)  # the time of day is in no export
+    later.dcpl.set_obj_track_times(False)  # the time of day is left out, so that equal exports are equal
     demo["next_obs"].create_virtual_dataset(name, later)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _masks(source: Source) -> dict[str, list[ExportItem]]:
-    """Filters by name; variants of one plan are on the same side, so that nothing known is validated on."""
+    """Return filters by name; variants of one plan are in the same split, to keep training data out of validation."""
     numbers = sorted({(item.seed, item.index) for item in source.stored}, key=_rank)
     valid = set(numbers[: round(_VALID_SHARE * len(numbers))])
     sides: dict[str, list[ExportItem]] = {"train": [], "valid": [], "success": [*source.stored]}

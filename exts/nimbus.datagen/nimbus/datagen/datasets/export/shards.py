@@ -1,4 +1,4 @@
-"""Options of an export, paths of LeRobot's files and of shards, and the distribution of episodes over them."""
+"""Options of an export, paths of LeRobot's files and of shards, and the division of episodes into files."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ DATA_V21 = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
 VIDEO_V21 = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
 MANIFEST, SHARD = "manifest.parquet", "shards/{number:06d}.tar"
 FORMAT = "nimbus-shards-1"
-"""Format of a manifest of shards."""
+"""Version of the format of a shard manifest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Bounds of a file, or of a folder of files."""
+    """Limits of a file, or of a folder of files."""
 
     episode_size: int = 1000
-    """Episodes in a file at most."""
+    """Largest number of episodes in a file."""
     shard_bytes: int = 10**9
-    """Bytes of a file at most, unless one episode alone has more."""
+    """Largest size of a file, unless a single episode exceeds it [bytes]."""
 
 
 def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
-    """Number of the file of each episode: one closes before it passes ``limit`` bytes or ``most`` episodes."""
+    """Assign each episode to a file; a file is closed before it exceeds ``limit`` bytes or ``most`` episodes."""
     numbers: list[int] = []
     number, filled, count = 0, 0, 0
     for size in sizes:
@@ -48,5 +48,5 @@ def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
 
 
 def place(number: int) -> dict[str, int]:
-    """Folder and file of a number."""
+    """Split a file number into folder and file."""
     return {"chunk_index": number // FILES_IN_CHUNK, "file_index": number % FILES_IN_CHUNK}

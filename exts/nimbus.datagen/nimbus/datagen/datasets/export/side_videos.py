@@ -1,4 +1,4 @@
-"""Depth and masks beside a LeRobot dataset: a lossless video for each episode, camera and kind."""
+"""Depth and masks beside a LeRobot dataset: a lossless video per episode, camera and kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ABOUT: dict[str, dict[str, str]] = {
 }
 _CODEC = "ffv1"
 _BLOCK = 32
-"""Frames in memory at once."""
+"""Number of frames in memory."""
 
 
 def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> None:
@@ -35,7 +35,7 @@ def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> Non
         raise InputError(f"{to} holds no side videos", where=f"--{asked[0]}", instead="export to lerobot")
     for item in source.items if asked else ():
         if not item.success:
-            continue  # of failed attempts no depth is kept
+            continue  # depth of failed attempts is not stored
         with EpisodeFile(item.path) as episode:
             for name in asked:
                 has = [set(SIDE_KINDS[name]) <= set(episode.modalities(camera)) for camera in source.cameras]

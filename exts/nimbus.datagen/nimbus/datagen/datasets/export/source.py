@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
 
 _GRID = 1e-4
-"""Deviation of a time from the grid of frames that readers accept [s]."""
+"""Largest deviation of a time from the grid of frames that readers accept [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportItem:
-    """One stored episode, or one kept failed attempt."""
+    """Stored episode, or kept failed attempt."""
 
     position: int
     """Index in the export, from 0 without gaps."""
     episode_id: str
-    """Id of the episode; of a failed attempt with its number appended, because a stored one may follow."""
+    """Id of the episode; a failed attempt has its number appended, because the episode may be stored later."""
     path: Path
     seed: int
     index: int
@@ -54,27 +54,27 @@ class ExportItem:
     """Hash of its content."""
     split: str
     videos: dict[str, Path]
-    """Videos by camera, where images are stored as video."""
+    """Videos by camera, if images are stored as video."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A dataset as it stood at one moment."""
+    """Dataset as it was at one moment."""
 
     folder: Path
     task: str
     robot: str
     fps: int
-    """Frames a second."""
+    """Frames per second."""
     cameras: dict[str, tuple[int, int]]
     """Width and height by camera, sorted."""
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
     items: Sequence[ExportItem]
     left_out: int = 0
-    """Episodes that show assets whose licence restricts redistribution."""
+    """Number of episodes with assets whose license restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
-    """Maker of other signals than the stored ones."""
+    """Maker of signals other than the stored ones; None to export the stored ones."""
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -93,17 +93,17 @@ class Source:
 
     @property
     def frame_count(self) -> int:
-        """Frames of one camera in all episodes."""
+        """Return the number of frames of one camera in all episodes."""
         return sum(item.step_count for item in self.items)
 
     @property
     def stored(self) -> tuple[ExportItem, ...]:
-        """Stored episodes, which come first."""
+        """Stored episodes, which come before failures."""
         return tuple(item for item in self.items if item.success)
 
     @property
     def failures(self) -> tuple[ExportItem, ...]:
-        """Failed attempts behind the episodes."""
+        """Failed attempts, which come after the episodes."""
         return tuple(self.items[len(self.stored) :])
 
     @property
@@ -113,7 +113,7 @@ class Source:
 
     @property
     def splits(self) -> dict[str, str]:
-        """Ranges of positions as LeRobot writes them."""
+        """Return ranges of positions in LeRobot's syntax."""
         train = sum(item.split == TRAIN for item in self.stored)
         ends = {TRAIN: train, RECOVERY: len(self.stored), "failures": len(self.items)}
         starts = dict(zip(ends, (0, *ends.values()), strict=False))
@@ -132,7 +132,7 @@ class Signals:
     """(T, A) commanded joint positions [rad, m], or in another control mode"""
     instruction: str
     extra: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """(T, D) or (T,) by feature, where a view has more."""
+    """(T, D) or (T,) by feature, if a view adds any."""
 
 
 def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: bool = True) -> Source:
@@ -141,7 +141,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     Args:
         folder: The dataset.
         keep_failures: Include kept failed attempts, after the episodes.
-        with_restricted: Include episodes that show assets with a licence that restricts redistribution.
+        with_restricted: Include episodes that show assets with a license that restricts redistribution.
 
     Raises:
         InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
@@ -167,7 +167,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
         left_out = whole - len(stored)
         if not stored:
             licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
-            what = f"every episode shows assets whose licence restricts redistribution ({licenses})"
+            what = f"every episode shows assets whose license restricts redistribution ({licenses})"
             raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
     return Source(
         folder=folder,
@@ -188,7 +188,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
 
 
 def _shows(inside: DatasetPaths, attempt: Attempt, kinds: set[str]) -> bool:
-    """Check whether an episode shows one of these kinds, ``library/kind``."""
+    """Return True if an episode shows one of these kinds, ``library/kind``."""
     with EpisodeFile(inside.path(attempt.failure.path if attempt.failure else attempt.path)) as episode:
         return any(f"{item.library}/{item.kind}" in kinds for item in episode.layout().physical.objects)
 

@@ -29,7 +29,7 @@ from nimbus.datagen.usd.stage import read_stage
 ENVIRONMENT_STATE = "observation.environment_state"
 DONE, SUCCESS = "next.done", "next.success"
 _CLOSE = 1e-3
-"""Distance of a tool from its position in the robot's file above which another robot made the data [m]."""
+"""Largest distance of a tool from its position by the robot file; beyond it, another robot made the data [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +73,13 @@ class StoredViews:
     def _simulation(self) -> NewtonSimulation:
         import warp
 
-        warp.config.log_level = warp.LOG_ERROR  # otherwise it logs every kernel in a fresh process
+        warp.config.log_level = warp.LOG_ERROR  # otherwise it logs every kernel in a new process
         with silent_stderr():
             warp.init()
         return NewtonSimulation(read_stage(self._scene), self.robot, rate=self._rate)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the simulation, which every process creates itself."""
+        """Return the state without the simulation, which each process creates itself."""
         kept = {name: value for name, value in vars(self).items() if name != "_simulation"}
         return kept | {"_present": None, "_control": self._make_control()}
 
@@ -117,10 +117,10 @@ class StoredViews:
         }
 
     def make(self, episode: EpisodeFile) -> ViewedSignals:
-        """Signals of an episode in the view.
+        """Return the signals of an episode in the view.
 
         Raises:
-            InputError: The robot's file is not the one that it was made with.
+            InputError: The robot file differs from that of the episode.
         """
         joints, actions = episode.array("observations/qpos"), episode.array("action")
         postures, layout = self._state.postures(joints), episode.layout().physical
@@ -142,7 +142,7 @@ class StoredViews:
         )
 
     def _place(self, setup: RobotSetup) -> None:
-        """Stand the robot where an episode has it."""
+        """Move the robot to its base pose in an episode."""
         setup = replace(RobotSetup(), offset=setup.offset, yaw=setup.yaw)
         if setup == self._present:
             return
@@ -172,7 +172,7 @@ def with_view(source: Source, view: SignalView | None) -> Source:
 
     Args:
         source: The dataset.
-        view: Signals to give; those that are stored by default.
+        view: Signals to give; the stored ones by default.
 
     Raises:
         InputError: The view cannot be made.

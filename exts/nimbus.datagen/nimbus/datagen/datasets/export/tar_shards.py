@@ -41,7 +41,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
                 rows.append(_row(item, source, number) | _pack(item, file))
             file.write(bytes(2 * tarfile.BLOCKSIZE))
     told = {"format": FORMAT, "source": {name: value for name, value in asdict(source).items() if name in _TOLD}}
-    # Failures come last, and their images are in their HDF5 file: they have nothing in the columns of videos.
+    # Failures come last, and their images are in their HDF5 file, so that the columns of videos have no entry for them.
     columns = {name: ([row.get(name) for row in rows], _TYPES[type(rows[0][name])]) for name in rows[0]}
     write_table(tree / MANIFEST, columns, told={"nimbus": to_json(told)})
 
@@ -70,7 +70,7 @@ def _row(item: ExportItem, source: Source, number: int) -> dict[str, Any]:
 
 
 def _pack(item: ExportItem, file: IO[bytes]) -> dict[str, Any]:
-    """Append an episode's files; where each lies, and its sum."""
+    """Append an episode's files; return their byte ranges and the checksum."""
     row: dict[str, Any] = {}
     for column, path in _files(item):
         name = f"{item.episode_id}.{column.removeprefix('video/') + '.mp4' if column != 'hdf5' else 'hdf5'}"
@@ -85,7 +85,7 @@ def _files(item: ExportItem) -> Iterator[tuple[str, Path]]:
 
 
 def _append(path: Path, name: str, file: IO[bytes]) -> dict[str, Any]:
-    member = tarfile.TarInfo(name)  # no times, no owners: the same episodes give the same bytes
+    member = tarfile.TarInfo(name)  # no times and no owners, so that equal episodes give equal bytes
     member.size, member.mode = path.stat().st_size, 0o644
     file.write(member.tobuf(tarfile.PAX_FORMAT))
     offset, digest = file.tell(), hashlib.sha256()

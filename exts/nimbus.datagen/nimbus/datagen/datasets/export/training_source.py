@@ -1,4 +1,4 @@
-"""Data that a policy was trained on: its view, and the settings that an evaluation must share."""
+"""Training data of a policy: its view, and the settings that an evaluation must share."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _IMAGES = "observation.images."
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSource:
-    """Conventions of a dataset of Nimbus, or of an export of one."""
+    """Conventions of a Nimbus dataset, or of an export of one."""
 
     folder: Path
     task: str
     robot: str
     view: SignalView
     rate: float = 0.0
-    """Rate of the rows [Hz]; 0 where the folder does not state it."""
+    """Rate of the rows [Hz]; 0 if the folder does not state it."""
     cameras: Mapping[str, tuple[int, int]] | None = None
-    """Width and height [px] by name; None where the folder does not state them."""
+    """Width and height [px] by name; None if the folder does not state them."""
 
     def compare(self, task: Task, *, where: str) -> None:
         """Compare the conventions with those of a task.
 
         Args:
-            task: That is evaluated.
+            task: Evaluated task.
             where: Flag, for messages.
 
         Raises:
-            InputError: The first that differs.
+            InputError: A convention differs; the message names the first.
         """
         robot = load_robot(task.robot)
         make_control(self.view.actions, robot, rotation=self.view.rotation, where=where)
@@ -67,11 +67,11 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
     """Read the description of a folder.
 
     Args:
-        folder: A dataset of Nimbus, or an export of one.
+        folder: A Nimbus dataset, or an export of one.
         where: Flag, for messages.
 
     Raises:
-        InputError: The folder is neither kind of dataset, or cannot be read.
+        InputError: The folder is neither, or cannot be read.
     """
     if (folder / INFO_NAME).exists():
         info = read_info(folder)
@@ -91,7 +91,7 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
 
 
 def _lerobot(folder: Path) -> dict[str, Any]:
-    """Rate and cameras of a LeRobot dataset."""
+    """Return the rate and cameras of a LeRobot dataset."""
     info = read_lerobot_info(folder)
     shapes = {name: feature.get("shape") for name, feature in info["features"].items() if name.startswith(_IMAGES)}
     cameras = {name.removeprefix(_IMAGES): (shape[1], shape[0]) for name, shape in shapes.items() if shape}

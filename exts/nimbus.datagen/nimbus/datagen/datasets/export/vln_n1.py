@@ -1,4 +1,4 @@
-"""The layout of InternData-N1's ``vln_n1``, which NavDP's training code reads.
+"""Writer of InternData-N1's ``vln_n1`` layout, which NavDP's training code reads.
 
 ``<task>_<camera>/<scene>/`` has ``data``, ``meta`` and ``videos``. The base's axes are right, forward, up; those of a
 camera are OpenGL's; depth is in tenths of a millimeter.
@@ -34,19 +34,19 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 NAME = "vln-n1"
 DEPTH_UNITS = 10_000
-"""Stored depth of a metre."""
+"""Stored value of a depth of one meter."""
 _DEEPEST = 65_535
-"""Largest stored depth: what is farther is written as that, never wrapped."""
+"""Largest stored value; greater depths are clipped to it."""
 _BLOCK = 32
 _JPEG_QUALITY = 92
 _VOXEL = 0.05
 """Spacing of the points of the cloud [m]."""
 _LOWEST, _HIGHEST = 0.1, 1.5
-"""Range of heights above the floor [m]: points between them are obstacles."""
+"""Range of heights above the floor in which points are obstacles [m]."""
 _POINT_STEP = 4
-"""Pixels of the depth between points, and frames."""
+"""Stride in pixels of the depth image, and in frames."""
 _FARTHEST = 5.0
-"""Largest depth that points are taken from [m]."""
+"""Largest depth of a point [m]."""
 OBSTACLE, PATH = (0, 0, 128), (0, 0, 0)
 """Colors of points that the training code selects by: (0, 0, 0.5) and black."""
 _BASE_T_BODY = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
@@ -57,10 +57,10 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     """Write a dataset into an empty folder.
 
     Args:
-        source: What is exported.
+        source: Dataset to export.
         parts: Unused: images are decoded and written as JPEG and PNG.
         tree: The folder.
-        options: Unused: a scene is a dataset of its own.
+        options: Unused: each scene is a dataset.
 
     Raises:
         InputError: The source is a manipulation dataset, has no camera with depth, or an episode is
@@ -159,7 +159,7 @@ def _body_pose(one: DrivenEpisode, row: int) -> FloatArray:
 
 
 def _obstacles(frames: CameraFrames, floor: FloatArray) -> NDArray[np.int64]:
-    """Voxels (n, 3) of what some of the frames show between ankle and head."""
+    """Return the voxels (n, 3) that some of the frames show between ankle and head height."""
     matrix, found = frames.intrinsics, []
     for row in range(0, len(frames.depth), _POINT_STEP):
         depth: Float32Array = frames.depth[row][::_POINT_STEP, ::_POINT_STEP]

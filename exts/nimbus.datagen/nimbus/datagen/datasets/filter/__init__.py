@@ -1,1 +1,1 @@
-"""Some episodes of a dataset as a dataset of its own."""
+"""Filters that write some episodes of a dataset as a new dataset."""

@@ -1,4 +1,4 @@
-"""A condition on the columns of an episode: ``success and length > 50``. Parsed, never evaluated as Python."""
+"""Condition on the columns of an episode, such as ``success and length > 50``. Parsed, never evaluated as Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHAT = "comparisons, and, or, not, in, + - * / %, numbers, texts in quotes, lis
 
 
 class Condition:
-    """A condition that episodes meet or not.
+    """Condition on an episode.
 
     Args:
         text: Condition, for example ``success and length > 50``.
@@ -48,12 +48,12 @@ class Condition:
     def __init__(self, text: str) -> None:
         self.text = text
         self.names: set[str] = set()
-        """Columns that it asks for."""
+        """Columns that it uses."""
         try:
             if len(text) > _LONGEST:
                 raise ValueError(f"longer than {_LONGEST} letters")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # syntax warnings about a text that is parsed, not run
+                warnings.simplefilter("ignore")  # syntax warnings about a text that is parsed but never run
                 self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
@@ -61,10 +61,10 @@ class Condition:
             raise InputError(what, where="--where", instead=f"it may hold {_WHAT}") from None
 
     def check(self, columns: Mapping[str, Value]) -> None:
-        """Refuse names that are no columns.
+        """Refuse names that are not columns.
 
         Raises:
-            InputError: There is one.
+            InputError: A name is not a column.
         """
         if unknown := sorted(self.names - set(columns)):
             raise InputError(f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns))
@@ -121,7 +121,7 @@ class Condition:
 
 
 class _Missing(Exception):
-    """An episode has no value in a column."""
+    """Raised when an episode has no value in a column."""
 
 
 def _value(row: Row, name: str) -> Value:

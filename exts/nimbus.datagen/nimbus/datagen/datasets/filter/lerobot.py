@@ -1,4 +1,4 @@
-"""Some episodes of a LeRobot dataset, in the version that it has."""
+"""Filter of a LeRobot dataset, in its own version."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def no_episode(condition: Condition, count: int) -> InputError:
 
 
 def columns_of(item: LeRobotEpisode, source: LeRobotSet) -> dict[str, Any]:
-    """Return an episode's values for a condition: ``index``, ``length``, ``seconds``, ``task``, and own columns."""
+    """Return an episode's values for a condition: ``index``, ``length``, ``seconds``, ``task``, and further columns."""
     return {
         **item.extra,
         "index": item.number,

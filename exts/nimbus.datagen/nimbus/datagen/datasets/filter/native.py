@@ -1,4 +1,4 @@
-"""Some episodes of a dataset of Nimbus, as a dataset of Nimbus."""
+"""Filter of a Nimbus dataset."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Filtered:
     out: Path
     episode_count: int
     of: int
-    """Episodes that the source holds."""
+    """Number of episodes in the source."""
     step_count: int
     byte_count: int
     is_new: bool
-    """False when it stood there already."""
+    """False if the new dataset existed already."""
 
 
 def filter_native(
@@ -52,7 +52,7 @@ def filter_native(
 ) -> Filtered:
     """Write the stored episodes that meet a condition as a new dataset; they keep their ids.
 
-    Files are linked where the disk supports it, so that the new dataset uses no space.
+    Files are linked if the disk supports it, so that the new dataset uses no space.
 
     Args:
         folder: The source.
@@ -94,7 +94,7 @@ def filter_native(
         if (out / INFO_NAME).exists() and read_info(out) == info and not find_lost(out, kept):
             return replace(made, is_new=False)
         raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
-    refuse_lost(folder, [one for one in kept if one.failure])  # the others were looked at when they were chosen
+    refuse_lost(folder, [one for one in kept if one.failure])  # the others were checked when they were chosen
     with staging(out, mark.hexdigest()) as stage:
         done = [replace(state, owner="", stage="") for state in states if place(state) in places]
         write_rows(stage / "tree", info, [DatasetRows(folder=folder, info=info, attempts=kept, states=done)], tell)

@@ -1,4 +1,4 @@
-"""Contacts in each row of a demonstration, found by posing the scene as recorded."""
+"""Contacts in each row of a demonstration, computed by posing the scene as recorded."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"
 _TOUCHING = 0.0015
-"""Distance up to which two surfaces count as touching; recorded poses are rounded and a row apart [m]."""
+"""Largest distance of surfaces in contact [m]; recorded poses are rounded and one row apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRows:
-    """One arm in each of T rows."""
+    """One arm over T rows."""
 
     tool: FloatArray
     """(T, 4, 4) ``world_T_tool`` [m]."""
     touched: tuple[frozenset[str], ...]
-    """Bodies that the gripper touches, ``world`` for fixed ones; those of other arms are left out."""
+    """Bodies that the gripper touches, ``world`` for fixed ones; bodies of other arms are omitted."""
     gripped: tuple[frozenset[str], ...]
-    """Bodies among them that all fingers touch."""
+    """Those that all fingers touch."""
     shares: FloatArray
-    """(T,) fraction of the full opening, as measured."""
+    """(T,) measured opening, as a fraction of the full opening."""
     commanded: FloatArray
-    """(T,) fraction of the full opening, as commanded."""
+    """(T,) commanded opening, as a fraction of the full opening."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class ContactRows:
 
     arms: dict[str, ArmRows]
     neighbours: tuple[dict[str, frozenset[str]], ...]
-    """Other bodies that each object or part touches, row by row; grippers by the name of their arm after ``hand:``."""
+    """Other bodies that each object or part touches, row by row; grippers are named ``hand:`` and their arm."""
     base: FloatArray
     """(3,) base of the first arm [m]."""
 
@@ -101,15 +101,16 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
 
 
 class _Poser:
-    """A copy of the simulation's model whose bodies are put where a demonstration had them.
+    """Copy of the simulation's model, posed as in a demonstration.
 
-    The robot follows its joints; everything else is placed by its recorded pose: joints of parts need not be known.
+    The robot follows its joints. Everything else is placed by its recorded pose, so that the joints of parts need not
+    be known.
     """
 
     def __init__(self, simulation: NewtonSimulation, demonstration: Demonstration) -> None:
         self._model = model = copy.copy(simulation.model)
         self._things = {item.name for item in demonstration.layout.objects} | set(simulation.stage.fixtures)
-        model.opt.enableflags = 0  # sleep would hide contacts
+        model.opt.enableflags = 0  # sleeping bodies have no contacts
         model.geom_margin[:] = _TOUCHING / 2
         self._data = mujoco.MjData(model)
         self._data.qpos[:] = simulation.data.qpos
@@ -125,7 +126,7 @@ class _Poser:
         self._shape = quat_to_matrix(model.geom_quat[self._geoms]) if len(self._geoms) else np.zeros((0, 3, 3))
 
     def contacts(self, row: int) -> set[tuple[str, str]]:
-        """Return the pairs of bodies that touch in a row; fixed ones are ``world``."""
+        """Return the pairs of touching bodies in a row; fixed bodies are ``world``."""
         model, data = self._model, self._data
         data.qpos[self._joints] = self._demonstration.joint_positions[row]
         mujoco.mj_kinematics(model, data)
@@ -145,7 +146,7 @@ class _Poser:
         return {(self._name(one), self._name(other)) for one, other in np.unique(pairs, axis=0) if one != other}
 
     def tool_pose(self, link: str) -> FloatArray:
-        """Return ``world_T_link`` (4, 4) in the row that was posed last."""
+        """Return ``world_T_link`` (4, 4) in the row posed last."""
         pose, body = np.eye(4), self._data.body(link)
         pose[:3, :3], pose[:3, 3] = body.xmat.reshape(3, 3), body.xpos
         return pose

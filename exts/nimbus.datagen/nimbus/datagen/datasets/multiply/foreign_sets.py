@@ -1,10 +1,11 @@
-"""Demonstrations from LeRobot v3.0 and robomimic sets, read with a mapping file."""
+"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, by a mapping file."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,22 @@ from nimbus.datagen.files.strict_yaml import Document, read
 from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.store.episode_file.read import check_own, check_size
 from nimbus.datagen.tasks.task import Task
 
+_LARGEST = 1e6
+"""Bound of mapped entries [rad or m]."""
+_MOST_NUMBERS = 1 << 27
+"""Largest array that is read; an hour at 20 Hz of 500 numbers has 36 million."""
 _TABLE_RATE = 20.0
-"""Control rate of robosuite, which robomimic files do not name [Hz]."""
+"""Control rate of robosuite, which robomimic files do not state [Hz]."""
 
 
 class SignalSet(ABC):
-    """Signals of the episodes of a set: (T, D) arrays by name."""
+    """Signals of the episodes of a dataset: (T, D) arrays by name."""
 
     names: Mapping[str, Sequence[str]]
-    """Names of columns by signal, where the set has them."""
+    """Names of columns by signal, if the dataset has them."""
     rate: float
     episodes: Sequence[str]
 
@@ -42,10 +48,10 @@ class SignalSet(ABC):
 
 
 class LeRobotSignals(SignalSet):
-    """Signals of a LeRobot v3.0 set.
+    """Signals of a LeRobot v3.0 dataset.
 
     Args:
-        folder: That holds ``meta/``.
+        folder: Folder that holds ``meta/``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,12 +78,12 @@ class RobomimicSignals(SignalSet):
 
     def __init__(self, path: Path) -> None:
         check_regular(path)
-        try:
+        self._path = path
+        with self._reading("data"):
             self._file = h5py.File(path, "r")
-        except OSError as error:
-            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead="restore it") from None
-        data: Any = self._file.get("data")
-        found = [name for name in data or () if re.fullmatch(r"demo_\d+", name)]
+            data = check_own(self._file, "data")
+        names = data if isinstance(data, h5py.Group) else ()
+        found = [name for name in names if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
             raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
@@ -85,10 +91,34 @@ class RobomimicSignals(SignalSet):
 
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
         """Return the signals of an episode: those of ``obs`` as ``obs/NAME``, and ``actions``."""
-        demo: Any = self._file["data"][self.episodes[episode]]  # pyright: ignore[reportIndexIssue]
-        found = {f"obs/{name}": demo["obs"][name] for name in demo.get("obs", ()) if demo["obs"][name].ndim <= 2}
-        found |= {name: demo[name] for name in ("actions", "actions_abs", "states") if name in demo}
-        return {name: np.asarray(rows, dtype=float) for name, rows in found.items()}
+        demo = f"data/{self.episodes[episode]}"
+        with self._reading(f"{demo}/obs"):
+            obs = check_own(self._file, f"{demo}/obs")
+            names = [f"obs/{name}" for name in obs] if isinstance(obs, h5py.Group) else []
+        found = {name: self._rows(f"{demo}/{name}") for name in (*names, "actions", "actions_abs", "states")}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    def _rows(self, place: str) -> FloatArray | None:
+        """Read an array of numbers (T,) or (T, D); None for images and for a name that is not there."""
+        with self._reading(place):
+            found = check_own(self._file, place)
+            if not isinstance(found, h5py.Dataset) or found.shape is None or not 1 <= found.ndim <= 2:
+                return None
+            if found.dtype.kind not in "fiub":
+                raise ValueError(f"type {found.dtype}, expected numbers")
+            check_size(found)
+            if (size := int(found.size or 0)) > _MOST_NUMBERS:
+                raise ValueError(f"{size} numbers; the limit is {_MOST_NUMBERS}")
+            return np.asarray(found[()], dtype=float)
+
+    @contextmanager
+    def _reading(self, place: str) -> Iterator[None]:
+        """Turn errors of the library about a damaged file into one line."""
+        try:
+            yield
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
+            what = f"cannot be read: {place}: {error}".split("\n")[0]
+            raise InputError(what, where=str(self._path), instead="restore it from a copy") from None
 
 
 def is_foreign_set(path: Path) -> bool:
@@ -99,17 +129,17 @@ def is_foreign_set(path: Path) -> bool:
 def read_foreign_set(
     path: Path, mapping_file: Path, *, task: Task, robot: Robot, limit: int | None = None
 ) -> list[Demonstration]:
-    """Read the demonstrations of a LeRobot or robomimic set.
+    """Read the demonstrations of a LeRobot or robomimic dataset.
 
     Args:
-        path: Folder of LeRobot, or file of robomimic.
+        path: LeRobot folder or robomimic file.
         mapping_file: YAML file of :class:`DemonstrationMapping`.
-        task: Task that they are multiplied for.
+        task: Task to multiply them for.
         robot: Its robot.
         limit: Largest number of demonstrations; all by default.
 
     Raises:
-        InputError: The mapping lacks something, or names columns that the set does not have.
+        InputError: The mapping is incomplete, or names missing columns.
     """
     document = read(mapping_file)
     mapping = document.validate(DemonstrationMapping)
@@ -120,7 +150,7 @@ def read_foreign_set(
 
 
 class _SetReader:
-    """Reads demonstrations of one set by its mapping."""
+    """Reads the demonstrations of a dataset by its mapping."""
 
     def __init__(
         self, document: Document, mapping: DemonstrationMapping, signals: SignalSet, task: Task, robot: Robot
@@ -131,6 +161,7 @@ class _SetReader:
     def demonstration(self, index: int, name: str) -> Demonstration:
         """Read one demonstration."""
         mapping, robot, signals = self._mapping, self._robot, self._set.signals(index)
+        self._check(signals, name)
         columns = [self._column(signals, ("joints",), mapping.joints.source, self._joint(joint)) for joint in self._led]
         joints = np.stack(columns, axis=1)
         openings = {}
@@ -154,16 +185,36 @@ class _SetReader:
             layout=PhysicalLayout(objects=placed),
         )
 
+    def _check(self, signals: Mapping[str, NDArray[Any]], name: str) -> None:
+        """Refuse mapped signals of different lengths, of less than two rows, or with entries that are no numbers.
+
+        Raises:
+            InputError: A signal is so.
+        """
+        parts = (self._mapping.joints, *self._mapping.grippers.values(), *self._mapping.objects.values())
+        sources = [part.source for part in parts if part.source in signals]
+        if not sources:
+            return  # the first missing one is named where it is read
+        wanted = len(signals[sources[0]])
+        for source in sources:
+            rows = signals[source]
+            if len(rows) != wanted or wanted < 2:
+                what = f"{name}: '{source}' has {len(rows)} rows, '{sources[0]}' {wanted}"
+                raise self._document.error((), what, instead="map signals of one length, of two rows and more")
+            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # NaN is not, either
+                what = f"{name}: '{source}' has an entry that is not a number of rad or m"
+                raise self._document.error((), what, instead="restore the set from a copy, or leave the episode out")
+
     @property
     def _led(self) -> list[str]:
-        """Joints of the arms, without the grippers."""
+        """Return the arm joints without the grippers."""
         return [joint for arm in self._robot.arms for joint in arm.arm.joints]
 
     def _joint(self, joint: str) -> Entry:
         return self._mapping.joints.entries[joint]
 
     def _with_fingers(self, joints: FloatArray, openings: Mapping[str, FloatArray]) -> FloatArray:
-        """Return all joints (T, J): fingers that are not mapped stand at the value of the gripper."""
+        """Return all joints (T, J); unmapped fingers take the value of the gripper."""
         columns: list[FloatArray] = []
         first = 0
         for arm in self._robot.arms:
@@ -263,7 +314,7 @@ def _group(name: str) -> str:
 
 
 def _flat(names: Any) -> list[str]:
-    """Return the names of columns, however LeRobot nests them."""
+    """Return the names of columns from any nesting that LeRobot uses."""
     if isinstance(names, dict):
         return [name for part in names.values() for name in _flat(part)]
     return [str(name) for name in names] if isinstance(names, (list, tuple)) else []

@@ -1,6 +1,7 @@
-"""Intervals of a demonstration in which an arm works on a thing; between them it moves freely.
+"""Intervals in which an arm interacts with an object; between them it moves freely.
 
-An interval begins and ends a hand's breadth away from the first and the last contact, so that the planner can reach it.
+An interval begins a hand's breadth before the first contact and ends as far after the last one, so that the planner can
+reach both ends.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ArmRows, Contac
 from nimbus.datagen.datasets.multiply.source import Demonstration
 
 _APPROACH, _RETREAT = 0.07, 0.07
-"""Way of the tool before the first contact, and after the last one, that belongs to an interval [m]."""
+"""Travel of the tool before the first and after the last contact that belongs to an interval [m]."""
 _SAME = 0.05
-"""Way of the tool between two contacts that does not separate them [m]."""
+"""Largest travel of the tool between two contacts of one interval [m]."""
 _PAUSE = 0.35
-"""Time without contact that does not separate two [s]."""
+"""Largest gap without contact within an interval [s]."""
 _LEAST_GRIP = 0.2
-"""Shortest grip [s]: fingers that pass by are none."""
+"""Shortest grasp [s]; shorter contacts of all fingers are incidental."""
 _TILT = np.radians(25)
-"""Tilt of a carried thing, from the one at which it was lifted, that is meant [rad]: pouring, turning over."""
+"""Smallest intended tilt of a carried object from its pose when lifted [rad], as in pouring or turning over."""
 _OPENING = 0.97
 """Fraction of the opening above which fingers hold nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkInterval:
-    """Rows ``[start, stop)`` in which an arm works."""
+    """Rows ``[start, stop)`` in which an arm interacts with an object."""
 
     arm: str
     start: int
@@ -39,9 +40,9 @@ class WorkInterval:
     """Body in the hand at its start; empty for none."""
     held_after: str
     touched: tuple[str, ...]
-    """Other things that the hand or its load touches, those touched longest first; ``world`` for fixed ones."""
+    """Other objects that the hand or its load touches, those touched longest first; ``world`` for fixed bodies."""
     gripped: tuple[str, ...]
-    """Bodies gripped in between, in their order."""
+    """Bodies gripped during the interval, in order."""
 
 
 def find_grips(arm: ArmRows, rate: float) -> list[str]:
@@ -65,7 +66,7 @@ def find_grips(arm: ArmRows, rate: float) -> list[str]:
 
 
 def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -> list[WorkInterval]:
-    """Find the intervals in which an arm works, in their order.
+    """Find the intervals of an arm, in order.
 
     Args:
         demonstration: The states.
@@ -107,7 +108,7 @@ def runs(values: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: int) -> NDArray[np.bool_]:
-    """Fill gaps between true values of up to ``gap`` rows, only those in which ``where`` holds if it is given."""
+    """Fill gaps between true values of up to ``gap`` rows; with ``where``, only gaps in which it holds."""
     filled = values.copy()
     for (_, stop), (start, _) in zip(runs(values)[:-1], runs(values)[1:], strict=True):
         if start - stop <= gap and (where is None or where[stop:start].all()):
@@ -116,13 +117,13 @@ def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: in
 
 
 def _working(demonstration: Demonstration, rows: ContactRows, name: str, held: list[str]) -> NDArray[np.bool_]:
-    """Return the rows (T,) in which an arm does more than move freely."""
+    """Return True for rows (T,) in which an arm does more than move freely."""
     arm, count = rows.arms[name], len(held)
     movable = {item.name for item in demonstration.layout.objects if not item.anchored}
     works = np.zeros(count, dtype=bool)
     for row in range(count):
         if (thing := held[row]) in movable:
-            # A thing that hangs in the hand alone is carried; one that touches anything else is worked on.
+            # An object that touches only the hand is carried; one that touches anything else is manipulated.
             others = rows.neighbours[row].get(thing, frozenset()) - {f"hand:{name}"}
             works[row] = bool(others) or bool(arm.touched[row] - {thing})
         else:
@@ -140,7 +141,7 @@ def _working(demonstration: Demonstration, rows: ContactRows, name: str, held: l
 
 
 def _merge(spans: list[tuple[int, int]], tool: FloatArray) -> list[tuple[int, int]]:
-    """Merge spans between which the tool hardly moves."""
+    """Merge intervals between which the tool hardly moves."""
     merged: list[tuple[int, int]] = []
     for start, stop in spans:
         if merged and _way(tool, merged[-1][1] - 1, start) < _SAME:
@@ -153,7 +154,7 @@ def _merge(spans: list[tuple[int, int]], tool: FloatArray) -> list[tuple[int, in
 def _cut_at_labels(
     spans: list[tuple[int, int]], demonstration: Demonstration, held: list[str]
 ) -> list[tuple[int, int]]:
-    """Cut spans where another skill begins with the same thing in the hand: labels know more than contacts."""
+    """Split intervals where another skill begins with the same object in the hand, which contacts do not show."""
     labels = [one for one in demonstration.labels if one.skill]
     steps = [(one.skill, one.target) for one in labels]
     cuts = [labels[at].start for at in range(1, len(labels)) if steps[at] != steps[at - 1]]
@@ -165,7 +166,7 @@ def _cut_at_labels(
 
 
 def _widen(tool: FloatArray, first: int, last: int, before: int, after: int) -> tuple[int, int]:
-    """Return a span widened by the ways of approach and retreat, not over its neighbors."""
+    """Return an interval extended by approach and retreat, without overlap with its neighbors."""
     start, stop = first, last
     while start > before and _far(tool, first, start) < _APPROACH:
         start -= 1
@@ -179,13 +180,13 @@ def _far(tool: FloatArray, one: int, other: int) -> float:
 
 
 def _way(tool: FloatArray, begin: int, end: int) -> float:
-    """Return the largest distance of the tool from its place at ``begin`` up to ``end`` [m]."""
+    """Return the largest distance of the tool from its position at ``begin`` up to ``end`` [m]."""
     places = tool[begin : end + 1, :3, 3]
     return float(np.linalg.norm(places - places[0], axis=1).max(initial=0.0))
 
 
 def _touched(rows: ContactRows, arm: ArmRows, held: list[str], first: int, last: int) -> tuple[str, ...]:
-    """Return the other things that an arm or its load touches, those touched longest first, the world last."""
+    """Return the other objects that an arm or its load touches, those touched longest first, the world last."""
     counts: dict[str, int] = {}
     for row in range(first, last):
         thing = held[row]

@@ -1,4 +1,4 @@
-"""Mapping file: which columns of a LeRobot or robomimic set are the joints, the grippers and the objects of a task."""
+"""Mapping file: columns of a LeRobot or robomimic dataset that are joints, grippers and objects of a task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from nimbus.datagen.files.strict_yaml import StrictModel
 
 Entry = int | str
-"""Column of a signal: its number, or its name where the set has names."""
+"""Column of a signal: its number, or its name if the dataset has names."""
 
 
 class MappedJoints(StrictModel):
@@ -60,7 +60,7 @@ class MappedObject(StrictModel):
 
 
 class DemonstrationMapping(StrictModel):
-    """Meaning of the columns of a set."""
+    """Meaning of the columns of a dataset."""
 
     joints: MappedJoints
     grippers: dict[str, MappedGripper] = Field(min_length=1, description="by arm; a robot of one arm calls it arm")

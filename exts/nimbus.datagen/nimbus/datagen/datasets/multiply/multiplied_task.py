@@ -1,4 +1,4 @@
-"""Task that repeats demonstrations: that of the demonstrations, with steps ``do:`` in place of its own."""
+"""Task that repeats demonstrations: the demonstrations' task with steps ``do:`` in place of its own."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ Key = tuple[tuple[str, ...], int]
 
 @dataclass(frozen=True, kw_only=True)
 class CutDemonstrations:
-    """Demonstrations that do the same, cut into subtasks."""
+    """Demonstrations of the same procedure, cut into subtasks."""
 
     columns: Mapping[Key, tuple[Subtask, ...]]
-    """Subtasks in their order, each with one take of each demonstration."""
+    """Subtasks in order, each with one take per demonstration."""
     used: tuple[str, ...]
-    """Names of the demonstrations."""
+    """Names of the used demonstrations."""
     left_out: Mapping[str, str]
-    """Names of the other ones, with the reason."""
+    """Names of the unused ones, with the reason."""
 
 
 def cut_all(
     demonstrations: Sequence[Demonstration], *, task: Task, stage: StageInfo, robot: Robot
 ) -> CutDemonstrations:
-    """Cut demonstrations into subtasks, and keep those that do the same as most.
+    """Cut demonstrations into subtasks, and keep those with the most common sequence.
 
     Args:
         demonstrations: The demonstrations.
-        task: Task of all.
+        task: Their common task.
         stage: Its scene.
         robot: Its robot.
 
     Raises:
-        InputError: Not one of them can be used; the line has the reason of the first.
+        InputError: No demonstration can be used; the message has the reason for the first.
     """
     simulation = NewtonSimulation(stage, robot, rate=task.rate)
     cut: dict[str, dict[Key, Subtask]] = {}
@@ -69,7 +69,7 @@ def cut_all(
             rows = find_contact_rows(one, simulation)
             fixtures = stage.fixtures.keys() & set(simulation.body_names)
             still = {name: np.tile(simulation.body_pose(name), (one.row_count, 1, 1)) for name in sorted(fixtures)}
-            whole = replace(one, bodies=still | dict(one.bodies))  # sets of others hold no fixtures
+            whole = replace(one, bodies=still | dict(one.bodies))  # third-party sets contain no fixtures
             cut[one.name] = _numbered(cut_demonstration(whole, rows, related=_related(task, one.layout, stage)))
         except InputError as error:
             left_out[one.name] = error.what
@@ -92,20 +92,20 @@ def cut_all(
 
 
 def describe(subtasks: Any) -> str:
-    """Describe subtasks in their order: ``take peg_0, put on board_0``."""
+    """Describe subtasks in order: ``take peg_0, put on board_0``."""
     ordered = sorted(subtasks, key=lambda one: one.start)
     return ", ".join(f"{one.verb} {one.frame or 'in the world'}" for one in ordered)
 
 
 def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: StageInfo, folder: Path) -> Path:
-    """Write the demonstrations and the task that repeats them; returns the task's file.
+    """Write the demonstrations and the task that repeats them; return the task file.
 
     Args:
         cut: The subtasks.
         task: Their task.
         robot: Its robot.
         stage: Its scene.
-        folder: Folder for the files; it is made.
+        folder: Folder for the files; created if missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names: dict[Key, str] = {}
@@ -139,7 +139,7 @@ def _numbered(subtasks: Sequence[Subtask]) -> dict[Key, Subtask]:
 
 
 def _related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
-    """Return the things that the conditions of success name together with each object, regions left out."""
+    """Return the objects that conditions of success relate to each object, without regions."""
     names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
     objects = {item.name for item in layout.objects}
     related: dict[str, list[str]] = {name: [] for name in objects}
@@ -162,7 +162,7 @@ def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list
     batch: list[Key] = []
 
     def flush() -> None:
-        """Write the subtasks that have been gathered."""
+        """Write the collected subtasks."""
         entries = {key: {"do": _parameters(cut.columns[key][0], names[key], task)} for key in batch}
         arms = list(dict.fromkeys(key[0] for key in batch))
         if len(arms) > 1:
@@ -197,7 +197,7 @@ def _parameters(subtask: Subtask, name: str, task: Task) -> dict[str, str]:
 
 
 def _reference(name: str, task: Task) -> str:
-    """Return the reference to a thing of a layout, as a task file has it."""
+    """Return the reference to an object of a layout in a task file."""
     group = _group(name)
     if group not in task.objects or name == group:
         return name
@@ -209,7 +209,7 @@ def _group(name: str) -> str:
 
 
 def _with_absolute_paths(entry: Any, folder: Path) -> Any:
-    """Return the settings of a randomizer with paths that hold wherever the task is put."""
+    """Return the settings of a randomizer with absolute paths."""
     if not isinstance(entry, Mapping):
         return entry
     moved = dict(entry)
@@ -221,7 +221,7 @@ def _with_absolute_paths(entry: Any, folder: Path) -> Any:
 
 
 def _text(task: Task, steps: str) -> str:
-    """Return the text of a task with other steps, and with paths that hold wherever it is put."""
+    """Return the text of a task with other steps and absolute paths."""
     data = dict(task.document.data)
     folder = Path(task.path).parent
     for field in ("robot", "scene", "pipeline"):

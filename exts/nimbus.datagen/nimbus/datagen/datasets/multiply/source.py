@@ -1,4 +1,4 @@
-"""Demonstrations as multiplication sees them, whatever dataset they come from."""
+"""Demonstrations as input of multiplication, independent of the dataset's format."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from nimbus.datagen.tasks.task import Task
 LEAST_SECONDS = 1.0
 """Shortest demonstration [s]."""
 LEAST_RATE, LARGEST_RATE = 4.0, 1000.0
-"""Range of rates of demonstrations [Hz]: below it a grasp falls between two rows."""
+"""Accepted range of rates of demonstrations [Hz]; at lower rates a grasp falls between two rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demonstration:
-    """States of one demonstration, ``T`` rows."""
+    """States of one demonstration with ``T`` rows."""
 
     name: str
     task: str
     rate: float
     """Rows per second [Hz]."""
     joint_positions: FloatArray
-    """(T, J) of the robot's joints in its own order [rad or m]."""
+    """(T, J) positions of the robot's joints, in its own order [rad or m]."""
     openings: Mapping[str, FloatArray]
     """(T,) commanded position of each gripper's first joint by arm [m or rad]."""
     bodies: Mapping[str, FloatArray]
     """``world_T_body`` (T, 4, 4) of objects, their parts and fixtures by name [m]."""
     layout: PhysicalLayout
-    """Objects of the scene, as they are placed at the start."""
+    """Objects of the scene with their initial placement."""
     labels: tuple[SkillSegment, ...] = field(default=())
-    """Skill steps; empty for a demonstration given by hand."""
+    """Skill steps; empty for a teleoperated demonstration."""
 
     @property
     def row_count(self) -> int:
@@ -71,12 +71,12 @@ def read_nimbus_set(folder: Path, *, task: Task, robot: Robot, limit: int | None
 
     Args:
         folder: The dataset.
-        task: Task that they are multiplied for.
+        task: Task to multiply them for.
         robot: Its robot.
         limit: Largest number of demonstrations, the first ones by name; all by default.
 
     Raises:
-        InputError: They are of another robot or lack objects of the task, or there are none.
+        InputError: There are none, they are of another robot, or they lack objects of the task.
     """
     info = read_info(folder)
     if info.robot and info.robot != robot.name:

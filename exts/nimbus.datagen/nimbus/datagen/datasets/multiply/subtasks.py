@@ -1,4 +1,4 @@
-"""Subtasks of a demonstration: what each arm does near which thing, as takes that can be repeated."""
+"""Subtasks of a demonstration: the motion of each arm relative to an object, as takes that can be repeated."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from nimbus.datagen.execute.demonstrations.demonstration_file import (
 )
 
 _SMOOTHING = 0.07
-"""Standard deviation of the filter that takes the trembling out of a path [s]."""
+"""Standard deviation of the filter that removes tremor from a path [s]."""
 _STILL, _STILL_TURN = 0.02, 0.1
-"""Speeds below which the tool pauses [m/s, rad/s]; pauses are left out."""
+"""Speeds below which the tool pauses [m/s, rad/s]; pauses are removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subtask:
-    """One subtask of one demonstration."""
+    """Subtask of one demonstration."""
 
     arms: tuple[str, ...]
     frame: str
-    """Body in whose frame it is; empty for the world."""
+    """Body whose frame it is expressed in; empty for the world."""
     start: int
     stop: int
     verb: str
@@ -43,23 +43,23 @@ class Subtask:
 
     @property
     def signature(self) -> tuple[tuple[str, ...], str, str]:
-        """Content that the takes of one subtask share."""
+        """Properties that all takes of one subtask share."""
         return self.arms, self.frame, self.verb
 
 
 def cut_demonstration(
     demonstration: Demonstration, rows: ContactRows, *, related: Mapping[str, Sequence[str]]
 ) -> list[Subtask]:
-    """Cut a demonstration into subtasks, in their order.
+    """Cut a demonstration into subtasks, in order.
 
     Args:
         demonstration: The states.
         rows: Its contacts.
-        related: Other things that the task's success relates each object to: a thing that is put down on the table
-            beside another one is put relative to that.
+        related: Other objects that the task's success relates each object to: an object put down beside another one is
+            placed relative to it.
 
     Raises:
-        InputError: No arm ever touches anything.
+        InputError: No arm touches anything.
     """
     intervals = [one for name in rows.arms for one in find_intervals(demonstration, rows, name)]
     intervals = [one for one in intervals if one.gripped or any(name != WORLD for name in one.touched)]
@@ -78,7 +78,7 @@ def cut_demonstration(
 
 
 def _groups(intervals: list[WorkInterval], demonstration: Demonstration) -> list[list[WorkInterval]]:
-    """Join intervals of several arms that overlap in time and are about the same movable thing."""
+    """Join intervals of several arms that overlap in time and concern the same movable object."""
     groups: list[list[WorkInterval]] = []
     for one in intervals:
         things = _movable(one, demonstration)
@@ -105,12 +105,12 @@ def _movable(interval: WorkInterval, demonstration: Demonstration) -> set[str]:
 def _frame(
     group: list[WorkInterval], demonstration: Demonstration, rows: ContactRows, related: Mapping[str, Sequence[str]]
 ) -> tuple[str, str]:
-    """Return the thing in whose frame a subtask is, and its verb."""
+    """Return the object in whose frame a subtask is expressed, and its verb."""
     objects = {item.name for item in demonstration.layout.objects}
     one = group[0]
     if len(group) > 1:
         gives = [one for one in group if one.held_before in objects]
-        # A thing that is handed over is nowhere in particular: the hands meet at a place of the world.
+        # A handover happens at no object: the hands meet at a point in the world.
         if gives:
             return "", "hand over"
         one = next((one for one in group if one.gripped), one)
@@ -142,13 +142,13 @@ def _first(touched: tuple[str, ...]) -> str:
 
 
 def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
-    """Return the things that an object touches after an interval, hands left out."""
+    """Return the objects that an object touches after an interval, hands excluded."""
     names = rows.neighbours[min(stop, demonstration.row_count - 1)].get(held, frozenset())
     return sorted(name.split(".")[0] for name in names if not name.startswith(HAND))
 
 
 def _nearest(demonstration: Demonstration, held: str, interval: WorkInterval) -> str:
-    """Return the object that is horizontally nearest to a carried one in the middle of an interval."""
+    """Return the object horizontally nearest to a carried one in the middle of an interval."""
     row = (interval.start + interval.stop) // 2
     place = demonstration.bodies[held][row, :2, 3]
     others = [item.name for item in demonstration.layout.objects if item.name != held]
@@ -176,7 +176,7 @@ def _take(
     for arm in arms:
         held = grips[arm][start]
         path = _path(rows, arm, grips[arm], demonstration.rate)[kept]
-        # States of one row follow the command of the row before: the path is where the hand has been.
+        # States of a row follow the command of the previous row, so the path is where the hand has been.
         poses = tuple(pose_row(np.linalg.inv(world_T_frame) @ pose) for pose in path)
         item = next((item for item in demonstration.layout.objects if item.name == held), None)
         in_hand = np.linalg.inv(rows.arms[arm].tool[start]) @ demonstration.bodies[held][start] if item else None
@@ -214,7 +214,7 @@ def _events(
     for row in range(start + 1, stop):
         if held[row] == held[row - 1]:
             continue
-        least = found[-1][0][0] if found else start  # a grip that slips and closes again is in order
+        least = found[-1][0][0] if found else start  # a grip that slips and closes again is valid
         if held[row]:
             begin = max(_closing_began(one.commanded, row, start), least)
             found.append(
@@ -231,7 +231,7 @@ def _events(
 def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
     """Return the row in which the command that ends in ``row`` began to fall."""
     begin = row
-    # The fingers may have waited at the thing: the command fell before.
+    # The fingers may have paused at the object, after the command fell.
     while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:
         begin -= 1
     while begin > start and commanded[begin - 1] > commanded[begin] + 0.01:
@@ -257,7 +257,7 @@ def _opening_at_contact(
     stop: int,
     events: Sequence[tuple[tuple[int, int], GripperEvent]],
 ) -> float:
-    """Return the opening of the fingers as they come to the thing."""
+    """Return the opening of the fingers as they reach the object."""
     one = rows.arms[arm]
     first = next((row for row in range(start, stop) if one.touched[row]), start)
     if events:
@@ -266,7 +266,7 @@ def _opening_at_contact(
 
 
 def _kept(rows: ContactRows, arms: tuple[str, ...], start: int, stop: int, rate: float) -> NDArray[np.int64]:
-    """Return the rows in which a tool moves, the first and the last among them."""
+    """Return the rows in which a tool moves, the first and the last included."""
     kept = [start]
     for row in range(start + 1, stop - 1):
         for arm in arms:
@@ -279,7 +279,7 @@ def _kept(rows: ContactRows, arms: tuple[str, ...], start: int, stop: int, rate:
 
 
 def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """Leave out the rows in which fingers close or open: the gripper takes the time that it needs."""
+    """Remove the rows in which fingers close or open; the gripper takes the time that it needs."""
     inside = np.zeros(len(kept), dtype=bool)
     for begin, end in spans:
         inside |= (kept > begin) & (kept < end)
@@ -288,9 +288,9 @@ def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int
 
 
 def _path(rows: ContactRows, arm: str, held: Sequence[str], rate: float) -> FloatArray:
-    """Return the path of a tool (T, 4, 4): smooth where it moves freely, and as it was in contact.
+    """Return the path of a tool (T, 4, 4), smoothed in free motion and unchanged in contact.
 
-    In contact the thing itself kept the hand from trembling, and a smooth corner would meet the rim of a hole.
+    In contact the object itself kept the hand from trembling, and a smoothed corner would hit the rim of a hole.
     """
     one = rows.arms[arm]
     path = _smooth(one.tool, rate)
@@ -302,7 +302,7 @@ def _path(rows: ContactRows, arm: str, held: Sequence[str], rate: float) -> Floa
 
 
 def _smooth(tool: FloatArray, rate: float) -> FloatArray:
-    """Take the trembling of a hand out of a path (T, 4, 4); its ends stay."""
+    """Remove the tremor of a hand from a path (T, 4, 4); its ends stay."""
     from scipy.ndimage import gaussian_filter1d
 
     sigma = _SMOOTHING * rate

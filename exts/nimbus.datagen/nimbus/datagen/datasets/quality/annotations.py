@@ -1,4 +1,4 @@
-"""Checks of annotations: flow leads one image onto the next, keypoints project onto their objects."""
+"""Checks of annotations: flow maps one image onto the next, and keypoints project onto their objects."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _STEPS = 8
-"""Steps of an episode that are compared, evenly spread."""
+"""Number of compared steps per episode, evenly spread."""
 _MOVES = 1.0
-"""Smallest flow of pixels that are compared [px]: less is within the rounding to whole pixels."""
+"""Smallest flow of compared pixels [px]; smaller flow is within the rounding to whole pixels."""
 _FEW = 300
-"""Number of such pixels in an episode from which flow is judged."""
+"""Smallest number of such pixels in an episode for a verdict on flow."""
 _FLAT = 2.0
 """Mean difference of the compared pixels without flow, below which images have too little texture to judge [levels]."""
 _AROUND = 2
-"""Distance within which the mask of its object must be next to a visible keypoint [px]."""
+"""Largest distance between a visible keypoint and the mask of its object [px]."""
 _SHARE = 0.9
-"""Fraction of visible keypoints beside the mask of their object; edges are seen between pixels."""
+"""Smallest fraction of visible keypoints near the mask of their object; edges lie between pixels."""
 _PROJECTED = 0.1
-"""Largest distance of a keypoint from its projected 3-d place [px]."""
+"""Largest distance of a keypoint from its projected 3-d position [px]."""
 _SURFACE = ("_min", "_max")
-"""Ends of the names of keypoints that lie on a surface."""
+"""Suffixes of the names of keypoints on a surface."""
 
 
 def check_annotations(episode: EpisodeFile, where: str) -> Iterator[Diagnostic]:
@@ -57,7 +57,7 @@ def check_annotations(episode: EpisodeFile, where: str) -> Iterator[Diagnostic]:
 
 
 def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
-    """Compare each pixel that moves with the next image at its target, and with the next image at its own place."""
+    """Compare each moving pixel with the next image at its target, and with the next image at its own position."""
     warped, unmoved, count = 0.0, 0.0, 0
     for frames in pairs:
         assert frames.flow is not None
@@ -78,7 +78,7 @@ def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
 def _check_keypoints(
     pairs: list[CameraFrames], points: Keypoints, where: str, *, has_lens: bool
 ) -> Iterator[Diagnostic]:
-    """Compare 2-d with 3-d places, and visible surface points with the masks of their objects."""
+    """Compare 2-d with 3-d positions, and visible surface points with the masks of their objects."""
     on_surface = np.array([name.endswith(_SURFACE) for name in points.names])
     found: list[bool] = []
     farthest = 0.0

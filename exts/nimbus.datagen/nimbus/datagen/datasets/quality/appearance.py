@@ -16,11 +16,11 @@ from nimbus.datagen.errors import Diagnostic
 _NEARER = 0.5
 """Distance ratio below which an episode resembles another camera or channel order more than its own."""
 _USUAL = 3.0
-"""Times as far as episodes usually are from each other."""
+"""Ratio to the usual distance between episodes above which one stands out."""
 _LEVELS = 3.0
-"""Smallest difference of two images that counts [levels of 255]."""
+"""Smallest difference between two images that counts [levels of 255]."""
 _TOLD = 3
-"""Episodes from which a camera is known."""
+"""Number of episodes needed to characterize a camera."""
 
 
 def check_looks(
@@ -35,7 +35,7 @@ def check_looks(
     Args:
         looks: Image statistics of each camera in each episode.
         stats: Stored statistics of the dataset by feature.
-        motions: (P, D) states and actions at some moments, by index of the episode [rad or m].
+        motions: (P, D) states and actions at P moments, by index of the episode [rad or m].
         thresholds: Limits of the checks.
     """
     cameras = _by_camera(looks)
@@ -98,7 +98,7 @@ def _image_stats(
 
 
 def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Diagnostic]:
-    """Find equal images with different motions, which mean a video under the wrong index."""
+    """Find equal images with different motions, which indicate a video under the wrong index."""
     known: dict[bytes, CameraStatistics] = {}
     for look in seen:
         first = known.setdefault(look.digest, look)

@@ -19,7 +19,7 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic, Severity
 
 _STRIPS = 6
-"""Episodes whose pictures a page shows."""
+"""Number of episodes whose images a page shows."""
 
 
 def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
@@ -35,7 +35,7 @@ def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterato
             yield fail("row_index", clip.name, f"{name} of row {row} is {columns[name][row]}, expected {values[row]}")
     if "timestamp" in columns and count:
         late = np.abs(columns["timestamp"] - np.arange(count) / view.fps)
-        if not late.max() <= thresholds.grid:  # also where a time is none
+        if not late.max() <= thresholds.grid:  # also if a time is missing
             row = int(np.argmax(~(late <= thresholds.grid)))
             yield fail("timestamps", clip.name, f"row {row} is {late[row]:.4f} s off the grid of {view.fps:g} Hz")
     if view.wordings and "task_index" in columns:
@@ -54,9 +54,9 @@ class Examination:
     """Number of images of all cameras."""
     pictures_looked_at: int
     lengths: Mapping[int, int] = field(default_factory=dict)
-    """Rows by episode."""
+    """Number of rows by episode."""
     tasks: Mapping[str, int] = field(default_factory=dict)
-    """Episodes by instruction."""
+    """Number of episodes by instruction."""
     ranges: Mapping[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
     """Lowest, mean and highest value of each column, by feature."""
     drawn: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Examination:
     looks: tuple[CameraStatistics, ...] = ()
     """Image statistics of the first episodes."""
     unchecked: Mapping[str, str] = field(default_factory=dict)
-    """Why a check had nothing to compare, by its name."""
+    """Reason why a check had nothing to compare, by name of the check."""
 
     @property
     def is_fit(self) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of a dataset as a whole: the same episode twice, splits that share one, balance, lengths, coverage."""
+"""Checks of a dataset as a whole: duplicate episodes, overlapping splits, balance, lengths, coverage."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic
 
 _PLACES = 16
-"""Moments of an episode that its motion is compared at."""
+"""Number of moments at which motions are compared."""
 _LISTED = 20
 """Largest number of reported duplicates."""
 
 
 @dataclass
 class CrossEpisodeChecks:
-    """Takes episodes in and keeps a little of each."""
+    """Collects a summary of each episode."""
 
     motions: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    """(P, D) states and actions at some moments, by number."""
+    """(P, D) states and actions at P moments, by number."""
     lengths: dict[int, int] = field(default_factory=dict)
     plans: dict[int, str] = field(default_factory=dict)
     tasks: Counter[int] = field(default_factory=Counter)
@@ -34,7 +34,7 @@ class CrossEpisodeChecks:
     """Plan and value by name."""
 
     def add(self, clip: EpisodeView) -> None:
-        """Take in an episode."""
+        """Add an episode."""
         self.lengths[clip.number] = clip.length
         self.plans[clip.number] = clip.plan
         if (motion := _motion(clip)) is not None:
@@ -58,7 +58,7 @@ class CrossEpisodeChecks:
         return bool(self.plans[one]) and self.plans[one] == self.plans[other]
 
     def _twins(self, thresholds: Thresholds) -> Iterator[tuple[int, int]]:
-        """Pairs of the same motion."""
+        """Return pairs of episodes with the same motion."""
         from scipy.spatial import KDTree
 
         groups: dict[tuple[int, ...], list[int]] = {}

@@ -37,7 +37,7 @@ CHECKS = {
     "coverage": "drawn values vary from episode to episode",
     "certificates": "stored certificates are of these episodes, and hold",
 }
-"""Every check, with the property that it verifies."""
+"""Property that each check verifies."""
 OF_PICTURES = (
     "video_frames",
     "black",
@@ -52,7 +52,7 @@ OF_PICTURES = (
 
 
 class Unreadable(Exception):
-    """A file of the dataset that is missing or damaged, or lacks something."""
+    """Raised for a file that is missing, damaged or incomplete."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(f"{where}: {what}")

@@ -27,7 +27,7 @@ _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "
 
 
 def check_sums(folder: Path) -> Iterator[Diagnostic]:
-    """Yield a finding for each file that is missing or changed since its export by Nimbus; none for other datasets."""
+    """Yield a finding for each file missing or changed since its export by Nimbus; none for other datasets."""
     if not (folder / NAME).exists():
         return
     try:
@@ -41,7 +41,7 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
             yield fail("checksums", name, "missing")
         elif path.stat().st_size != size or _sum(path) != digest:
             yield fail("checksums", name, "changed since it was exported")
-    if "task" in manifest.origin:  # an export: its episodes are those of a dataset of Nimbus
+    if "task" in manifest.origin:  # an export: its episodes are those of a Nimbus dataset
         yield from check_certificates(folder)
 
 
@@ -77,7 +77,7 @@ class LeRobotView:
         self._table = lru_cache(maxsize=2)(read_table)
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Files, counts, and whether row ``i`` is episode ``i``."""
+        """Yield findings on files, counts, and the order of episodes."""
         yield from self._faults
         yield from check_sums(self._folder)
         found = [row["episode_index"] for row in self.episodes]
@@ -236,7 +236,7 @@ class LeRobotView:
 
 
 def _plan_of(row: dict[str, Any]) -> str:
-    """Return the identity of a motion in an export of Nimbus: shared by variants, separate for each attempt."""
+    """Return the identity of a motion in an export of Nimbus: shared by variants, but separate for each attempt."""
     place = row.get("seed"), row.get("index_in_run")
     attempt = f" failed {row.get('attempt')}" if row.get("success") is False else ""
     return "" if None in place else "{} {}".format(*place) + attempt

@@ -1,4 +1,4 @@
-"""A dataset of Nimbus as checks see it."""
+"""Nimbus dataset as a view for checks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _COLUMNS = {
     "time": "timestamp",
 }
 _BLOCK = 32
-"""Pictures in memory at once."""
+"""Number of images in memory."""
 
 
 def check_certificates(folder: Path) -> Iterator[Diagnostic]:
-    """Check the certificates of a dataset or an export; one without any has no findings."""
+    """Check the certificates of a dataset or an export; none give no findings."""
     try:
         if not read_certificates(folder):
             return
@@ -78,7 +78,7 @@ class NativeView:
         self.frame_count = sum(attempt.step_count for attempt in self._stored)
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Counts and files; ``nimbus verify`` checks contents too."""
+        """Yield findings on counts and files; ``nimbus verify`` checks contents, too."""
         if self._info.episode_count != len(self._stored):
             what = f"episode_count {self._info.episode_count}, but {len(self._stored)} in the ledger"
             yield fail("counts", "dataset.json", what)
@@ -127,7 +127,7 @@ class _Pictures:
             raise Unreadable(self._episode.path.name, error.what) from error
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Read pictures ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer where there are fewer."""
+        """Read images ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer at the end."""
         try:
             for first in range(start, min(stop, self.count()), _BLOCK):
                 yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))
@@ -136,7 +136,7 @@ class _Pictures:
 
 
 def _drawn(layout: Layout) -> Iterator[tuple[str, float]]:
-    """Numbers that are drawn for every episode: starts of objects, light."""
+    """Return the numbers drawn for each episode: initial positions of objects, light."""
     for placed in layout.physical.objects:
         yield f"{placed.name} x [m]", placed.position[0]
         yield f"{placed.name} y [m]", placed.position[1]

@@ -1,4 +1,4 @@
-"""Findings of QA as one HTML file with its style, plots and pictures inside."""
+"""Page of QA findings: a single HTML file with style, plots and images embedded."""
 
 from __future__ import annotations
 

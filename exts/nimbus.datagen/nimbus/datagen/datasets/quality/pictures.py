@@ -1,4 +1,4 @@
-"""Checks of images: their number, black, frozen, repeated or swapped ones, and statistics of each episode."""
+"""Checks of images: count, black, frozen, repeated or swapped images, and statistics of each episode."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, Pictures, View
 from nimbus.datagen.errors import Diagnostic
 
 _SMALL = 24
-"""Rows of a small picture."""
+"""Height of a reduced image [px]."""
 _RETURN = 0.75
 """Largest distance between an outlier's neighbors, as a fraction of its distance to them."""
 _LEVELS = 2.0
-"""Levels in the mean that are a difference at all."""
+"""Smallest difference of means that counts [levels]."""
 _STRIP = 4
-"""Pictures of an episode that a page shows."""
+"""Number of images of an episode that a page shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,11 @@ class CameraStatistics:
     number: int
     camera: str
     mean: NDArray[np.float16]
-    """(h, w, 3) mean of very small pictures"""
+    """(h, w, 3) mean of the reduced images."""
     digest: bytes
     """Hash of the first image and the mean."""
     strip: list[NDArray[np.uint8]] = field(default_factory=list)
-    """A few pictures, for a page."""
+    """A few images, for a page."""
     looked_at: int = 0
 
 
@@ -110,13 +110,13 @@ class PictureChecks:
 
 
 class _FrameWindow:
-    """Pictures one after the other."""
+    """Consecutive images of an episode."""
 
     def __init__(self, start: int) -> None:
         self.start = start
         self.small: list[Float32Array] = []
         self.same: list[bool] = []
-        """True for each image, from the second, that equals its predecessor."""
+        """True for each image, from the second on, that equals its predecessor."""
         self.black: list[int] = []
 
     def add(self, picture: NDArray[np.uint8], thresholds: Thresholds) -> None:
@@ -136,14 +136,14 @@ class _FrameWindow:
         self.small.append(small)
 
     def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Report black, frozen, repeated and exchanged pictures of the window.
+        """Report black, frozen, repeated and swapped images of the window.
 
         Args:
             where: Episode and camera, for messages.
             state: (T, D) or (T,) joint positions of the whole episode [rad or m], or None when it has none.
             thresholds: Limits of the checks.
         """
-        if not self.small:  # A video may hold fewer pictures than it declares.
+        if not self.small:  # A video may hold fewer images than it declares.
             return
         if self.black:
             yield fail("black", where, f"{len(self.black)} black images, the first is {self.black[0]}")
@@ -178,9 +178,9 @@ class _FrameWindow:
             yield fail("repeated", where, f"{share:.0%} of the images equal the one before, while joints move")
 
     def _order(self, where: str, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Two pictures that are unlike their neighbours, and each like those of the other.
+        """Find two swapped images: each is unlike its neighbors, but like those of the other.
 
-        One alone may be right: something passes close to a camera.
+        A single outlier may be right, as when something passes close to a camera.
         """
         if len(self.small) < 5:
             return
@@ -198,7 +198,7 @@ class _FrameWindow:
 
 
 def _around(step: NDArray[np.float32], place: int) -> float:
-    """Return the distances between images around one, without that one."""
+    """Return the distances between the images around an index, without that image."""
     return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 

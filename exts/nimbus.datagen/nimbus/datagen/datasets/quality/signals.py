@@ -18,14 +18,14 @@ from nimbus.datagen.errors import Diagnostic, InputError
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _BACK = 0.5
-"""Fraction of a jump that remains after the return."""
+"""Largest fraction of a jump that remains after the return."""
 _MOST_STEPS = 200_000
-"""Steps kept to know how far joints usually move."""
+"""Number of steps kept to determine the usual motion of joints."""
 _MOST_LAG = 8
 _CLEARLY = 0.9
-"""A lead is one when it fits this much better than none."""
+"""Improvement of the fit over no lead above which a lead counts."""
 _FOLLOWS = 0.3
-"""Distance to a state, as a fraction of a column's spread, within which actions count as position targets."""
+"""Largest distance to a state, as a fraction of a column's spread, for actions to count as position targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,12 @@ class JointLimits:
     def check(
         self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds
     ) -> Iterator[Diagnostic]:
-        """Find the joint that is furthest beyond its limits, and the one that is fastest for its limit.
+        """Find the joint furthest beyond its limits, and the joint with the largest excess speed.
 
         Args:
             where: Name of the episode in findings.
             state: (T, J) joint positions [rad or m].
-            fps: Rows a second [1/s].
+            fps: Rows per second [Hz].
             thresholds: Thresholds of the checks.
         """
         if state.shape[1] != len(self.names):
@@ -73,7 +73,7 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
         joint_names: Joint names of the columns of the state.
 
     Returns:
-        None where the robot is not known, or has none of these joints.
+        None if the robot is unknown or has none of these joints.
     """
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.robots.urdf import assemble
@@ -105,14 +105,14 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
 
 
 class SignalChecks:
-    """Collects episodes, and reports problems that only show across all of them.
+    """Collects episodes, and reports problems that appear only across all of them.
 
     Args:
         stats: Statistics as stored, by feature.
         thresholds: Limits of the checks.
-        limits: Limits of the joints; None where they are not known.
-        frame_count: Rows of all episodes.
-        fps: Rows a second.
+        limits: Limits of the joints; None if unknown.
+        frame_count: Number of rows of all episodes.
+        fps: Rows per second [Hz].
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class SignalChecks:
         """Count, sum, minimum and maximum of all rows, by feature."""
 
     def add(self, clip: EpisodeView) -> Iterator[Diagnostic]:
-        """Return the problems of one episode on its own."""
+        """Return the problems of a single episode."""
         good: dict[str, FloatArray] = {}
         for name, values in clip.columns.items():
             if values.dtype.kind not in "fiu" or name in COUNTERS or not len(values):
@@ -171,7 +171,7 @@ class SignalChecks:
         """Record candidates for jumps, which are decided once the usual step is known."""
         step = np.diff(rows, axis=0)
         there, back = step[:-1], step[1:]
-        # A gripper may close within a step; nothing real goes somewhere and is back in the next one.
+        # A gripper may close within a step, but no real motion returns in the next one.
         size = np.minimum(np.abs(there), np.abs(back))
         size[np.abs(there + back) >= _BACK * np.abs(there)] = 0.0
         for column in np.flatnonzero(size.max(axis=0) > 0):
@@ -222,7 +222,7 @@ class SignalChecks:
                 numbers = np.asarray(found, np.float64)
             except (TypeError, ValueError, OverflowError):
                 numbers = np.zeros(0)
-            # Rounding to single precision is no fault, however small the range.
+            # Rounding to single precision is not a fault, however small the range.
             near = self._thresholds.stats * scale + 1e-6 * np.abs(value)
             if numbers.shape != value.shape or not np.all(np.abs(numbers - value) <= near):
                 yield fail("stats", where, f"stored {key} is not that of the rows")
@@ -241,14 +241,14 @@ class SignalChecks:
 
 
 def lag_of(state: FloatArray, action: FloatArray) -> int | None:
-    """Find the rows by which actions lead the states that they ask for.
+    """Find the number of rows by which actions lead the states that they command.
 
     Args:
         state: (T, D) states of an episode [rad or m].
         action: (T, A) actions in the same rows [rad or m].
 
     Returns:
-        A number of rows; None where actions are no positions, or nothing moves.
+        Number of rows; None if actions are not positions or nothing moves.
     """
     columns = min(state.shape[1], action.shape[1])
     count = min(len(state), len(action))
@@ -262,7 +262,7 @@ def lag_of(state: FloatArray, action: FloatArray) -> int | None:
     inner = slice(_MOST_LAG, count - _MOST_LAG)
     for lag in range(-_MOST_LAG, _MOST_LAG + 1):
         shifted = state[_MOST_LAG + lag : count - _MOST_LAG + lag]
-        # The middle column: a gripper opens by steps, and some columns may be of something else.
+        # The median column, because grippers open in steps and some columns may differ.
         errors[lag] = float(np.median(np.sqrt(((action[inner] - shifted) ** 2).mean(axis=0)) / spread))
     best = min(errors, key=lambda lag: (errors[lag], abs(lag)))
     if errors[best] >= _FOLLOWS:

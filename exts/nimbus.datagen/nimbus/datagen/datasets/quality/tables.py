@@ -1,4 +1,4 @@
-"""Tables of datasets of foreign origin; every error has its location."""
+"""Readers of tables of foreign origin; each error has its location."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular, parse_plain, read_text
 
 _ROWS_BYTES = 1 << 31
-"""Largest file of rows of JSON [bytes]: statistics of 100,000 episodes have some hundred MB."""
+"""Largest file of JSON rows [bytes]; statistics of 100,000 episodes take some hundred MB."""
 _VALUES, _VALUES_BY_BYTE = 10_000_000, 64
 _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
-"""Values, and bytes unpacked, that a table may declare whatever its size, and for each of its bytes."""
+"""Limits on the values and unpacked bytes that a table may declare: a constant, and a factor on its size."""
 _LARGEST = 2**53
 _LATEST = 1e9
-"""Latest time in a file [s]: thirty years."""
+"""Largest time in a file [s]: thirty years."""
 
 
 def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
@@ -33,7 +33,7 @@ def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     """
     try:
         size = check_regular(path)
-        # A dataset's folders may be named like partitions; only this file is wanted.
+        # A dataset's folders may look like partitions; only this file is read.
         file = pq.ParquetFile(path, pre_buffer=False)
         _check_declared(file.metadata, size)
         names = file.schema_arrow.names
@@ -58,7 +58,7 @@ def _check_declared(metadata: Any, size: int) -> None:
 
 
 def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
-    """Refuse columns of another type, or with gaps; those that are not there are passed over.
+    """Refuse columns of another type or with missing values; absent columns are ignored.
 
     Args:
         table: An Arrow table.
@@ -144,7 +144,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def wordings_of(path: Path) -> dict[int, Any]:
-    """Wordings by index as pandas reads them: without its note on the index they are row numbers.
+    """Read wordings by index as pandas does; without index metadata the index is the row number.
 
     Raises:
         Unreadable: The file is missing or damaged.

@@ -1,4 +1,4 @@
-"""Limits of the checks, each of which can be set on the command line."""
+"""Limits of the checks, which can be set on the command line."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Thresholds:
     limit: float = 0.02
     """Distance by which a joint may exceed its limits [rad, m]."""
     speed: float = 1.5
-    """Times a joint's velocity limit that it may move at between two rows."""
+    """Ratio to a joint's velocity limit above which its speed is reported."""
     still_step: float = 1e-4
     """Motion per row below which the robot stands still [rad or m]."""
     still_share: float = 0.7
     """Fraction of an episode without motion above which it is reported."""
     lag: int = 3
-    """Rows by which an episode's actions may lead its states otherwise than those of the others."""
+    """Largest difference of the rows by which an episode's actions lead its states from the usual lead."""
     black: int = 16
-    """No pixel of a black picture is brighter."""
+    """Largest brightness of any pixel of a black image [levels]."""
     same: float = 5.0
-    """Levels by which two pictures that are the same may differ anywhere once they are small: codecs flicker."""
+    """Largest difference anywhere between two equal images after reduction [levels], because codecs flicker."""
     frozen_frames: int = 10
     """Number of equal images in a row, …"""
     frozen_motion: float = 0.3
@@ -45,19 +45,19 @@ class Thresholds:
     repeat_share: float = 0.3
     """… and fraction of such rows whose image equals the previous one."""
     outlier: float = 2.0
-    """Times as far as those around it a picture is from its neighbours when it is in the wrong place."""
+    """Ratio to the usual distance above which an image is out of place among its neighbors."""
     pictures: int = 40_000
-    """Pictures decoded at most; of more, windows spread evenly over every episode."""
+    """Largest number of decoded images; larger datasets are sampled in windows spread evenly over every episode."""
     window: int = 12
-    """Pictures in such a window."""
+    """Number of images in a window."""
     same_motion: float = 1e-3
     """Distance, as a fraction of each column's range, below which two episodes are equal."""
     balance: float = 0.1
     """Ratio of the episodes of the rarest task to those of the most frequent one."""
     length: float = 4.0
-    """Times longer or shorter than the median episode."""
+    """Ratio to the median length above which, or below whose inverse, an episode is reported."""
     few: int = 10
-    """Episodes from which a set is judged by its spread."""
+    """Smallest number of episodes for checks based on the spread."""
 
 
 def with_settings(thresholds: Thresholds, settings: Iterable[str]) -> Thresholds:

@@ -16,7 +16,7 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.decode import rgb_reader
 
 _LATE = 1e-4
-"""Deviation of a frame from its time that is accepted [s]."""
+"""Largest accepted deviation of a frame from its time [s]."""
 
 
 class VideoPictures:
@@ -51,7 +51,7 @@ class VideoPictures:
             return found
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Read pictures ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer where there are fewer."""
+        """Read images ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer at the end."""
         stop = stop if self._alone else min(stop, self._length)
         first, last = self._begin + start / self._fps - _LATE, self._begin + stop / self._fps - _LATE
         with self._open() as (container, stream):

@@ -1,4 +1,4 @@
-"""Interface of a dataset to the checks, for any format."""
+"""Interface of a dataset for the checks, independent of the format."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Pictures(Protocol):
         ...
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Pictures ``[start, stop)``, (H, W, 3) each; fewer where there are fewer."""
+        """Read images ``[start, stop)``, (H, W, 3) each; fewer at the end."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeView:
-    """One episode."""
+    """Episode as seen by the checks."""
 
     number: int
     """Index in the dataset."""
@@ -42,11 +42,11 @@ class EpisodeView:
     stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Statistics of this episode by feature, as stored."""
     plan: str = ""
-    """Plan of the episode: episodes of one plan may share their motion; empty where unknown."""
+    """Identifier of its plan: episodes of one plan may share their motion; empty if unknown."""
     drawn: Mapping[str, float] = field(default_factory=dict)
     """Drawn values by name."""
     findings: tuple[Diagnostic, ...] = ()
-    """Findings of the format's own checks."""
+    """Findings of format-specific checks."""
 
     @property
     def name(self) -> str:
@@ -77,12 +77,12 @@ class View(Protocol):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the columns of ``observation.state``; empty if they have none."""
+        """Names of the columns of ``observation.state``; empty if there are none."""
         ...
 
     @property
     def wordings(self) -> Mapping[int, Any]:
-        """Instruction by index; empty where rows do not refer to one."""
+        """Instructions by index; empty if rows do not refer to any."""
         ...
 
     @property
@@ -92,20 +92,20 @@ class View(Protocol):
 
     @property
     def stats(self) -> Mapping[str, Mapping[str, Any]]:
-        """Statistics by feature as stored; empty where there are none."""
+        """Stored statistics by feature; empty if there are none."""
         ...
 
     @property
     def proofs(self) -> Collection[str]:
-        """Names of the checks whose record the dataset contains: ``checksums``, ``certificates``."""
+        """Names of the checks with a record in the dataset: ``checksums``, ``certificates``."""
         ...
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Return faults of files, counts and indices; called before anything else."""
+        """Return faults of files, counts and indices; called first."""
         ...
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Yield every episode in order, or the reason that it cannot be read."""
+        """Yield every episode in order, or the reason why it cannot be read."""
         ...
 
 

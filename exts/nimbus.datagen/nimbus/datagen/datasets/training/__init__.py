@@ -1,1 +1,1 @@
-"""Reading for training, by episode and frame, in windows, shuffled: datasets of Nimbus, shards, LeRobot v3.0."""
+"""Training readers, by episode and frame, in windows, shuffled: Nimbus datasets, shards, LeRobot v3.0."""

@@ -1,4 +1,4 @@
-"""Files of a dataset in a store for readers of plain files, through the cache of this machine and its peers.
+"""Read-only file system for datasets in a store, with the caches of this machine and its peers.
 
 ``pandas.read_parquet("nimbus://data/chunk-000/file-000.parquet", storage_options={"dataset": "s3://bucket/demos"})``
 """
@@ -29,7 +29,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         dataset: Address of the dataset, such as ``s3://bucket/demos`` or ``nimbus://demos``.
 
     Raises:
-        InputError: The address is none, or an extra is missing.
+        InputError: The address is invalid, or an extra is missing.
     """
 
     protocol = PROTOCOL
@@ -46,7 +46,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Return name, size [bytes] and type of a file or folder.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: The path does not exist.
         """
         name = self._name(path)
         if name and (stat := self._store.stat(name)):
@@ -71,7 +71,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return list(found.values()) if detail else list(found)
 
     def _name(self, path: str) -> str:
-        """Return the name of an object; a path that leads out of the dataset is refused."""
+        """Return the name of an object; refuse a path that leaves the dataset."""
         name = str(self._strip_protocol(path))
         resolve_inside(self._folder, name)
         return name
@@ -80,7 +80,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return dict(self._store.names(folder))
 
     def _open(self, path: str, mode: str = "rb", *_args: Any, **_options: Any) -> Any:
-        """Open a file; blocks of 1 MB of it are fetched when they are read."""
+        """Open a file; it is fetched in blocks of 1 MB when they are read."""
         if mode != "rb":
             raise InputError("this file system is for reading", where=path, instead="write with nimbus run or mirror")
         name = self._name(path)

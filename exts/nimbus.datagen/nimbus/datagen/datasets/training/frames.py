@@ -21,16 +21,16 @@ from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 _OPENED = 8
-"""Files whose ends are fetched at the same time."""
+"""Number of files whose ends are fetched at the same time."""
 IMAGES = "observation.images."
 """Prefix of the names of cameras."""
 
 
 class Closable(Protocol):
-    """Reader that holds a file open."""
+    """Reader that keeps a file open."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file."""
         ...
 
 
@@ -38,10 +38,10 @@ T = TypeVar("T", bound=Closable)
 
 
 class Recent(Generic[T]):
-    """Open things by key; the one unused for longest is closed when there are too many.
+    """Cache of open objects by key; the least recently used is closed when there are too many.
 
     Args:
-        most: How many stay open.
+        most: Largest number of open objects.
     """
 
     def __init__(self, most: int) -> None:
@@ -49,7 +49,7 @@ class Recent(Generic[T]):
         self._open: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the open value of a key, made on first use."""
+        """Return the open object of a key; opened on first use."""
         if key not in self._open:
             made = make()
             while len(self._open) >= self._most:
@@ -68,16 +68,16 @@ class Recent(Generic[T]):
 
 
 class Frames(Protocol):
-    """A dataset of episodes, read by row. One thread at a time may use it."""
+    """Dataset of episodes, read by row. Not thread-safe."""
 
     @property
     def fps(self) -> int:
-        """Frames a second."""
+        """Frames per second."""
         ...
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Count the frames of each episode, (E,)."""
+        """Return the number of frames of each episode, (E,)."""
         ...
 
     @property
@@ -103,21 +103,21 @@ class Frames(Protocol):
         ...
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (E,) with a value an episode: ``success``, ``seed``, …, each in its own unit.
+        """Read columns (E,) with one value per episode, such as ``success`` or ``seed``, each in its own unit.
 
-        Some formats know more than others.
+        Some formats have more columns than others.
         """
         ...
 
     @property
     def is_stored(self) -> bool:
-        """True where reading goes to a store, and :meth:`fetch` ahead of it pays."""
+        """True if data is read from a store, so that :meth:`fetch` in advance saves time."""
         ...
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch what images and signals of some blocks need from a store, several pieces at a time.
+        """Fetch the data that images and signals of some blocks need from a store, several pieces at a time.
 
-        What cannot be had raises when it is read.
+        Missing pieces raise an error when they are read.
         """
         ...
 
@@ -132,12 +132,12 @@ def fetch_blocks(
     cameras: Sequence[str],
     open_episode: Callable[[int], EpisodeFile],
 ) -> None:
-    """Fetch what some blocks of episodes need; see :meth:`Frames.fetch`.
+    """Fetch the data that some blocks of episodes need; see :meth:`Frames.fetch`.
 
     Args:
         spans: HDF5 file of each block's episode.
-        blocks: Of frames.
-        cameras: Whose images will be read.
+        blocks: Blocks of frames.
+        cameras: Cameras whose images will be read.
         open_episode: Opens an episode by number.
     """
     with ThreadPoolExecutor(_OPENED) as pool:
@@ -148,12 +148,12 @@ def fetch_blocks(
 
 
 def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | None = None) -> Frames:
-    """Open a dataset of Nimbus, its shards, or a LeRobot v3.0 dataset.
+    """Open a Nimbus dataset, its shards, or a LeRobot v3.0 dataset.
 
     Args:
         folder: Folder of the dataset, or its address in a store.
-        open_files: Episodes or videos that stay open at once.
-        view: Signals to give; those that are stored by default. LeRobot's files have one view, which they were made in.
+        open_files: Number of episodes or videos that stay open.
+        view: Signals to give; the stored ones by default. LeRobot files have a single view.
 
     Raises:
         InputError: There is no dataset, it cannot be read, or it has no such view.

@@ -1,4 +1,4 @@
-"""LeRobot v3.0 datasets of any origin for training."""
+"""Reader of LeRobot v3.0 datasets of any origin for training."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from nimbus.datagen.store.episode_file.decode import VideoReader
 _MEND = "run 'nimbus qa' for details"
 _AUTOMATIC = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _KEPT = 4
-"""Tables in memory."""
+"""Number of tables in memory."""
 
 
 class LeRobotFrames:
-    """The episodes of a LeRobot v3.0 dataset, in their order.
+    """Episodes of a LeRobot v3.0 dataset, in order.
 
     Args:
-        folder: That holds ``meta/``.
-        open_files: Videos that stay open at once.
+        folder: Folder that holds ``meta/``.
+        open_files: Number of videos that stay open.
 
     Raises:
         InputError: The dataset is of another version, or a table cannot be read.
@@ -94,17 +94,17 @@ class LeRobotFrames:
         return next(iter(self._column("tasks")[episode]), "")
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Columns with a value an episode."""
+        """Return columns with one value per episode."""
         names = [name for name in self._episodes.column_names if "/" not in name and name != "tasks"]
         return {name: self._column(name) for name in names}
 
     @property
     def is_stored(self) -> bool:
-        """Return False: a LeRobot dataset of a store was fetched as a whole when it was opened."""
+        """Return False, because a LeRobot dataset in a store is fetched as a whole when it is opened."""
         return False
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Do nothing: all files are here."""
+        """Do nothing, because all files are local."""
 
     def close(self) -> None:
         """Close all files."""

@@ -1,4 +1,4 @@
-"""Datasets as a run leaves them, for training."""
+"""Reader of Nimbus datasets for training."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
 _KEPT = 256
-"""Episodes whose signals stay in memory."""
+"""Number of episodes whose signals stay in memory."""
 
 
 class StoredFrames:
-    """The done episodes of a dataset, by index and variant.
+    """Stored episodes of a dataset, by index and variant.
 
     Args:
-        folder: The dataset's.
-        open_files: Episodes that stay open at once.
-        view: Signals to give; those that are stored by default.
+        folder: Folder of the dataset.
+        open_files: Number of episodes that stay open.
+        view: Signals to give; the stored ones by default.
 
     Raises:
-        InputError: There is no dataset, it is empty, or the view cannot be made.
+        InputError: The dataset does not exist or is empty, or the view cannot be made.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:
@@ -61,16 +61,16 @@ class StoredFrames:
         return self._signals(episode).instruction
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (E,) by name, a value for each episode [no unit]."""
+        """Read columns (E,) by name, with one value per episode."""
         return {name: column(self._source.items, name) for name in (*FACTS, "split")}
 
     @property
     def is_stored(self) -> bool:
-        """True where the dataset lies in a store."""
+        """True if the dataset is in a store."""
         return is_remote(self._source.folder)
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch what some blocks need; see :meth:`Frames.fetch`."""
+        """Fetch the data that some blocks need; see :meth:`Frames.fetch`."""
         spans = [_span(self._source.items[block.episode]) for block in blocks]
         fetch_blocks(spans, blocks, cameras, self._file)
 
@@ -86,7 +86,7 @@ class StoredFrames:
 
 
 def _open(item: ExportItem) -> EpisodeFile:
-    """Open an episode; one that lies in a store is read in blocks."""
+    """Open an episode; one in a store is read in blocks."""
     span = _span(item)
     return EpisodeFile(item.path if span.is_here else span)
 
@@ -96,7 +96,7 @@ def _span(item: ExportItem) -> ByteRange:
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
-    """Name an episode's signals as LeRobot does.
+    """Rename an episode's signals to LeRobot's names.
 
     Returns:
         (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m], or the

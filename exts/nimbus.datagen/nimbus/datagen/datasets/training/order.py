@@ -25,18 +25,18 @@ class FrameBlock:
 
 
 class EpochOrder:
-    """The order of all samples in one epoch.
+    """Order of all samples in one epoch.
 
-    Episodes are cut into blocks; blocks are shuffled over the dataset, and the samples of a few successive blocks, a
-    pool, among each other. A reader that goes through it holds one pool in memory and decodes each image once.
+    Episodes are cut into blocks. Blocks are shuffled over the dataset; the samples of a few successive blocks (a pool)
+    are shuffled among each other. A sequential reader holds one pool in memory and decodes each image once.
 
     Args:
-        lengths: Frames of each episode.
+        lengths: Number of frames of each episode.
         seed: Seed of the whole training.
-        epoch: Which.
-        block: Frames in a block.
-        pool: Blocks in a pool.
-        shuffle: False leaves everything in its order.
+        epoch: Number of the epoch.
+        block: Number of frames per block.
+        pool: Number of blocks per pool.
+        shuffle: False to keep the original order.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class EpochOrder:
         return int(self._bounds[-1])
 
     def parts(self, intervals: Sequence[Interval]) -> Iterator[Interval]:
-        """Intervals cut where pools end, in order."""
+        """Return the intervals split at the ends of pools, in order."""
         for start, stop in intervals:
             inner = self._bounds[np.searchsorted(self._bounds, start, "right") : np.searchsorted(self._bounds, stop)]
             yield from pairwise((start, *map(int, inner), stop)) if start < stop else ()
@@ -94,7 +94,7 @@ class EpochOrder:
 
 
 def size(intervals: Sequence[Interval]) -> int:
-    """Positions in all of them."""
+    """Count the positions in intervals."""
     return sum(stop - start for start, stop in intervals)
 
 

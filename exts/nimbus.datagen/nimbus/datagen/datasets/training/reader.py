@@ -114,7 +114,10 @@ class Reader:
         return samples
 
     def fetch(self, blocks: Sequence[FrameBlock]) -> None:
-        """Fetch what samples of some blocks need, where the dataset lies in a store; windows' other frames not."""
+        """Fetch the data that samples of some blocks need from a store.
+
+        Other frames of their windows are not fetched.
+        """
         cameras = [name.removeprefix(IMAGES) for name in self.features if name.startswith(IMAGES)]
         self.frames.fetch(blocks, cameras)
 

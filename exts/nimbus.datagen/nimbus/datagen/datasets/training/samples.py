@@ -1,4 +1,4 @@
-"""Every sample of a dataset once an epoch, shuffled, shared out over ranks and workers, resumed where it stopped."""
+"""Iteration over all samples once per epoch: shuffled, divided over ranks and workers, resumable."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, r
 from nimbus.datagen.datasets.training.reader import Reader, Sample
 
 _FETCHED = 2
-"""Pools that are fetched from a store before one of them is decoded."""
+"""Number of pools fetched from a store before the first is decoded."""
 State = dict[str, Any]
-"""Remaining part of an epoch in plain values, for one consumer or for all."""
+"""Remaining part of an epoch as plain values, for one consumer or for all."""
 
 
 class Samples:
@@ -55,7 +55,7 @@ class Samples:
     ) -> None:
         self.reader = reader
         self.wait_seconds = 0.0
-        """Time that the caller has waited for samples [s]."""
+        """Time for which the caller has waited for samples [s]."""
         self._options = {"block": block, "pool": pool, "shuffle": shuffle}
         self._ahead = ahead
         self._seed = seed
@@ -71,7 +71,7 @@ class Samples:
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin an epoch, whatever is left of the one that is under way."""
+        """Begin an epoch, and drop the rest of the current one."""
         self._epoch, self._left, self._is_over = epoch, self._share(), False
 
     def work(self, worker: int, workers: int) -> None:
@@ -79,11 +79,11 @@ class Samples:
         found = _consumer(self._rank, self._ranks, worker, workers)
         if found != (self._number, self._count):
             self._number, self._count = found
-            self.reader = self.reader.again()  # not the other process's open files
+            self.reader = self.reader.again()  # open files must not be shared between processes
             self.set_epoch(self._epoch)
 
     def __len__(self) -> int:
-        """Samples that this consumer is yet to be given in the epoch that is under way, or comes next."""
+        """Number of samples that this consumer still receives in the current or next epoch."""
         return size(self._left)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -114,7 +114,7 @@ class Samples:
         """Continue where this consumer stopped, or with its part of the merged rest of all consumers.
 
         Raises:
-            ValueError: The state is of another dataset, or of another single consumer: see :func:`merge_states`.
+            ValueError: The state is of another dataset or another consumer; see :func:`merge_states`.
         """
         if state["samples"] != len(self.reader):
             raise ValueError(f"the state is of a dataset of {state['samples']} samples, this has {len(self.reader)}")
@@ -172,11 +172,11 @@ class Samples:
 
 
 class _FetchAhead:
-    """Fetches pools of a dataset in a store before they are decoded, with open files of its own.
+    """Fetches pools of a dataset in a store before they are decoded; it has its own open files.
 
     Args:
-        reader: Of the dataset.
-        order: Of the epoch.
+        reader: Reader of the dataset.
+        order: Order of the epoch.
     """
 
     def __init__(self, reader: Reader, order: EpochOrder) -> None:
@@ -185,7 +185,7 @@ class _FetchAhead:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") if self._reader else None
 
     def parts(self, parts: Iterator[Interval]) -> Iterator[tuple[Interval, Future[None] | None]]:
-        """Yield pools in order, while the next ones are fetched."""
+        """Yield pools in order while the next ones are fetched."""
         upcoming: deque[tuple[Interval, Future[None] | None]] = deque()
         for part in parts:
             upcoming.append((part, self._thread.submit(self._fetch, part) if self._thread else None))

@@ -1,4 +1,4 @@
-"""Shards for training: the manifest locates every episode, and no other file is read."""
+"""Reader of shards for training: the manifest locates every episode, and no other metadata is read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.working_copy import is_remote
 
 _KEPT = 256
-"""Episodes whose signals stay in memory."""
+"""Number of episodes whose signals stay in memory."""
 _BLOCK = 1 << 20
 
 
@@ -45,7 +45,7 @@ _AGAIN = "restore it from a copy, or export again"
 
 @dataclass(frozen=True, kw_only=True)
 class _SourceNote:
-    """Dataset that shards were made of."""
+    """Dataset from which shards were made."""
 
     task: str
     robot: str
@@ -57,17 +57,17 @@ class _SourceNote:
 
 @dataclass(frozen=True, kw_only=True)
 class _ManifestNote:
-    """Note of a manifest, beside its columns."""
+    """Metadata of a manifest, beside its columns."""
 
     format: str
     source: Any = None
 
 
 class ShardManifest:
-    """Table of a folder of shards, with a row for each episode.
+    """Table of a folder of shards, with one row per episode.
 
     Args:
-        folder: That holds ``manifest.parquet``.
+        folder: Folder that holds ``manifest.parquet``.
         where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
@@ -83,7 +83,7 @@ class ShardManifest:
             if lacking := next((name for name in _COLUMNS if name not in names), None):
                 raise Unreadable(lacking, f"no column {lacking}")
             check_columns(self.table, _COLUMNS)
-            for name in self.videos:  # a failed attempt has none
+            for name in self.videos:  # a failed attempt has no video
                 kinds = {
                     f"video/{name}/offset": "whole",
                     f"video/{name}/bytes": "whole",
@@ -116,7 +116,7 @@ class ShardManifest:
         return self.table.num_rows
 
     def column(self, name: str) -> NDArray[Any]:
-        """Read a column (R,), a value for each row of the table [unit of the column]."""
+        """Read a column (R,), with one value per row of the table."""
         if name not in self.table.column_names:
             raise InputError(f"no column {name}", where=str(self.folder / MANIFEST), instead=_AGAIN)
         return self.table.column(name).to_numpy()
@@ -137,7 +137,7 @@ class ShardManifest:
         return span
 
     def shard_sizes(self) -> list[tuple[str, int]]:
-        """List names and sizes [bytes] of the shards: each ends with the last file in it."""
+        """List names and sizes [bytes] of the shards, each up to the end of its last file."""
         ends: dict[str, int] = {}
         parts = ("hdf5", *(f"video/{camera}" for camera in self.videos))
         for part in parts:
@@ -152,12 +152,12 @@ class ShardManifest:
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Cameras whose images are stored as video, in episodes at least."""
+        """Cameras whose images are stored as video in at least some episodes."""
         names = (name.split("/") for name in self.table.column_names)
         return tuple(parts[1] for parts in names if parts[0] == "video" and parts[-1] == "offset")
 
     def videos_of(self, row: int) -> tuple[str, ...]:
-        """Cameras with a video in a row: a failed attempt has none."""
+        """Return the cameras with a video in a row; a failed attempt has none."""
         return tuple(name for name in self.videos if self.table.column(f"video/{name}/offset")[row].is_valid)
 
     def open(self, row: int) -> EpisodeFile:
@@ -167,13 +167,13 @@ class ShardManifest:
 
 
 class ShardFrames:
-    """The episodes of a folder of shards, in the manifest's order.
+    """Episodes of a folder of shards, in the manifest's order.
 
     Args:
-        folder: That holds ``manifest.parquet``.
-        open_files: Episodes that stay open at once.
+        folder: Folder that holds ``manifest.parquet``.
+        open_files: Number of episodes that stay open.
         where: Rows to keep; see :class:`ShardManifest`.
-        view: Signals to give; those that are stored by default.
+        view: Signals to give; the stored ones by default.
 
     Raises:
         InputError: The manifest cannot be read, or the view cannot be made.
@@ -213,16 +213,16 @@ class ShardFrames:
         return self.manifest.table.column("instruction")[episode].as_py()
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (R,) by name, a value for each episode [no unit]."""
+        """Read columns (R,) by name, with one value per episode."""
         return {name: self.manifest.column(name) for name in FACTS}
 
     @property
     def is_stored(self) -> bool:
-        """True where the shards lie in a store."""
+        """True if the shards are in a store."""
         return is_remote(self.manifest.folder)
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch what some blocks need; see :meth:`Frames.fetch`."""
+        """Fetch the data that some blocks need; see :meth:`Frames.fetch`."""
         spans = [self.manifest.span(block.episode, "hdf5") for block in blocks]
         fetch_blocks(spans, blocks, cameras, self._file)
 
@@ -238,7 +238,7 @@ class ShardFrames:
 
 
 def check_shards(manifest: ShardManifest) -> Iterator[str]:
-    """Check that shards are as they were written; one line for each difference."""
+    """Check that shards are unchanged; return one line for each difference."""
     shards = {SHARD.format(number=int(number)) for number in manifest.column("shard")}
     for path in sorted((manifest.folder / "shards").glob("*")):
         name = path.relative_to(manifest.folder).as_posix()

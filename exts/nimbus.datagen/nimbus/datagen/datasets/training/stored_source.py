@@ -1,4 +1,4 @@
-"""Source of training in a run's dataset: the manifest of one in a store, the ledger of any other."""
+"""Training source for a run's dataset: the manifest of a dataset in a store, else the ledger."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class ManifestItems(Sequence[ExportItem]):
-    """The episodes of a manifest, made when they are asked for: of 100,000 only a few are, in a second.
+    """Episodes of a manifest, created on demand because a training reads only a few of 100,000 at once.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         table: The manifest, in the order of an export.
     """
 
@@ -68,7 +68,7 @@ def column(items: Sequence[ExportItem], name: str) -> NDArray[Any]:
 
 
 def open_stored(folder: Path) -> Source:
-    """Open the stored episodes of a dataset, by its manifest where it lies in a store that has one.
+    """Open the stored episodes of a dataset, by its manifest if it is in a store and has one.
 
     Raises:
         InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.

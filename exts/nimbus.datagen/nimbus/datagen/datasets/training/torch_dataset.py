@@ -1,4 +1,4 @@
-"""Samples for PyTorch; nothing here imports it before it is asked for."""
+"""Samples for PyTorch, which is imported only on use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nimbus.datagen.datasets.training.samples import Samples
 def torch_dataset(samples: Samples) -> Any:
     """Wrap samples in a ``torch.utils.data.IterableDataset``.
 
-    In a worker of a ``DataLoader`` it takes that worker's part of the rank's. ``state_dict`` and ``load_state_dict``
-    are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` expects.
+    In a worker of a ``DataLoader``, it iterates over the worker's part of the rank's samples. ``state_dict`` and
+    ``load_state_dict`` are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` expects.
     """
     return _kind()(samples)
 

@@ -1,1 +1,1 @@
-"""Demonstrated motions: their file, their transformation to another scene, their execution."""
+"""Demonstrated motions: file format, transformation to another scene, execution."""

@@ -1,4 +1,4 @@
-"""Transformation of takes to a new scene: every way to repeat one there, the smallest change first."""
+"""Candidates for repeating a demonstration in a new scene, those closest to it first."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from nimbus.datagen.execute.demonstrations.demonstration_file import Demonstrati
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 
 ANGLE_LENGTH = 0.15
-"""Length that counts as much as a turn of one radian in the change of a motion [m]."""
+"""Length equivalent to a rotation of one radian in the change of a motion [m]."""
 _OTHER_KIND = 0.2
-"""Penalty of a take whose thing was of another kind [m]."""
+"""Penalty of a take with an object of another kind [m]."""
 _ROUND_TURNS = 12
-"""Number of turns that stand for all turns of a round thing."""
+"""Number of rotations tried for an object of revolution."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""Turn of a hand with two pads by which it grasps equally."""
+"""Half turn of the hand, after which two pads grasp equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldNow:
-    """Thing in a hand in the new scene."""
+    """Object in a hand in the new scene."""
 
     kind: str
     symmetry: str
     """``none``, ``revolution`` or ``box``, see ``ObjectModel``."""
     tool_T_held: FloatArray
-    """(4, 4) its pose in the hand [m]."""
+    """(4, 4) pose of the object in the hand [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A take as it would be repeated in the new scene."""
+    """Take transformed to the new scene."""
 
     take: Take
     paths: Mapping[str, FloatArray]
@@ -44,7 +44,7 @@ class Candidate:
 
 
 def find_turns(symmetry: str) -> list[FloatArray]:
-    """Return the turns (4, 4) of a thing about itself that do not change how it looks.
+    """Return the rotations (4, 4) of an object about itself that leave its shape unchanged.
 
     Args:
         symmetry: ``none``, ``revolution`` about z, or ``box`` with half turns about its axes.
@@ -66,18 +66,18 @@ def list_candidates(
     symmetry: str,
     held: Mapping[str, HeldNow],
 ) -> list[Candidate]:
-    """List the ways to repeat a demonstration, the smallest change of the motion first.
+    """List the candidates for repeating a demonstration, those with the smallest change of the motion first.
 
-    A hand that holds something repeats the path of that thing, not its own: a grasp that differs from the demonstrated
-    one is made up for. Turns that a symmetric thing does not show, and half a turn of an empty hand, are further ways.
+    A hand that holds an object repeats the path of the object, not its own, which compensates for a grasp that differs
+    from the demonstrated one. Further candidates are rotations of a symmetric object, and half a turn of an empty hand.
 
     Args:
         demonstration: The takes.
-        world_T_frame: (4, 4) pose of the thing in whose frame they are [m].
+        world_T_frame: (4, 4) pose of the object in whose frame the takes are [m].
         base: (3,) base of the first arm [m].
-        kind: Kind of that thing.
+        kind: Kind of that object.
         symmetry: Its symmetry.
-        held: Things in the hands by arm.
+        held: Objects in the hands by arm.
     """
     found: list[Candidate] = []
     for take in demonstration.takes:
@@ -90,13 +90,13 @@ def list_candidates(
 
 
 def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Iterator[dict[str, FloatArray]]:
-    """Yield the paths of all arms for each invisible turn of a held thing, or half turn of an empty hand."""
+    """Yield the paths of all arms for each symmetric rotation of a held object, or half turn of an empty hand."""
     name, other = next(iter(take.tracks)), list(take.tracks)[1:]
     rest = {arm: placed @ _corrected(take, arm, held.get(arm)) for arm in other}
     track = take.tracks[name]
     if track.tool_T_held is None:
         plain = placed @ track.matrices()
-        # Half a turn changes nothing for two pads, as long as the other arm does not meet this one.
+        # Half a turn changes nothing for two pads, as long as the arms do not meet.
         yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
         return
     for turn in find_turns(held[name].symmetry) if name in held else [np.eye(4)]:
@@ -104,7 +104,7 @@ def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Itera
 
 
 def _corrected(take: Take, arm: str, held: HeldNow | None, turn: FloatArray | None = None) -> FloatArray:
-    """Return ``frame_T_tool`` (N, 4, 4) that moves the held thing as in the demonstration."""
+    """Return ``frame_T_tool`` (N, 4, 4) that moves the held object as in the demonstration."""
     track = take.tracks[arm]
     path = track.matrices()
     if track.tool_T_held is None or held is None:
@@ -113,7 +113,7 @@ def _corrected(take: Take, arm: str, held: HeldNow | None, turn: FloatArray | No
 
 
 def _change(take: Take, paths: Mapping[str, FloatArray], base: FloatArray) -> float:
-    """Return the displacement and rotation of the first tool pose, seen from the base, from those demonstrated [m]."""
+    """Return the change of the first tool pose relative to the base, displacement plus rotation [m]."""
     name = next(iter(take.tracks))
     then = matrix_of(take.base_T_frame) @ matrix_of(take.tracks[name].poses[0])
     now = paths[name][0]

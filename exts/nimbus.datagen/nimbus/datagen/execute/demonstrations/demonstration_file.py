@@ -1,4 +1,4 @@
-"""File of one demonstrated subtask: takes of a motion near one thing, in the frame of that thing.
+"""File of one demonstrated subtask: takes of a motion near one object, in its frame.
 
 The file is JSON (``NAME.demo.json``), so that people can read and edit it. It enters the identity of a task by
 :meth:`DemonstrationFile.content_hash`, never by its path.
@@ -23,9 +23,9 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 
 SUFFIX = ".demo.json"
 ON, HAND = "on", "hand:"
-"""Things that fingers close on: that of the frame (``on``, ``on.drawer_0``), or that in a hand (``hand:left``)."""
+"""Objects that fingers close on: the frame's (``on``, ``on.drawer_0``), or the one in a hand (``hand:left``)."""
 _DECIMALS = 6
-"""Decimals of stored numbers: a micrometer, and far below any controller."""
+"""Decimals of stored numbers, a micrometer: far below the accuracy of a controller."""
 _LARGEST = 64 << 20
 """Largest file [bytes]."""
 
@@ -98,7 +98,7 @@ class DemonstrationFile(StrictModel):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Names of the arms that it moves."""
+        """Names of the arms that move."""
         return tuple(self.takes[0].tracks)
 
     def text(self) -> str:
@@ -106,7 +106,7 @@ class DemonstrationFile(StrictModel):
         return self.model_dump_json(indent=None) + "\n"
 
     def content_hash(self) -> str:
-        """Return the hash of its content, which enters the hash of a task; formatting does not count."""
+        """Return the hash of its content, which enters the hash of a task; formatting has no effect."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def write(self, path: Path) -> None:
@@ -115,7 +115,7 @@ class DemonstrationFile(StrictModel):
 
 
 def pose_row(matrix: FloatArray) -> PoseRow:
-    """Return a pose (4, 4) as it is stored."""
+    """Return a pose (4, 4) in its stored form."""
     values = (*matrix[:3, 3], *quat_from_matrix(matrix[:3, :3]))
     return tuple(round(float(value), _DECIMALS) + 0.0 for value in values)
 
@@ -127,7 +127,7 @@ def matrix_of(row: PoseRow) -> FloatArray:
 
 
 def find_demonstration(name_or_path: str, folder: Path) -> str:
-    """Return the path of a demonstration that a task file in ``folder`` names, seen from the working directory."""
+    """Return the path of a demonstration named by a task file in ``folder``, relative to the working directory."""
     path = Path(name_or_path)
     named = path if path.suffix or not path.name else path.with_name(f"{path.name}{SUFFIX}")
     return str(folder / named)
@@ -158,7 +158,7 @@ def read_demonstration(path: str | Path, *, where: str = "") -> DemonstrationFil
 
 @lru_cache(maxsize=64)
 def _read(path: str, modified: int, size: int) -> DemonstrationFile:
-    """Read a file; time and size of it are part of the cache's key."""
+    """Read a file; its time and size are part of the cache's key."""
     text = read_text(Path(path), limit=_LARGEST)
     try:
         return DemonstrationFile.model_validate_json(text)

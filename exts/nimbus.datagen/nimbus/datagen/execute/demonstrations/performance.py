@@ -1,4 +1,4 @@
-"""Execution of a demonstrated subtask: free motion by the planner, and near the thing as it was demonstrated."""
+"""Execution of a demonstrated subtask: free motion to its start, then the motion near the object as demonstrated."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from nimbus.datagen.tasks.workcell_interface import Workcell
 _MOST_TRIES = 10
 """Largest number of candidates whose kinematics are computed."""
 _DEEPEST = 0.002
-"""Depth in anything but the demonstrated things at which a motion is refused [m]."""
+"""Penetration of other objects at which a motion is refused [m]."""
 _LOOKED_AT = 3
-"""Every how many rows a demonstrated motion is checked for collisions."""
+"""Stride of the rows checked for collisions in a demonstrated motion."""
 _CHOICE = 0.02
-"""Mean of the random addition to the change of a candidate, so that a further attempt tries another take [m]."""
+"""Mean of the random addition to a candidate's change, so that a further attempt tries another take [m]."""
 _BLEND = 6
-"""Record periods over which the shift of a hand that fingers pushed aside fades out."""
+"""Record periods over which the displacement of a hand pushed aside by its fingers decays."""
 _YIELDS = 4
-"""Number of times that an arm may yield to what it pushes against, in a stretch between two gripper events."""
+"""Largest number of times that an arm may yield to an obstacle between two gripper events."""
 _FINGER_STEPS = 4
-"""Record periods in which fingers move to their opening at the start."""
+"""Record periods in which fingers move to their initial opening."""
 _SAME_OPENING = 0.05
 """Difference of two openings that needs no motion of the fingers."""
 
@@ -51,12 +51,12 @@ class ReachableTake:
 
 
 class DemonstratedMotion:
-    """One subtask of a demonstration, repeated in the current scene.
+    """Subtask of a demonstration, repeated in the current scene.
 
     Args:
         arm: Any arm of the robot.
         demonstration: The takes.
-        on: Thing in whose frame they are; empty for the world.
+        on: Object in whose frame the takes are; empty for the world.
     """
 
     def __init__(self, arm: Workcell, demonstration: DemonstrationFile, on: str) -> None:
@@ -67,7 +67,7 @@ class DemonstratedMotion:
                 where="do",
                 instead=f"this robot has {', '.join(arm.arms)}: record one with it",
             )
-        # A robot of one arm, or a step of `parallel:`, takes a demonstration of one arm of any name.
+        # A robot with one arm, or a step of `parallel:`, accepts a demonstration of one arm of any name.
         only = len(demonstration.arms) == 1
         self._arms = {name: arm if only and unknown else arm.arm(name) for name in demonstration.arms}
         self._first, self._demonstration, self._on = arm, demonstration, on
@@ -101,7 +101,7 @@ class DemonstratedMotion:
                 arm.end_transport()
 
     def _set_fingers(self) -> None:
-        """Bring empty fingers to the opening that they have at the start of most takes."""
+        """Move empty fingers to the opening at the start of most takes."""
         for name, arm in self._arms.items():
             gripper = arm.robot.gripper
             share = float(np.median([take.tracks[name].opening for take in self._demonstration.takes]))
@@ -111,7 +111,7 @@ class DemonstratedMotion:
                     arm.command(opening=float(value))
 
     def _frame(self) -> tuple[FloatArray, str, str]:
-        """Return pose (4, 4), kind and symmetry of the thing in whose frame the takes are."""
+        """Return pose (4, 4), kind and symmetry of the object in whose frame the takes are."""
         cell, name = self._first, self._on
         if not name:
             return np.eye(4), "", "none"
@@ -160,13 +160,13 @@ class DemonstratedMotion:
         raise SkillFailure(Reason.NO_IK, f"{self._demonstration.subtask}: {counts}")
 
     def _partners(self, candidate: Candidate, name: str) -> set[str]:
-        """Return the things that an arm touches in a take."""
+        """Return the objects that an arm touches in a take."""
         targets = {self._thing(event.on) for event in candidate.take.tracks[name].events if event.on}
         held = {arm.held for arm in self._arms.values() if arm.held}
         return {thing.split(".")[0] for thing in targets | held | {self._on} if thing}
 
     def _reach(self, arm: Workcell, path: FloatArray, partners: set[str]) -> tuple[MotionPlan, FloatArray] | str:
-        """Return the free motion to a path and the postures along it, or the reason why there is none."""
+        """Return the free motion to a path and the postures along it, or the reason why none exists."""
         scene, rng = arm.look(), arm.rng()
         starts = solve_ik(scene, path[0], seed_q=arm.arm_command, rng=rng, solutions=2, restarts=6)
         reason = "starts out of reach"
@@ -185,7 +185,7 @@ class DemonstratedMotion:
         return reason
 
     def _collision(self, arm: Workcell, postures: FloatArray, partners: set[str]) -> str:
-        """Return the thing that a path goes into, other than those that it is about; empty for none."""
+        """Return an object that a path collides with, other than those it manipulates; empty for none."""
         scene = arm.look()
         robot = {*arm.robot.gripper.links, *arm.robot.gripper.fingers}
         for posture in postures[::_LOOKED_AT]:
@@ -251,7 +251,7 @@ class DemonstratedMotion:
                     arm.command(opening=float(value))
 
     def _thing(self, role: str) -> str:
-        """Return the name of the thing in a role of the demonstration."""
+        """Return the name of the object in a role of the demonstration."""
         if role.startswith(HAND):
             giver = self._first.arm(role.removeprefix(HAND))
             if giver.held is None:
@@ -260,7 +260,7 @@ class DemonstratedMotion:
         return self._on + role.removeprefix(ON)
 
     def _finish(self, arm: Workcell, events: Sequence[GripperEvent]) -> None:
-        """Check the grip at the end, and carry the thing from now on."""
+        """Check the grip at the end; from now on the object is in transport."""
         if arm.held is None:
             return
         if not arm.is_gripping(arm.held):
@@ -274,7 +274,7 @@ class DemonstratedMotion:
             arm.begin(phase)
 
     def _each(self, works: Mapping[str, Callable[[], object]]) -> None:
-        """Run a function for each arm, at the same time for several."""
+        """Run a function for each arm, in parallel for several."""
         if len(self._arms) == 1:
             next(iter(works.values()))()
         else:
@@ -286,9 +286,9 @@ def _call(work: Callable[[], object]) -> None:
 
 
 def _follow_rows(arm: Workcell, start: FloatArray, path: FloatArray) -> None:
-    """Command postures (M, J), and let the arm's present shift from their start fade out.
+    """Command postures (M, J), and let the arm's initial displacement from them decay.
 
-    An arm that pushes against something yields a few times: it goes on from where it is, without catching up.
+    An arm that pushes against something yields a few times: it continues from its actual posture, without catching up.
     """
     shift, kept, yields = arm.arm_command - start, np.zeros(len(start)), 0
     for row, posture in enumerate(path, start=1):

@@ -1,4 +1,4 @@
-"""Timing of demonstrated postures: no faster than the joints, and no slower than a person without pauses."""
+"""Timing of demonstrated postures: within joint limits, and at least at human speed, without pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A goal that is a point on the floor."""
+"""Goals that are points on the floor."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nimbus.datagen.registry import register
 
 @register("goal", "point")
 class PointGoal(GoalKind):
-    """Any point of the free space; the targets are the rooms that it lies in."""
+    """Any point of the free space, grouped by room."""
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
-        """Offer all nodes, room by room."""
+        """Return all nodes, one target per room."""
         return [
             GoalTarget(name="", object_class="", room=room, nodes=nodes) for room, nodes in nodes_by_room(place).items()
         ]

@@ -1,4 +1,4 @@
-"""A goal that is a room."""
+"""Goals that are rooms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _INSIDE = 0.6
-"""Distance of a goal from the doors of the room: a path that ends nearer has hardly entered [m]."""
+"""Smallest distance of a goal from the doors of the room [m]; a path that ends nearer has hardly entered."""
 
 
 @register("goal", "room")
 class RoomGoal(GoalKind):
-    """A room of a kind; a path ends well inside of it."""
+    """Room of a given kind; a path ends well inside of it."""
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
-        """Offer the rooms that the body gets into."""
+        """Return the rooms that the body can enter."""
         doors = np.array([passage.position for passage in place.scene.passages]).reshape(-1, 3)
         rooms = {room.name: room for room in place.scene.rooms}
         found = []

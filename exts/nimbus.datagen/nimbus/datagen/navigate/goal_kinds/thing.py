@@ -1,4 +1,4 @@
-"""Goals that are things: found by class, or by an instruction that leads to one."""
+"""Goals that are objects: found by class, or by an instruction."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _REACHED = 1.0
-"""Distance from the thing's bounds in the plane at which a goal is reached, as in Habitat [m]."""
+"""Distance from the object's bounds in the plane at which a goal is reached, as in Habitat [m]."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
-"""Smallest size of a goal along one side, and largest height of its lower end above the floor [m]."""
+"""Smallest extent of a goal object along one side, and largest height of its lower end above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
-"""Classes that lead nowhere, or of which rooms have several alike."""
+"""Classes that are no useful goals, or of which rooms have several alike."""
 
 
 @register("goal", "object")
 class ObjectGoal(GoalKind):
-    """A thing of a class; a path ends near it, facing it."""
+    """Object of a class; a path ends near it, facing it."""
 
     nearest = True
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
-        """Offer the things that a body in the same room gets near to."""
+        """Return the objects that a body in the same room can approach."""
         by_room, found = nodes_by_room(place), []
         for thing in place.scene.goals:
             if (kinds and thing.object_class not in kinds) or thing.object_class in NO_GOALS:
@@ -52,4 +52,4 @@ class ObjectGoal(GoalKind):
 
 @register("goal", "instruction")
 class InstructedGoal(ObjectGoal):
-    """A thing that an instruction leads to step by step."""
+    """Object that an instruction leads to, step by step."""

@@ -1,4 +1,4 @@
-"""Instructions that lead along a path step by step, each claim of which can be proved.
+"""Step-by-step instructions for a path, made of provable claims.
 
 claims.py     the claim of a step: a turn, a room, a thing that is passed, the end
 grammar.py    sentences of claims, and the claims of sentences

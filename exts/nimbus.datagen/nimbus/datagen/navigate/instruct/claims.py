@@ -1,4 +1,4 @@
-"""Claims of an instruction: one for each of its steps."""
+"""Claims of an instruction, one per step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain
 
 ClaimKind = Literal["turn", "enter", "pass", "stop"]
-"""``turn`` to a side, ``enter`` a room, ``pass`` a thing on a side, ``stop`` at a thing."""
+"""``turn`` to a side, ``enter`` a room, ``pass`` an object on a side, ``stop`` at an object."""
 Side = Literal["", "left", "right", "around"]
 SIDES: tuple[Side, ...] = ("left", "right", "around")
 _NOUNS = {
@@ -27,7 +27,7 @@ _NOUNS = {
     "bin_wall": "wall of bins",
     "gondola": "shelf rack",
 }
-"""Names of classes that are no plain English."""
+"""English names of classes whose own names are not plain English."""
 _NAME = re.compile(r"[a-z][a-z' -]{0,38}[a-z]")
 
 
@@ -37,39 +37,39 @@ class Claim:
 
     kind: ClaimKind
     side: Side = ""
-    """Side of a turn, or on which a thing is passed; empty for others"""
+    """Side of a turn or of a passed object; empty for others."""
     noun: str = ""
-    """Name of the room or thing, such as ``dining table``; empty for a turn"""
+    """Name of the room or object, such as ``dining table``; empty for a turn."""
     is_unique: bool = True
-    """No other such thing is in view: it is called ``the``, not ``a``."""
+    """True if no other object of the class is in view: it is called ``the``, not ``a``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionStep:
-    """A claim with the rows of the episode in which it holds, and its words."""
+    """Claim with the episode rows in which it holds, and its wording."""
 
     claim: Claim
     start: int
     stop: int
-    """Behind the last row"""
+    """One past the last row."""
     text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredInstruction:
-    """The steps of an instruction as the layout of an episode stores them."""
+    """Steps of an instruction as stored in the layout of an episode."""
 
     source: str
     """``template``, or the name of a language model"""
     steps: tuple[InstructionStep, ...]
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {"source": self.source, "steps": [asdict(step) for step in self.steps]}
 
     @classmethod
     def from_drawn(cls, drawn: Mapping[str, Any], *, where: str) -> StoredInstruction | None:
-        """Read the steps of a stored layout; None where its instruction has none.
+        """Read the steps of a stored layout; None if it has no instruction.
 
         Raises:
             InputError: They are damaged.
@@ -84,7 +84,7 @@ class StoredInstruction:
 
 
 def noun_of(object_class: str) -> str:
-    """Name a class or kind of room in plain English; empty where its name cannot stand in a sentence."""
+    """Name a class or kind of room in plain English; empty if the name does not fit into a sentence."""
     name = _NOUNS.get(object_class, object_class.replace("_", " ").strip().lower())
     return name if _NAME.fullmatch(name) and not set(name.split()) & {*SIDES, "and", "then", "on", "your"} else ""
 
@@ -95,7 +95,7 @@ def room_noun(name: str) -> str:
 
 
 def article(noun: str, is_unique: bool) -> str:
-    """Article of a noun."""
+    """Return the article of a noun."""
     if is_unique:
         return "the"
     return "an" if noun[:1] in "aeiou" else "a"

@@ -1,4 +1,4 @@
-"""The instruction of an episode: steps found along its path, in words drawn for its variant."""
+"""Instructions of episodes: steps found along a path, in wording drawn for the variant."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from nimbus.datagen.navigate.instruct.grammar import MOST_WORDS, count_words, wr
 from nimbus.datagen.navigate.scene_map import SceneMap
 
 TEMPLATE = "template"
-"""Source of instructions in the words of the grammar."""
+"""Name of the grammar as the source of instructions."""
 
 
 def is_instructed(drawn: Mapping[str, Any]) -> bool:
-    """Return True where the goal of a layout is reached by an instruction."""
+    """Return True if the goal of a layout is reached by an instruction."""
     return drawn.get("goal", {}).get("kind") == "instruction"
 
 
 def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
-    """Give a layout the instruction that leads along a drive; others than those by instruction stay as they are."""
+    """Give a layout the instruction for a drive; layouts with other goals stay unchanged."""
     if not is_instructed(layout.physical.drawn) or not trajectory.outcome.success:
         return layout
     goal: Mapping[str, Any] = layout.physical.drawn["goal"]
@@ -56,7 +56,7 @@ def with_instruction(layout: Layout, stored: StoredInstruction, text: str) -> La
 
 
 def way_along(trajectory: Trajectory) -> WayAlong:
-    """Return the drive of a trajectory; its segments are the rooms."""
+    """Return the drive of a trajectory; its segments are rooms."""
     rooms = [""] * trajectory.step_count
     for segment in trajectory.segments:
         rooms[segment.start : segment.stop] = [segment.target] * (segment.stop - segment.start)
@@ -69,6 +69,6 @@ def way_along(trajectory: Trajectory) -> WayAlong:
 
 
 def landmark_count(layout: Layout) -> int:
-    """Count the things that an instruction names."""
+    """Count the objects that an instruction names."""
     stored = StoredInstruction.from_drawn(layout.visual.drawn, where=layout.key.id)
     return sum(step.claim.kind in ("pass", "stop") for step in stored.steps) if stored else 0

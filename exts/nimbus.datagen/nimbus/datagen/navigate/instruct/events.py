@@ -1,4 +1,4 @@
-"""Claims that hold along a path through a scene: turns, rooms entered, things passed, and the end."""
+"""Claims that hold along a path through a scene: turns, rooms entered, objects passed, and the end."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from nimbus.datagen.navigate.instruct.glimpse import Glimpses
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, SceneThing
 
 _TURNING = 0.15
-"""[rad/s] Turn rate from which a body turns."""
+"""Smallest turn rate of a turn [rad/s]."""
 _PAUSE = 1.2
-"""[s] A turn goes on over a shorter break."""
+"""Shorter pauses do not interrupt a turn [s]."""
 _LEAST_TURN, _BACK = np.radians(45.0), np.radians(140.0)
-"""Least angle of a turn, and from which it leads back."""
+"""Smallest angle of a turn, and smallest angle of a turn that undoes another [rad]."""
 _NEAR = 1.8
-"""[m] A thing that is passed is as near."""
+"""Largest distance of a passed object [m]."""
 _LEAST_SIZE = 0.4
-"""[m] Along its longest side."""
+"""Smallest length of its longest side [m]."""
 _ASIDE = (np.radians(55.0), np.radians(125.0))
-"""Bearings of a thing where it is passed, from straight ahead."""
+"""Range of an object's bearing at which it is passed, from straight ahead [rad]."""
 _SEEN = 0.01
-"""Share of a picture that a thing fills before it is passed."""
+"""Smallest fraction of an image that an object fills before it is passed."""
 _BEFORE = 6.0
-"""[s] It is seen as long before."""
+"""Time before it is passed in which it must be seen [s]."""
 _AWAY = 3.0
-"""[m] Another one of its class is further away."""
+"""Smallest distance of another object of its class [m]."""
 _ARRIVED = (1.15, np.radians(30.0))
-"""Distance [m] and bearing of the thing at the end."""
+"""Largest distance [m] and bearing [rad] of the object at the end."""
 _MOST_PASSED = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WayAlong:
-    """A drive as instructions speak of it, T rows."""
+    """Drive as described by instructions, T rows."""
 
     rate: float
     """[Hz]"""
     feet: FloatArray
-    """(T, 3) of the body on the floor [m]"""
+    """(T, 3) positions of the body on the floor [m]."""
     yaws: FloatArray
-    """(T,) not wrapped [rad]"""
+    """(T,) unwrapped headings [rad]."""
     rooms: tuple[str, ...]
-    """Name of the room of each row"""
+    """Name of the room in each row."""
 
     def bearing(self, row: int, point: FloatArray) -> float:
         """Bearing of a point (3,) from straight ahead, to the left [rad]."""
@@ -61,8 +61,8 @@ def find_steps(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, goal: 
     Args:
         way: The drive.
         scene: Its scene.
-        glimpses: What its cameras see.
-        goal: Name of the thing at the end, or empty.
+        glimpses: Objects that its cameras see.
+        goal: Name of the object at the end, or empty.
     """
     target = next((thing for thing in scene.things if thing.name == goal), None)
     found = [*_turns(way), *_entries(way), *_passed(way, scene, glimpses, target)]
@@ -92,7 +92,7 @@ def _turns(way: WayAlong) -> list[InstructionStep]:
 
 
 def _without_weaving(runs: list[tuple[int, int, float]], way: WayAlong) -> list[tuple[int, int, float]]:
-    """Leave out turns that the next one takes back: they lead round something."""
+    """Omit turns that the next one undoes: they avoid an obstacle."""
     kept: list[tuple[int, int, float]] = []
     for run in runs:
         if kept and run[0] - kept[-1][1] <= _PAUSE * way.rate and run[2] != kept[-1][2]:
@@ -105,7 +105,7 @@ def _without_weaving(runs: list[tuple[int, int, float]], way: WayAlong) -> list[
 
 
 def _entries(way: WayAlong) -> list[InstructionStep]:
-    """Rooms entered, each over the rows at its border."""
+    """Return the rooms entered, each with the rows at its border."""
     found = []
     for row in range(1, len(way.rooms)):
         noun = room_noun(way.rooms[row])
@@ -117,7 +117,7 @@ def _entries(way: WayAlong) -> list[InstructionStep]:
 def _passed(
     way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: SceneThing | None
 ) -> list[InstructionStep]:
-    """The things passed that fill most of a picture before, one in each room."""
+    """Return the passed objects that fill most of an image beforehand, one per room."""
     best: dict[int, tuple[float, InstructionStep]] = {}
     for number, thing in enumerate(scene.things):
         if thing.object_class in NO_GOALS or (target and thing.object_class == target.object_class):
@@ -135,7 +135,7 @@ def _passed(
 def _pass_of(
     way: WayAlong, scene: NavigationScene, glimpses: Glimpses, number: int
 ) -> tuple[float, InstructionStep] | None:
-    """Step that passes a thing, with the share of a picture that it fills before; None where it is not passed."""
+    """Return the step that passes an object, and the fraction of an image filled by it before; None if not passed."""
     thing = scene.things[number]
     noun, size = noun_of(thing.object_class), float(np.ptp(thing.bounds, axis=0).max())
     if not noun or size < _LEAST_SIZE or thing not in scene.goals:
@@ -161,7 +161,7 @@ def _pass_of(
 
 
 def _end(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: SceneThing) -> InstructionStep | None:
-    """Step that ends at a thing, from where the body last stops turning to it."""
+    """Return the step that ends at an object, starting after the body's last turn to it."""
     last = len(way.feet) - 1
     noun = noun_of(target.object_class)
     if not noun or _distances(way, target)[last] > _ARRIVED[0] or abs(way.bearing(last, target.middle)) > _ARRIVED[1]:
@@ -174,19 +174,19 @@ def _end(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: Scen
 
 
 def _alike(scene: NavigationScene, thing: SceneThing) -> list[int]:
-    """Things that go by the same name."""
+    """Return the objects with the same name."""
     noun = noun_of(thing.object_class)
     return [place for place, one in enumerate(scene.things) if noun_of(one.object_class) == noun]
 
 
 def _distances(way: WayAlong, thing: SceneThing) -> FloatArray:
-    """Distance (T,) in the plane to a thing's bounds [m]."""
+    """Return the distance (T,) in the plane to an object's bounds [m]."""
     nearest = np.clip(way.feet[:, :2], thing.bounds[0, :2], thing.bounds[1, :2])
     return np.linalg.norm(way.feet[:, :2] - nearest, axis=1)
 
 
 def shorten(steps: Sequence[InstructionStep], most: int) -> tuple[InstructionStep, ...]:
-    """Leave steps out until there are at most so many: first things passed, then turns, then rooms from the start."""
+    """Remove steps down to a limit: first passed objects, then turns, then rooms from the start."""
     kept = list(steps)
     for kind in ("pass", "turn", "enter"):
         while len(kept) > most and (places := [at for at, step in enumerate(kept) if step.claim.kind == kind]):
@@ -195,5 +195,5 @@ def shorten(steps: Sequence[InstructionStep], most: int) -> tuple[InstructionSte
 
 
 def with_words(steps: Sequence[InstructionStep], words: Sequence[str]) -> tuple[InstructionStep, ...]:
-    """Give steps their words."""
+    """Add the wording to steps."""
     return tuple(replace(step, text=text) for step, text in zip(steps, words, strict=True))

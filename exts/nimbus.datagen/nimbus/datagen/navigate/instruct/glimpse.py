@@ -1,4 +1,4 @@
-"""Glimpses along a path: which things a camera sees, by a few rays, before anything is drawn."""
+"""Visibility of objects along a path, estimated by a few rays per camera before rendering."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from nimbus.datagen.geometry import cameras
 from nimbus.datagen.navigate.scene_map import SceneMap
 
 _WIDTH = 48
-"""[px] Of a glimpse."""
+"""Resolution of a glimpse [px]."""
 _BORDER = 2
-"""[px] Left out at its edges: a lens and a sensor move what is there."""
+"""Margin omitted at the edges, because lens and sensor shift the image there [px]."""
 EVERY = 4
-"""Rows between glimpses."""
+"""Number of rows between glimpses."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Glimpses:
-    """Shares of pictures that things of a scene fill, along a path."""
+    """Fractions of images that the objects of a scene fill, along a path."""
 
     rows: IntArray
     """(G,) rows of the path"""
     shares: FloatArray
-    """(G, N) of each thing of the scene, the largest of all cameras"""
+    """(G, N) largest fraction over all cameras, for each object of the scene."""
 
     def between(self, start: int, stop: int) -> FloatArray:
-        """Shares (g, N) in rows from ``start`` up to before ``stop``."""
+        """Return the fractions (g, N) in rows from ``start`` up to, but excluding, ``stop``."""
         return self.shares[(self.rows >= start) & (self.rows < stop)]
 
 
 def look_along(place: SceneMap, views: Sequence[Camera], positions: FloatArray, wxyz: FloatArray) -> Glimpses:
-    """Look along a path.
+    """Cast the rays of all cameras along a path.
 
     Args:
         place: The scene.
@@ -63,7 +63,7 @@ def look_along(place: SceneMap, views: Sequence[Camera], positions: FloatArray, 
 
 
 def _first_faces(place: SceneMap, camera: Camera, poses: FloatArray) -> IndexArray:
-    """Faces (G, P) that the middles of pixels show from poses (G, 4, 4) in OpenCV axes."""
+    """Return the faces (G, P) at the middles of the pixels, from camera poses (G, 4, 4) in OpenCV axes."""
     matrix = cameras.intrinsics(camera)
     y, x = np.mgrid[_BORDER : camera.height - _BORDER, _BORDER : camera.width - _BORDER] + 0.5
     rays = np.stack([(x - matrix[0, 2]) / matrix[0, 0], (y - matrix[1, 2]) / matrix[1, 1], np.ones_like(x)], -1)

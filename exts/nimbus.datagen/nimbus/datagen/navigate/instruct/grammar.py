@@ -1,4 +1,4 @@
-"""Sentences of claims, and the claims of sentences: what is written is read back as it was."""
+"""Grammar of instructions: sentences from claims, and back to the same claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRIES = ("go into the {noun}", "walk into the {noun}", "enter the {noun}", "c
 _PASSES = ("walk past {noun} on your {side}", "pass {noun} on your {side}", "go past {noun} on your {side}")
 _STOPS = ("stop in front of {noun}", "stop at {noun}", "wait by {noun}")
 _JOINTS = (". ", ", then ", " and ")
-"""Words between two steps; a point ends the sentence."""
+"""Connecting words between two steps; a period ends the sentence."""
 _THING = r"(?P<article>the|an?) (?P<noun>[a-z' -]+?)"
 _READERS = (
     ("turn", re.compile(r"(?:turn|take a turn to the|make a turn to the) (?P<side>left|right)")),
@@ -26,11 +26,11 @@ _READERS = (
 )
 _BETWEEN = re.compile(r"\. |, then | and |\.$")
 MOST_WORDS = 60
-"""Words of an instruction."""
+"""Largest number of words of an instruction."""
 
 
 def clause(claim: Claim, rng: np.random.Generator) -> str:
-    """Draw the words of one claim."""
+    """Draw the wording of one claim."""
     patterns = {"turn": _AROUND if claim.side == "around" else _TURNS, "enter": _ENTRIES, "pass": _PASSES}
     choices = patterns.get(claim.kind, _STOPS)
     noun = claim.noun if claim.kind == "enter" else f"{article(claim.noun, claim.is_unique)} {claim.noun}"
@@ -38,10 +38,10 @@ def clause(claim: Claim, rng: np.random.Generator) -> str:
 
 
 def write_text(claims: Sequence[Claim], rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
-    """Draw the words of claims: the whole text, and the words of each of them.
+    """Draw the wording of claims: the whole text, and the words of each claim.
 
     Raises:
-        ValueError: The text is not read back as these claims; names that come from others may do that.
+        ValueError: The text does not parse back to these claims, as with some names of third-party scenes.
     """
     clauses = [clause(claim, rng) for claim in claims]
     text, in_sentence = "", 0
@@ -60,10 +60,10 @@ def write_text(claims: Sequence[Claim], rng: np.random.Generator) -> tuple[str, 
 
 
 def read_claims(text: str) -> tuple[Claim, ...]:
-    """Read the claims of a text of this grammar.
+    """Parse the claims of a text of this grammar.
 
     Raises:
-        ValueError: A part of it is none of the grammar's clauses.
+        ValueError: A part is not a clause of the grammar.
     """
     if not text:
         return ()

@@ -1,7 +1,7 @@
-"""Proof of an instruction: each claim is held against the stored episode, which knows nothing of its scene.
+"""Proof of an instruction: each claim is checked against the stored episode, without its scene.
 
-The rules are looser than those by which claims are found, and share no code with them: pictures, poses, boxes and the
-rooms of segments alone decide.
+The rules are looser than those that find claims and share no code with them. They use only images, poses, boxes and the
+rooms of segments.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _TURN, _TURN_BACK = np.radians(30.0), np.radians(120.0)
 _PASSED = 2.2
 """[m]"""
 _ASIDE = np.radians(35.0)
-"""Bearing from straight ahead, and from straight behind, within which a thing is at no side."""
+"""Bearing from straight ahead or straight behind within which an object is on neither side [rad]."""
 _AT_END = (1.4, np.radians(45.0))
-"""Distance [m] and bearing of the thing at the end."""
+"""Largest distance [m] and bearing [rad] of the object at the end."""
 _SEEN = 0.002
-"""Share of a picture that shows a thing."""
+"""Fraction of an image above which an object counts as shown."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DriveRecord:
-    """A stored drive of T rows with N labelled things, as a file holds it."""
+    """Stored drive of T rows with N labeled objects."""
 
     instruction: str
     stored: StoredInstruction
@@ -43,17 +43,17 @@ class DriveRecord:
     classes: tuple[str, ...]
     """Class of each thing"""
     boxes: FloatArray
-    """(N, 2, 3) their bounds in the world [m]; NaN where there are none"""
+    """(N, 2, 3) bounds of each object in the world [m]; NaN if there are none."""
     shares: FloatArray | None
-    """(T, N) of a picture that each fills, the largest of all cameras; None where no masks are stored"""
+    """(T, N) fraction of an image that each fills, the largest of all cameras; None if no masks are stored."""
 
     def can_check(self, claim: Claim) -> bool:
-        """Return False for claims about things where no labels are stored, as without cameras."""
+        """Return False for claims about objects if no labels are stored, as without cameras."""
         return claim.kind in ("turn", "enter") or bool(self.classes)
 
 
 def find_false_claims(record: DriveRecord) -> tuple[str, ...]:
-    """Find what an instruction claims and the episode does not show, a line each; empty: it is proved."""
+    """List the claims that the episode does not show, one line each; empty if all are proved."""
     return tuple(_problems(record))
 
 
@@ -87,7 +87,7 @@ def _nouns(record: DriveRecord) -> frozenset[str]:
 
 
 def _check(record: DriveRecord, step: InstructionStep) -> str:
-    """Return what is wrong with a step; empty where it holds."""
+    """Return the fault of a step; empty if it holds."""
     claim = step.claim
     if claim.kind == "turn":
         return _check_turn(record, step)
@@ -120,7 +120,7 @@ def _check_pass(record: DriveRecord, step: InstructionStep) -> str:
         named = [number for number in named if record.shares[rows, number].max() >= _SEEN]
     if not named:
         return f"no {claim.noun} is seen"
-    if claim.is_unique and len(named) > 1 and record.shares is not None:  # else others may be in other rooms
+    if claim.is_unique and len(named) > 1 and record.shares is not None:  # otherwise there may be others in other rooms
         return f"{len(named)} of {claim.noun} are seen"
     near = min(named, key=lambda number: _apart(record, row, number))
     if (apart := _apart(record, row, near)) > _PASSED:
@@ -150,7 +150,7 @@ def _check_end(record: DriveRecord, claim: Claim) -> str:
 
 
 def _apart(record: DriveRecord, row: int, number: int) -> float:
-    """Distance in the plane to the bounds of a thing [m]."""
+    """Return the distance in the plane to the bounds of an object [m]."""
     low, high = record.boxes[number, :, :2]
     place = record.positions[row, :2]
     apart = float(np.linalg.norm(place - np.clip(place, low, high)))
@@ -158,6 +158,6 @@ def _apart(record: DriveRecord, row: int, number: int) -> float:
 
 
 def _bearing(record: DriveRecord, row: int, number: int) -> float:
-    """Bearing of the middle of a thing from straight ahead, to the left [rad]."""
+    """Return the bearing of an object's middle from straight ahead, positive to the left [rad]."""
     x, y = record.boxes[number].mean(axis=0)[:2] - record.positions[row, :2]
     return float((np.arctan2(y, x) - record.yaws[row] + np.pi) % (2 * np.pi) - np.pi)

@@ -1,4 +1,4 @@
-"""Sentences of a language model for the steps of an instruction: each is taken only if it claims the same."""
+"""Wording of instruction steps by a language model, accepted only if it makes the same claim."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _ACTIONS: Mapping[str, str] = {
     "pass": r"pass|passing|past|keep|keeping|leave|by|alongside|along",
     "stop": r"stop|stopping|wait|halt|end|finish|arrive|reach|stand|pause",
 }
-"""Words, one of which a sentence has, by the kind of its claim."""
+"""Words by kind of claim; a sentence must contain one of its kind."""
 _TURN_WORDS = re.compile(r"\b(turn|turning|veer|rotate|swing|spin|pivot)\b")
 _STOP_WORDS = re.compile(r"\b(stop|stopping|halt|wait)\b")
 _SIDE_WORDS = re.compile(
     r"\b(left|right|around|back|behind|straight"
     r"|not|\w+n't|never|avoid|without|instead|ignore|skip|no|cannot|except|unless)\b"
 )
-"""Words of a direction, and those that may deny a claim."""
+"""Words of direction, and words that may negate a claim."""
 _MOST_SENTENCE = 25
-"""Words of a sentence."""
+"""Largest number of words of a sentence."""
 
 
 def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[str]) -> tuple[StoredInstruction, str]:
-    """Ask a model for other words, and take them if they fit.
+    """Ask a model for other wording, and use it if it is valid.
 
     Args:
         stored: The steps, in the words of the grammar.
         model: The model.
-        nouns: Names of all things and rooms of the scene.
+        nouns: Names of all objects and rooms of the scene.
 
     Returns:
-        The steps in the model's words, and an empty text; or as they were, and the reason.
+        The steps in the model's words and an empty text, or the unchanged steps and the reason.
 
     Raises:
         InputError: The server cannot be used, or does not answer.
@@ -73,17 +73,17 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
     if count_words(" ".join(words)) > MOST_WORDS:
         return stored, f"{count_words(' '.join(words))} words, at most {MOST_WORDS}"
     steps = tuple(replace(step, text=text) for step, text in zip(stored.steps, words, strict=True))
-    kept = model.records.find(question, model.name)  # a replay has no model of its own
+    kept = model.records.find(question, model.name)  # a replay has no access to the model
     return StoredInstruction(source=kept.model if kept else model.name, steps=steps), ""
 
 
 def misfit(sentence: str, claim: Claim, nouns: Collection[str]) -> str:
-    """Return why a sentence does not make a claim, and that one alone; empty where it does.
+    """Return the reason why a sentence does not make exactly one claim; empty if it does.
 
     Args:
-        sentence: Of a model.
+        sentence: Sentence from the model.
         claim: The claim.
-        nouns: Names of all things and rooms of the scene: those that are not the claim's may not stand in it.
+        nouns: Names of all objects and rooms of the scene; only the claim's own may occur.
     """
     text = sentence.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     if not sentence or not sentence.isprintable() or not sentence.endswith(".") or sentence.count(".") > 1:

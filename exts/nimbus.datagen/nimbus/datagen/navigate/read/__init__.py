@@ -1,1 +1,1 @@
-"""Scenes of others: one file a format, each a function from a path to a navigation scene."""
+"""Readers of third-party scenes: one module per format, each a function from a path to a navigation scene."""

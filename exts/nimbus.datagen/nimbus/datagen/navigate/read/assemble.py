@@ -1,7 +1,8 @@
-"""Common ground of the scene readers: parts from surfaces, the up axis, and checks."""
+"""Shared helpers of the scene readers: parts from surfaces, the up axis, and checks."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,35 +13,35 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import RESTORE, check_regular, read_text
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
 MOST_FACES = 20_000_000
 _MOST_EXTENT = 300.0
-"""Extent above which a scene must have another unit [m]."""
+"""Extent above which the unit of a scene cannot be meters [m]."""
 _LEAST_EXTENT = 1.0
 _LEVEL = 0.97
-"""Cosine from which a face counts as level: 14 degrees."""
+"""Smallest cosine of the slope at which a face counts as level: 14 degrees."""
 _LEAST_LEVEL = 0.08
-"""Share of the area that is level in every building; in one that is turned away from its axes less is."""
+"""Smallest level fraction of the area of a building that is aligned with its axes."""
 _TRUST = 1.5
-"""Factor in favor of the format's axis, where level area over extent is compared: buildings are wider than high."""
+"""Factor in favor of the format's axis when level area per extent is compared; buildings are wider than high."""
 Reader = Callable[[Path, str], NavigationScene]
-"""Reads a file, given its up axis or ``auto``."""
+"""Reader of a file, given its up axis or ``auto``."""
 
 
 def make_part(
     name: str, object_class: str, surface: ImportedSurface, *, room: str = "", world_T_part: FloatArray | None = None
 ) -> ScenePart:
-    """Make a part of a surface.
+    """Make a part from a surface.
 
     Args:
         name: Name of the thing.
         object_class: Class of the thing.
-        surface: In metres, before ``world_T_part``.
-        room: It stands in.
+        surface: Surface before ``world_T_part`` [m].
+        room: Name of its room.
         world_T_part: (4, 4), scale included.
     """
     corners = np.asarray(surface.corners, dtype=float)
@@ -57,8 +58,20 @@ def make_part(
     )
 
 
+def read_rows(path: Path) -> list[list[str]]:
+    """Read the rows of a table of comma-separated values.
+
+    Raises:
+        InputError: The file is no such table.
+    """
+    try:
+        return list(csv.reader(read_text(path).splitlines()))
+    except csv.Error as error:
+        raise InputError(f"not a table: {error}", where=str(path), instead=RESTORE) from None
+
+
 def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyArray | None = None) -> Triangles:
-    """Make triangles with face normals of corners (F, 3, 3) [m], texture coordinates and sRGB colors (3 F, 2 or 3)."""
+    """Make triangles with normals from corners (F, 3, 3) [m], texture coordinates and sRGB colors (3 F, 2 or 3)."""
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-12)
     count = 3 * len(corners)
@@ -72,16 +85,16 @@ def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyA
 
 
 def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArray:
-    """Find the rotation (3, 3) that puts z up.
+    """Find the rotation (3, 3) that makes z the up axis.
 
     Args:
         corners: (F, 3, 3) of all faces, in the file's axes.
         up: Axis that the task names, or ``auto``.
-        usual: Axis of the format, taken unless another is clearly more level.
+        usual: Up axis of the format, used unless another is clearly more level.
         where: The file.
 
     Raises:
-        InputError: Nothing is level along that axis.
+        InputError: No face is level along that axis.
     """
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(across, axis=1)
@@ -106,17 +119,17 @@ def make_scene(
     is_lit: bool,
     others: Sequence[Path] = (),
 ) -> NavigationScene:
-    """Make a scene of parts, and refuse one that no body can move through.
+    """Make a scene from parts; refuse one that no body can move through.
 
     Args:
         path: File of the scene.
-        parts: All of it, z up [m].
-        rooms: Where they are known.
-        is_lit: True if its colors carry their light.
-        others: Further files it was read from.
+        parts: All parts, z up [m].
+        rooms: Known rooms.
+        is_lit: True if its colors include the lighting.
+        others: Further files that were read.
 
     Raises:
-        InputError: It is empty, too large or too small, or has a corner that is no number.
+        InputError: The scene is empty, too large or too small, or has a corner that is not finite.
     """
     parts = tuple(part for part in parts if len(part.triangles.faces))
     count = sum(len(part.triangles.faces) for part in parts)
@@ -127,11 +140,13 @@ def make_scene(
         raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:
-        raise InputError(f"'{bad[0]}' has corners that are no numbers", where=str(path), instead="export it again")
+        raise InputError(
+            f"'{bad[0]}' has corners that are not finite numbers", where=str(path), instead="export it again"
+        )
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
         what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"
-        raise InputError(what, where=str(path), instead="export it in metres, a building or a flat to a file")
+        raise InputError(what, where=str(path), instead="export it in meters, a building or a flat to a file")
     digest = hashlib.sha256()
     for file in (path, *others):
         check_regular(file)
@@ -143,13 +158,13 @@ def make_scene(
 
 
 def file_name(path: Path) -> str:
-    """Name of a scene: that of its file up to the first dot, letters that no file name takes left out."""
+    """Name a scene after its file up to the first dot, without characters that file names cannot have."""
     kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in path.name.split(".")[0])
     return kept.strip("_") or "scene"
 
 
 def unique_names(classes: Sequence[str]) -> list[str]:
-    """Name things by their classes and numbers: ``chair_0``, ``chair_1``."""
+    """Name objects by class and number: ``chair_0``, ``chair_1``."""
     seen: dict[str, int] = {}
     names = []
     for kind in classes:
@@ -159,7 +174,7 @@ def unique_names(classes: Sequence[str]) -> list[str]:
 
 
 def class_name(text: str) -> str:
-    """Write a label as a class: lower case, words joined by ``_``; ``other`` where it means nothing."""
+    """Convert a label to a class name: lower case, words joined by ``_``; ``other`` if it has no meaning."""
     words = "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
     name = "_".join(words)
     return (
@@ -170,13 +185,13 @@ def class_name(text: str) -> str:
 def split_by_thing(
     corners: AnyArray, things: IntArray, classes: dict[int, str], rooms: dict[int, str], colors: NDArray[np.uint8]
 ) -> list[ScenePart]:
-    """Make a part of each thing of one mesh with colored vertices.
+    """Split a mesh with colored vertices into one part per object.
 
     Args:
         corners: (F, 3, 3), z up [m].
-        things: (F,) number of the thing of each face.
+        things: (F,) number of each face's object.
         classes: Classes by number; others are ``other``.
-        rooms: Rooms by number, where known.
+        rooms: Known rooms by number.
         colors: (F, 3, 3) sRGB of the corners.
     """
     numbers = np.unique(things)
@@ -190,7 +205,7 @@ def split_by_thing(
 
 
 def bounding_rooms(parts: Sequence[ScenePart], names: Sequence[str], *, kind: str = "room") -> list[SceneRoom]:
-    """Make rooms of the boxes around the things in them, where a file knows no outlines."""
+    """Make rooms from the bounding boxes of their objects, for files without outlines."""
     rooms = []
     for name in names:
         points = [part.triangles.vertices for part in parts if part.room == name]

@@ -1,7 +1,7 @@
-"""Houses in the layout of 3D-FRONT: a JSON of meshes, furniture and rooms, y up; furniture in folders beside it.
+"""Reader of 3D-FRONT houses: a JSON of meshes, furniture and rooms, y up, with furniture in folders beside it.
 
-Furniture ``jid`` is read from ``3D-FUTURE-model/JID/raw_model.obj`` below the folder of the JSON or the one above; a
-box of its size stands for one that is missing.
+Furniture ``jid`` is read from ``3D-FUTURE-model/JID/raw_model.obj`` in the folder of the JSON or its parent; missing
+furniture is replaced by a box of its size.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _CUBE_FACES = np.array(
 
 
 def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a house; colors are surfaces without light.
+    """Read a house; its colors are albedo without lighting.
 
     Args:
         path: The JSON.
-        up: Not needed: such houses are y up.
+        up: Ignored, because these houses are y up.
 
     Raises:
-        InputError: It is no such file, lacks a mesh that it refers to, or is refused by ``make_scene``.
+        InputError: The file has another format or lacks a mesh, or ``make_scene`` refuses it.
     """
     house = read_plain(path, limit=_FILE_BYTES)
     try:

@@ -6,7 +6,6 @@ there is that of a line ``number,RRGGBB,"class",region``.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
     bounding_rooms,
@@ -23,6 +21,7 @@ from nimbus.datagen.navigate.read.assemble import (
     class_name,
     make_part,
     make_scene,
+    read_rows,
     unique_names,
 )
 from nimbus.datagen.objects.imported.read import read_nodes
@@ -30,18 +29,18 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 SUFFIXES = (".glb", ".gltf")
 _REACH = 0.05
-"""Distance from the labeled mesh above which a face has no known class [m]."""
+"""Largest distance of a face from the labeled mesh; farther faces have no class [m]."""
 
 
 def read_glb(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a glTF scene; textures carry their light, as scans do.
+    """Read a glTF scene; textures include the lighting, as in scans.
 
     Args:
-        path: The file; of ``NAME.glb`` and ``NAME.basis.glb`` give the first.
+        path: Path of the file; of ``NAME.glb`` and ``NAME.basis.glb``, the first.
         up: Axis that points up; ``auto``: y, or z where most area lies level along it, as in HM3D.
 
     Raises:
-        InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.
+        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
     """
     nodes = sorted(read_nodes(path), key=lambda node: node[0])
     if not nodes:
@@ -72,9 +71,8 @@ def _turned(part: ScenePart, turn: FloatArray) -> ScenePart:
 
 
 def _labelled(nodes: list[tuple[str, ImportedSurface]], labels: Path, names: Path) -> tuple[list[ScenePart], list[str]]:
-    """Split the surfaces by the thing that the nearest face of the labelled mesh belongs to."""
-    lines = csv.reader(read_text(names).splitlines()[1:])
-    table = {row[1].strip().upper(): row for row in lines if len(row) >= 4}
+    """Split the surfaces into objects by the nearest face of the labeled mesh."""
+    table = {row[1].strip().upper(): row for row in read_rows(names)[1:] if len(row) >= 4}
     marked = read_nodes(labels)
     middles = np.concatenate([surface.corners.mean(axis=1) for _, surface in marked])
     colors = np.concatenate([_face_colors(surface) for _, surface in marked])
@@ -100,7 +98,7 @@ def _rows(surface: ImportedSurface, rows: IntArray) -> ImportedSurface:
 
 
 def _face_colors(surface: ImportedSurface) -> AnyArray:
-    """Colors (F, 3) of the texture at the middle of each face."""
+    """Return the colors (F, 3) of the texture at the center of each face."""
     uv = surface.uvs.mean(axis=1) % 1.0
     height, width = surface.texture.shape[:2]
     columns = np.minimum((uv[:, 0] * width).astype(int), width - 1)

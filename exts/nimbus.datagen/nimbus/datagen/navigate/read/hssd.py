@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import RESTORE, read_plain, read_text
+from nimbus.datagen.files.bounded import RESTORE, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
-from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, unique_names
+from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, read_rows, unique_names
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
@@ -28,20 +27,22 @@ _MOST_OBJECTS = 20_000
 
 
 def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a stage with its objects; they carry no light.
+    """Read a stage with its objects; colors include no lighting.
 
     Args:
         path: The file, ``scenes/NAME.scene_instance.json`` of a dataset.
-        up: Not needed: such scenes are y up.
+        up: Ignored, because these scenes are y up.
 
     Raises:
-        InputError: A mesh is missing, or the scene is refused by ``make_scene``.
+        InputError: A mesh is missing, or ``make_scene`` refuses the scene.
     """
     table, root = read_plain(path), path.parent.parent
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
         raise InputError("has no stage_instance and object_instances", where=str(path), instead=RESTORE)
+    if not all(isinstance(entry, Mapping) for entry in objects):
+        raise InputError("an entry of object_instances is not an object", where=str(path), instead=RESTORE)
     upright = np.eye(4)
     upright[:3, :3] = up_matrix("z" if up == "z" else "y")
     meshes: dict[str, tuple[Path, list[tuple[str, ImportedSurface]]]] = {}
@@ -69,12 +70,12 @@ def _distinct(parts: list[ScenePart]) -> list[ScenePart]:
 
 
 def _structure(name: str) -> str:
-    """Class of a node of the stage, by its name."""
+    """Return the class of a stage's node, from its name."""
     return next((kind for kind in ("floor", "ceiling", "wall", "stairs", "door", "window") if kind in name), "other")
 
 
 def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
-    """World pose of an object, y up, with its scale."""
+    """Return the pose of an object in the world with its scale, y up."""
     try:
         turn = np.array(entry.get("rotation", (1, 0, 0, 0)), dtype=float)
         matrix = transforms.make_transform(
@@ -83,13 +84,13 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
         matrix[:3, :3] *= np.array(entry.get("non_uniform_scale", (1, 1, 1)), float) * float(
             entry.get("uniform_scale", 1)
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"the transform of this instance is invalid: {error}", where=where, instead=RESTORE) from None
     return matrix
 
 
 def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
-    """Find the mesh of a template: as it is named, below its first letter, or beside its configuration."""
+    """Find the mesh of a template by its full name, below its first letter, or beside its configuration."""
     name = Path(template).name
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
@@ -101,9 +102,10 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
 
 
 def _categories(root: Path) -> dict[str, str]:
-    """Category of each template, of the first table that has them."""
+    """Return the category of each template, from the first table that has them."""
     for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
-        rows = list(csv.DictReader(read_text(file).splitlines()))
+        head, *lines = read_rows(file) or [[]]
+        rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)
         if column and "id" in rows[0]:
             return {row["id"]: row[column] for row in rows if row.get(column)}

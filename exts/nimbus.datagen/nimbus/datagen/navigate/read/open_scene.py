@@ -1,4 +1,4 @@
-"""Scene files of others by their format."""
+"""Reader of third-party scene files, chosen by format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _READERS: dict[str, Reader] = {
     ".ply": ply.read_ply,
     ".json": front_json.read_front_json,
 }
-"""Readers by suffix; a new format is a line here and a file beside this one."""
+"""Readers by suffix; a new format adds a line here and a module beside this one."""
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:
@@ -28,9 +28,10 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
         up: Axis that points up: ``x``, ``y``, ``z``, ``-y``, ..., or ``auto``.
 
     Raises:
-        InputError: It is of no known format, or its reader refuses it.
+        InputError: The format is unknown, or its reader refuses the file.
     """
-    check_regular(path)
+    if not check_regular(path):
+        raise InputError("the file is empty", where=str(path), instead="export or download it again")
     if path.name.endswith(hssd.SUFFIX):
         return hssd.read_scene_instance(path, up)
     reader = _READERS.get(path.suffix.lower())

@@ -26,14 +26,14 @@ _MOST_SEGMENTS = 1 << 24
 
 
 def read_ply(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a scan; its colors carry their light.
+    """Read a scan; its colors include the lighting.
 
     Args:
         path: The file.
         up: Axis that points up; ``auto``: z, or y where most area lies level along it.
 
     Raises:
-        InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.
+        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
     """
     labelled = path.parent / "habitat" / "mesh_semantic.ply"
     names = labelled.with_name("info_semantic.json")
@@ -64,19 +64,19 @@ def _load(path: Path) -> Any:
         raise InputError("the file is empty", where=str(path), instead=RESTORE)
     try:
         mesh = trimesh.load(str(path), process=False, file_type="ply")
-    except Exception as error:  # whatever a parser stumbles over in a file that is not its own
+    except Exception as error:  # the parser raises various errors for a foreign file
         what = f"cannot be read as PLY: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead="copy or download it again") from None
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise InputError("holds no triangle", where=str(path), instead="give the mesh, not its points")
     if not 0 <= mesh.faces.min() <= mesh.faces.max() < len(mesh.vertices):
-        what = f"a face has a corner that is none of its {len(mesh.vertices)}"
+        what = f"a face refers to a vertex beyond its {len(mesh.vertices)} vertices"
         raise InputError(what, where=str(path), instead="copy or download it again")
     return mesh
 
 
 def _face_objects(mesh: Any, path: Path) -> IntArray:
-    """Number of the thing of each triangle; trimesh splits quads into one block of triangles after another."""
+    """Return the object number of each triangle; trimesh splits quads into one block of triangles after another."""
     data = mesh.metadata.get("_ply_raw", {}).get("face", {}).get("data")
     names = getattr(getattr(data, "dtype", None), "names", None) or (data if isinstance(data, dict) else ())
     if data is None or "object_id" not in names:
@@ -107,7 +107,7 @@ def _scannet_files(path: Path) -> tuple[Path, Path] | None:
 
 
 def _scannet_things(mesh: Any, segments: Path, groups: Path) -> tuple[IntArray, dict[int, str]]:
-    """Things by the segments that they are made of; number 0 is of nothing known."""
+    """Return objects as groups of segments; number 0 is unlabeled."""
     numbers = np.asarray(_list(read_plain(segments, limit=_LABEL_BYTES), "segIndices", segments), dtype=np.int64)
     if len(numbers) != len(mesh.vertices):
         what = f"{len(numbers)} segments for {len(mesh.vertices)} corners"

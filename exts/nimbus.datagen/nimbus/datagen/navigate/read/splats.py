@@ -1,4 +1,4 @@
-"""Scenes of splats: the geometry that stands for them, given as a mesh or made of the splats."""
+"""Scenes of Gaussian splats, with a proxy geometry given as a mesh or derived from the splats."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from nimbus.datagen.splats.proxy import make_proxy
 from nimbus.datagen.splats.read import read_splats
 
 _UP = {".spz": "y", ".ply": "-y"}
-"""Axis that points up, by format: fixed in SPZ; trainings keep the frame of cameras, in which y points down."""
+"""Up axis by format: fixed in SPZ; trained splats keep the camera frame, in which y points down."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplatScene:
-    """Splats with the geometry that stands for them."""
+    """Splats with their proxy geometry."""
 
     scene: NavigationScene
-    """Geometry for paths, depth and labels, in the world"""
+    """Proxy geometry for paths, depth and labels, in the world."""
     cloud: SplatCloud
-    """Splats in their own frame"""
+    """Splats in their own frame."""
     world_T_cloud: FloatArray
-    """(4, 4) with its scale"""
+    """(4, 4) transform, including scale."""
 
 
 def read_splat_scene(
     path: Path, *, proxy: Path | None = None, up: str = "auto", scale: float = 1.0, proxy_up: str = "auto"
 ) -> SplatScene:
-    """Read splats, and their proxy mesh or make one.
+    """Read splats, and read or derive their proxy mesh.
 
     Args:
         path: PLY, compressed PLY or SPZ.
-        proxy: Mesh of the same place in the same world, in a format of :func:`open_scene`.
+        proxy: Mesh of the same place in the world frame, in a format of :func:`open_scene`.
         up: Axis of the splats that points up; ``auto`` goes by the format.
         scale: Length of the splats' unit [m].
         proxy_up: Axis of the proxy.
@@ -69,7 +69,7 @@ def read_splat_scene(
 
 
 def _named(scene: NavigationScene, path: Path, world_T_cloud: FloatArray) -> NavigationScene:
-    """Return the same scene with a hash that covers the splats and their place."""
+    """Return the scene with a hash that covers the splats and their pose."""
     check_regular(path)
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()

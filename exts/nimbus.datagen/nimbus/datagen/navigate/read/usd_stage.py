@@ -1,4 +1,4 @@
-"""Scenes in USD: every mesh a part, named and classed by its prims."""
+"""Reader of USD scenes: each mesh becomes a part, named and classified by its prims."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -25,17 +25,17 @@ _FILE_BYTES = 1 << 30
 
 
 def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
-    """Read the meshes that are seen; colors and textures are surfaces without light.
+    """Read the visible meshes; colors and textures are albedo without lighting.
 
-    The thing is the prim with ``nimbus:class``, or the highest one below the default prim with a mesh below it; without
-    a class it has that of its name.
+    An object is the prim with ``nimbus:class``, or else the highest prim below the default prim that contains a mesh;
+    its name then gives the class.
 
     Args:
         path: The file.
         up: Axis that points up; ``auto``: that of the stage.
 
     Raises:
-        InputError: It cannot be read, has no up axis, or is refused by ``make_scene``.
+        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
     """
     from pxr import Tf, Usd, UsdGeom
 
@@ -76,7 +76,7 @@ def _rigid(turn: FloatArray) -> FloatArray:
 
 
 def _labels(prim: Any) -> tuple[str, str, str]:
-    """Path of the thing that a mesh belongs to, its class, and its room."""
+    """Return the path of the object that a mesh belongs to, its class, and its room."""
     room, thing, kind = "", prim, ""
     above = prim
     while above and str(above.GetPath()) != "/":
@@ -92,19 +92,19 @@ def _labels(prim: Any) -> tuple[str, str, str]:
 
 
 def _said(prim: Any, name: str) -> str:
-    """Value of an attribute, or of custom data as own stages have it; empty for none."""
+    """Return the value of an attribute, or of custom data with the same key; empty if there is none."""
     attribute = prim.GetAttribute(name)
     value = attribute.Get() if attribute else prim.GetCustomDataByKey(name)
     return str(value or "")
 
 
 def _is_inside(prim: Any) -> bool:
-    """Return True below the default prim, or below the root's children where there is none."""
+    """Return True below the default prim; without one, below the root's children."""
     return str(prim.GetPath()).count("/") > 1
 
 
 def _distinct_names(found: list[tuple[str, str]]) -> list[str]:
-    """Name of each mesh's thing: its class and a number, equal for meshes of one thing."""
+    """Name the object of each mesh by class and number; meshes of one object share the name."""
     numbers: dict[str, int] = {}
     names: dict[str, str] = {}
     for thing, kind in found:

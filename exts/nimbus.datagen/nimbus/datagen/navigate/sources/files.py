@@ -1,4 +1,4 @@
-"""Scene files as paths in a task: which there are, and the hash of each."""
+"""Scene files named by a task: expansion of patterns, and content hashes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 
 MOST_FILES = 10_000
-"""Files that one task names at most."""
+"""Largest number of files named by one task."""
 
 
 def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     """Find the files of paths and of patterns such as ``scans/*.glb``, sorted by name.
 
     Raises:
-        InputError: One finds nothing, or more than 10,000.
+        InputError: A pattern matches no file, or more than 10,000.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
@@ -38,10 +38,10 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 def file_hash(path: Path) -> str:
-    """Hash of a file's content, read once while it stays as it is.
+    """Hash a file's content; the hash is kept until the file changes.
 
     Raises:
-        InputError: It cannot be read.
+        InputError: The file cannot be read.
     """
     check_regular(path)
     state = path.stat()
@@ -55,6 +55,6 @@ def _hash(path: Path, changed: int, size: int) -> str:
 
 
 def seen_from(folder: Path, pattern: str) -> str:
-    """Return a path or pattern as it is seen from the working directory."""
+    """Return a path or pattern relative to the working directory."""
     path = Path(pattern).expanduser()
     return str(path if path.is_absolute() else folder / path)

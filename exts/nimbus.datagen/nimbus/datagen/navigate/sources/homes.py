@@ -27,7 +27,7 @@ class HomesSource(SceneSource):
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave a later field out where it is not given: tasks of before keep their hash."""
+        """Omit a later field if it is not given, so that earlier tasks keep their hash."""
         return {name: value for name, value in dump(self).items() if value is not None}
 
     @property
@@ -40,5 +40,5 @@ class HomesSource(SceneSource):
         return home_scene(self.seed + number, self.rooms, self.storeys or (1, 1))
 
     def fingerprint(self) -> dict[str, str]:
-        """Version of the home generator; the task's hash covers all else."""
+        """Return the version of the home generator; the task's hash covers the rest."""
         return {"homes": str(HOME_VERSION)}

@@ -1,4 +1,4 @@
-"""Files of meshes as a source of scenes."""
+"""Mesh files as a source of scenes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nimbus.datagen.navigate.sources.files import file_hash, find_files, seen_fr
 from nimbus.datagen.registry import register
 
 UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
-"""Axis of a file that points up."""
+"""Up axis of a file."""
 
 
 @register("scene", "meshes")
 class MeshSource(SceneSource):
-    """Scenes of others: GLB, PLY, USD, HSSD scene instances, 3D-FRONT-like JSON."""
+    """Third-party scenes: GLB, PLY, USD, HSSD scene instances, 3D-FRONT JSON."""
 
     meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="Files, or patterns such as scans/*.glb; relative to the task file."
@@ -30,7 +30,7 @@ class MeshSource(SceneSource):
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Files that there are."""
+        """Paths of the files."""
         return find_files((self.meshes,) if isinstance(self.meshes, str) else self.meshes)
 
     @property
@@ -47,6 +47,6 @@ class MeshSource(SceneSource):
         return {f"mesh {path.name}": file_hash(path) for path in self.paths}
 
     def seen_from(self, folder: Path) -> Self:
-        """Return the same with its paths seen from the working directory."""
+        """Return a copy whose paths are relative to the working directory."""
         patterns = (self.meshes,) if isinstance(self.meshes, str) else self.meshes
         return self.model_copy(update={"meshes": tuple(seen_from(folder, pattern) for pattern in patterns)})

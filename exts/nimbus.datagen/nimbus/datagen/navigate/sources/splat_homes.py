@@ -1,4 +1,4 @@
-"""Generated homes as scenes of splats, sampled from their surfaces: of these the truth is known."""
+"""Generated homes as splats sampled from their surfaces, for which the ground truth is known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nimbus.datagen.splats.sample import VERSION, discs_of, place_samples
 
 @register("scene", "splat_homes")
 class SplatHomesSource(SplatSource):
-    """Homes of generated rooms and furniture, as splats; the proxy is the home itself."""
+    """Homes of generated rooms and furniture, as splats; the home itself is the proxy."""
 
     splat_homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many homes there are.")
     rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((3, 5), description="Rooms of each home.")
@@ -31,12 +31,12 @@ class SplatHomesSource(SplatSource):
         return self.splat_homes
 
     def read(self, number: int) -> PlacedSplats:
-        """Sample the home of a number; its splats are grey until they are lit."""
+        """Sample the home of a number; its splats are gray until they are lit."""
         scene = home_scene(self.seed + number, self.rooms)
         samples = place_samples(scene.corners, self.per_home)
         cloud = discs_of(samples, np.full((self.per_home, 3), 0.5))
         return PlacedSplats(scene=scene, cloud=cloud, world_T_cloud=upright(), has_mesh=True, samples=samples)
 
     def fingerprint(self) -> dict[str, str]:
-        """Versions of the homes and of their samples; the task's hash has all else."""
+        """Return the versions of the homes and of their samples; the task's hash covers the rest."""
         return {"homes": str(HOME_VERSION), "splat samples": str(VERSION)}

@@ -1,4 +1,4 @@
-"""Files of splats as a source of scenes, each with a proxy mesh or one made of the splats."""
+"""Splat files as a source of scenes, each with a given or derived proxy mesh."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
 from nimbus.datagen.registry import register
 
 PROXY_VERSION = 1
-"""Raised when equal splats give another proxy."""
+"""Version of the proxies; raise it when equal splats give another proxy."""
 
 
 class SplatFileSettings(StrictModel):
@@ -53,7 +53,7 @@ class SplatFileSource(SplatSource):
         )
 
     def fingerprint(self) -> dict[str, str]:
-        """Hash of each file, and the version of the proxies."""
+        """Return the hash of each file, and the version of the proxies."""
         found = {"proxy": str(PROXY_VERSION)}
         for one in self.splats:
             for name in filter(None, (one.splat, one.proxy)):
@@ -61,7 +61,7 @@ class SplatFileSource(SplatSource):
         return found
 
     def seen_from(self, folder: Path) -> Self:
-        """Return the same with its paths seen from the working directory."""
+        """Return a copy whose paths are relative to the working directory."""
         moved = tuple(
             one.model_copy(
                 update={

@@ -1,4 +1,4 @@
-"""Rings and arcs: a tube bent in a plane. Hoops, handles of mugs, bails of baskets, hooks."""
+"""Rings and arcs: a tube bent in a plane, for hoops, handles of mugs, bails of baskets, hooks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _CONTACT_POINTS = 8
 
 
 class Ring(StrictModel):
-    """A tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
+    """Tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
 
     A whole ring has the frame and the cavity ``hole``.
     """
 
     family: Literal["ring"]
-    thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the centre")
+    thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the center")
     arc: tuple[Radians, Radians] = Field(
         default=(0.0, 2 * np.pi), description="from and to which angle, from +x towards +y; all around when left out"
     )
@@ -64,7 +64,7 @@ class Ring(StrictModel):
 def _sweep(
     half: FloatArray, tube: float, height: float, roundness: float, angles: FloatArray, points: int
 ) -> FloatArray:
-    """(A, points, 3) outlines of the tube at each angle."""
+    """Return (A, points, 3) outlines of the tube at each angle."""
     flat = outline(np.array([tube / 2]), np.array([height / 2]), np.array([roundness]), points)[0]
     radial = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     rings = np.zeros((len(angles), points, 3))

@@ -1,4 +1,4 @@
-"""Form of an intent: things, goals and wordings with closed choices; and the graph that a filled-in form becomes."""
+"""Form of an intent: things, goals and wordings with closed choices, and its conversion to a goal graph."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from nimbus.datagen.propose.wording.sentences import LONGEST
 
 _MOST_INSTRUCTIONS = 12
 _MOST_TEXT = 8000
-"""Letters of a reasoning, which is kept with the reply alone."""
+"""Largest number of letters of the stored reasoning."""
 _TITLE = 80
-"""Letters of a title."""
+"""Largest number of letters of a title."""
 _WHERE = "intent"
 
 _Name = Annotated[str, Field(max_length=200)]
 
 
 class IntentThing(StrictModel):
-    """A thing, as a model filled it in."""
+    """Thing as filled in by a model."""
 
     name: _Name
     kind: _Name
@@ -46,7 +46,7 @@ class IntentThing(StrictModel):
 
 
 class IntentGoal(StrictModel):
-    """A goal, as a model filled it in."""
+    """Goal as filled in by a model."""
 
     relation: _Name
     object: _Name
@@ -54,7 +54,7 @@ class IntentGoal(StrictModel):
 
 
 class IntentForm(StrictModel):
-    """An intent, as a model filled it in."""
+    """Intent as filled in by a model."""
 
     reasoning: str = Field(max_length=_MOST_TEXT)
     title: str
@@ -67,7 +67,7 @@ class IntentForm(StrictModel):
 
 @dataclass(frozen=True)
 class Intent:
-    """A checked intent; its instructions are claims that are not checked yet."""
+    """Checked intent; the claims of its instructions are still unchecked."""
 
     title: str
     graph: GoalGraph
@@ -75,7 +75,7 @@ class Intent:
 
 
 def intent_schema(kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an intent, in the subset that strict servers take: all required, nothing else, closed choices."""
+    """JSON Schema of an intent, in the subset that strict servers accept: all fields required, closed choices."""
     text = {"type": "string"}
     thing = {
         "name": text,
@@ -110,13 +110,13 @@ def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
 def read_intent(
     value: Mapping[str, Any], kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]
 ) -> Intent:
-    """Check a filled-in form, whatever a server promised, and make it a graph.
+    """Check a filled-in form independently of the server, and convert it to a graph.
 
     Args:
-        value: Plain JSON values of anyone's.
+        value: Untrusted JSON values.
         kinds: Names of all known kinds.
-        robots: Names of robots that may be chosen.
-        scenes: Names of scenes that may be chosen.
+        robots: Names of allowed robots.
+        scenes: Names of allowed scenes.
 
     Raises:
         InputError: The first mistake, in one line.

@@ -1,4 +1,4 @@
-"""Offers: kinds that one call may use, those that the request names first, the others drawn class by class."""
+"""Offers: kinds that one call may use; those that the request names come first, the others are drawn class by class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.propose.wording.names import KindLabel, category_without_col
 from nimbus.datagen.random_streams import generator
 
 OFFERED = 48
-"""Kinds of one call: enough for any task, few enough for small models, and a source of variety."""
+"""Number of kinds per call: enough for any task, few enough for small models, and a source of variety."""
 _NAMED = 24
 """Largest number of kinds from the request; the others are their containers, supports and neighbors."""
 
@@ -24,10 +24,10 @@ def offer_kinds(
 
     Args:
         labels: Fields of all kinds by name.
-        request: Words of a person; kinds whose category, synonym or class stands there come first.
-        seed: Of the proposals.
-        index: Number of the proposal: others are offered other kinds.
-        count: Kinds at most.
+        request: Request of the user; kinds whose category, synonym or class it contains come first.
+        seed: Seed of the proposals.
+        index: Number of the proposal, which changes the kinds.
+        count: Largest number of kinds.
 
     Raises:
         InputError: There are no kinds.
@@ -38,7 +38,7 @@ def offer_kinds(
     order = [sorted(labels)[at] for at in rng.permutation(len(labels))]
     words = f" {open_lexicon(LANGUAGES[0]).normalize(request)} "
     named = [kind for kind in order if _is_named(labels[kind], words)]
-    # A color in the request is meant: red_cube before blue_cube.
+    # A color in the request selects kinds: red_cube before blue_cube.
     named.sort(key=lambda kind: f" {labels[kind].color} " not in words)
     named = named[:_NAMED]
     others = _by_class([kind for kind in order if kind not in named], labels)
@@ -53,7 +53,7 @@ def _is_named(label: KindLabel, words: str) -> bool:
 
 
 def _by_class(kinds: Sequence[str], labels: Mapping[str, KindLabel]) -> Iterator[str]:
-    """Kinds, one of each class in turn."""
+    """Return kinds, alternating between classes."""
     classes: dict[str, list[str]] = {}
     for kind in kinds:
         classes.setdefault(labels[kind].object_class, []).append(kind)

@@ -15,9 +15,9 @@ from nimbus.datagen.propose.traits import TRAITS
 _SAFE = re.compile(r"[^\w' -]+")
 """Characters removed from a category: names of assets are data and must not act as instructions to the model."""
 _REQUEST = 2000
-"""Letters of a request that are passed on."""
+"""Largest number of letters of a request."""
 _FINDINGS = 6
-"""Findings that go back at once."""
+"""Largest number of findings in one question."""
 _SYSTEM = f"""You write tasks for a robot arm at a table, for the training of robots.
 Fill in the form: things on the table, and goals, which are relations between them that hold at the end. You write no
 steps, no code, no positions. One task has 1 to {MOST_GOALS} goals and 1 to {MOST_THINGS} things, at most one of them
@@ -60,14 +60,14 @@ def intent_question(
     """Write a question.
 
     Args:
-        kinds: Those that are offered.
+        kinds: Offered kinds.
         catalogue: Entries of kinds.
-        request: Words of a person; may be empty.
+        request: Request of the user; may be empty.
         robots: Names of robots to choose from.
         scenes: Names of scenes to choose from.
-        number: Number of the proposal: equal requests are different questions.
-        accepted: Titles of tasks that there are already.
-        earlier: The intent of the round before.
+        number: Number of the proposal, which makes questions about equal requests different.
+        accepted: Titles of existing tasks.
+        earlier: Intent of the previous round.
         findings: Findings on the earlier intent.
     """
     lines = [f"- {kind}: {_describe(catalogue[kind])}" for kind in kinds]
@@ -85,7 +85,7 @@ def intent_question(
 
 
 def _describe(kind: KindEntry) -> str:
-    """Category, size and abilities of a kind in a few words."""
+    """Describe category, size and abilities of a kind in a few words."""
     size = " x ".join(f"{length * 100:.0f}" for length in kind.size)
     can = [name for name, trait in _ABILITIES.items() if not TRAITS[trait](kind)]
     can += ["has room inside"] if kind.is_hollow else []
@@ -102,4 +102,4 @@ _ABILITIES = {
     "can be poured into": "receives",
     "can be turned upside down": "boxlike",
 }
-"""Traits in words."""
+"""Describe traits in words."""

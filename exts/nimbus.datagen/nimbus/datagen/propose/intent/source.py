@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from nimbus.datagen.propose.proposals import Trial
 
 _TITLES = 12
-"""Titles of earlier tasks that a question holds."""
+"""Largest number of titles of earlier tasks in a question."""
 _FINDING = 300
-"""Letters of a finding that go back."""
+"""Largest number of letters of a finding in a question."""
 
 
 @dataclass
 class ModelSource:
-    """Graphs that a model writes about a request."""
+    """Goal graphs written by a model for a request."""
 
     model: LanguageModel
     catalogue: Mapping[str, KindEntry]
@@ -34,17 +34,17 @@ class ModelSource:
     scene: str
     seed: int
     rounds: int = 3
-    """Times that findings on one proposal go back, those on its form among them."""
+    """Number of rounds with findings on one proposal, including findings on its form."""
     spent: str = field(default="", init=False)
-    """Reason why there are no more graphs; empty while there may be."""
+    """Reason why there are no more graphs; empty while there may be more."""
     _left: int = field(default=0, init=False)
     _earlier: Mapping[str, Any] = field(default_factory=dict, init=False)
     _intents: dict[str, Intent] = field(default_factory=dict, init=False)
-    """Intents so far by the canonical form of their graphs."""
+    """Earlier intents by the canonical form of their graphs."""
     _notes: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Ask for a graph; None where the model gave none in all rounds, or its tokens are used up.
+        """Ask for a graph; None if the model gave none in all rounds, or its tokens are used up.
 
         Raises:
             InputError: The model cannot be asked.
@@ -53,7 +53,7 @@ class ModelSource:
         return self._ask(index, ())
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Ask for a graph in place of one that was refused.
+        """Ask for a graph in place of a refused one.
 
         Raises:
             InputError: The model cannot be asked.
@@ -64,7 +64,7 @@ class ModelSource:
         return self._ask(index, found)
 
     def notes(self) -> Iterator[dict[str, Any]]:
-        """Take the steps since the last call, for the log: replies that are no graph, with the reason."""
+        """Return the steps since the last call, for the log: invalid replies with the reason."""
         while self._notes:
             yield self._notes.pop(0)
 
@@ -123,7 +123,7 @@ class ModelSource:
 
 
 class _Unfit(Exception):
-    """Reply that is no graph; its text is the finding."""
+    """Raised for a reply that is not a valid graph; its text is the finding."""
 
 
 def _joined(*parts: str) -> str:

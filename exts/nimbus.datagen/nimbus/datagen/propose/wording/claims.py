@@ -13,7 +13,7 @@ from nimbus.datagen.propose.wording.lexicon import Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
 
 _MOST_LETTERS = 1000
-"""Letters of a sentence that is read."""
+"""Largest number of letters of a parsed sentence."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ def _fillers(name: str) -> re.Pattern[str]:
 
 
 def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
-    """Goals that a sentence names, in its order.
+    """Return the goals that a sentence names, in order.
 
-    A step that opens a thing may stand for a goal or for a means: it is an ``open`` either way.
+    A step that opens a thing may be a goal or a means; it is an ``open`` in both cases.
 
     Returns:
         The goals, and the reason why the sentence is not understood; empty where it is.
@@ -110,7 +110,7 @@ def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: 
         text: The sentence.
         graph: The task.
         names: Names of its things in the sentence's language.
-        opened: Things that may be opened on the way.
+        opened: Things that may be opened as a means.
     """
     claimed, fault = read_goals(text, names)
     if fault:

@@ -1,4 +1,4 @@
-"""Instructions of a task file: wordings from templates, and those of a model that claim the same."""
+"""Instructions of a task file: wordings from templates, and a model's wordings with the same claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.propose.wording.names import SceneNames
 from nimbus.datagen.propose.wording.sentences import LONGEST, word_goals
 
 _COUNT = 8
-"""Wordings of a task from templates, and language."""
+"""Number of wordings from templates, per task and language."""
 
 
 @dataclass(frozen=True)
@@ -27,25 +27,25 @@ class InstructionWriter:
 
     @classmethod
     def check(cls, languages: Sequence[str], *, seed: int) -> InstructionWriter:
-        """Make a writer; English where no language is named.
+        """Make a writer; English if no language is named.
 
         Raises:
-            InputError: A language is not known.
+            InputError: A language is unknown.
         """
         for name in languages:
             open_lexicon(name)
         return cls(tuple(dict.fromkeys(languages)) or LANGUAGES[:1], seed)
 
     def write(self, graph: GoalGraph, catalogue: Mapping[str, KindEntry], others: Sequence[str] = ()) -> list[str]:
-        """Write instructions, as task files have them: braces doubled.
+        """Write instructions in the form of task files, with doubled braces.
 
         Args:
             graph: The task.
             catalogue: Entries of its kinds.
-            others: Wordings of a model; those that claim the goals and nothing else come first.
+            others: Wordings of a model; those that claim exactly the goals come first.
 
         Raises:
-            InputError: A thing of a goal has no name that could not mean another one.
+            InputError: A thing of a goal has no unambiguous name.
         """
         opened = opened_on_the_way(graph, catalogue)
         names = [SceneNames(graph, catalogue, open_lexicon(language)) for language in self.languages]
@@ -57,13 +57,13 @@ class InstructionWriter:
         count = _COUNT * len(self.languages)
         own = word_goals(graph, catalogue, seed=self.seed, count=count, languages=self.languages, opened=opened)
         if not own and (unnamed := [name for name in sorted(graph.concerned) if not names[0].names(name)]):
-            what = f"no name of '{unnamed[0]}' could not mean another thing"
+            what = f"'{unnamed[0]}' has no unambiguous name"
             raise InputError(what, where="things", instead="give it another kind, or a place")
         texts = dict.fromkeys((*true, *(one.text for one in own)))
         return [text.replace("{", "{{").replace("}", "}}") for text in texts]
 
 
 def opened_on_the_way(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> frozenset[str]:
-    """Things that no goal opens, and that are opened to put something in."""
+    """Return the things that are opened only to put something in."""
     closed = {one.name for one in graph.things if one.state != "open" and movable_part(catalogue[one.kind])}
     return frozenset(goal.target for goal in graph.goals if goal.relation == "in" and goal.target in closed)

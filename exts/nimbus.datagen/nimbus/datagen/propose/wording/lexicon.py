@@ -17,14 +17,14 @@ LANGUAGES = ("english", "german", "spanish")
 """Languages that come with Nimbus; the first one has all styles."""
 _MARKS = re.compile(r"[.,;:!?¿¡\"„“”()]+")
 _BEHIND = (" of ", " with ", " to ")
-"""Words behind the first noun of an English name."""
+"""Words after the first noun of an English name."""
 _SIBILANT = ("s", "x", "z", "ch", "sh")
 
 Words = tuple[str, ...]
 
 
 class LexiconFile(StrictModel):
-    """A file of words."""
+    """File of words."""
 
     language: Literal["en", "de", "es"]
     articles: Words
@@ -107,7 +107,7 @@ def _joined(*parts: str) -> str:
 
 
 def _english_plural(name: str) -> str:
-    """Regular plural; of ``ear of corn`` and ``box with a lid``, that of the first noun."""
+    """Return the regular plural; of ``ear of corn`` and ``box with a lid``, that of the first noun."""
     for word in _BEHIND:
         head, found, rest = name.partition(word)
         if found:
@@ -118,7 +118,7 @@ def _english_plural(name: str) -> str:
 
 
 class Lexicon:
-    """Words of one language, their alternatives written out."""
+    """Words of one language, with expanded alternatives."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -129,21 +129,21 @@ class Lexicon:
         self.means = _expanded(self.words.means)
 
     def normalize(self, text: str) -> str:
-        """Text in small letters, with single spaces, without punctuation; Spanish contractions are undone."""
+        """Normalize a text: lower case, single spaces, no punctuation; Spanish contractions are undone."""
         text = " ".join(_MARKS.sub(" ", text.lower()).split())
         if self.words.language == "es":
             text = re.sub(r"\bdel\b", "de el", re.sub(r"\bal\b", "a el", text))
         return text
 
     def contract(self, text: str) -> str:
-        """Text with the contractions of its language."""
+        """Return the text with the contractions of its language."""
         if self.words.language == "es":
             return re.sub(r"\bde el\b", "del", re.sub(r"\ba el\b", "al", text))
         return text
 
 
 def _expanded(texts: Words) -> Words:
-    """Patterns with every choice of alternatives: ``put/set {object} on/on_top_of {target}``, where _ is a space."""
+    """Expand patterns into all alternatives: ``put/set {object} on/on_top_of {target}``, where _ is a space."""
     found: dict[str, None] = {}
     for text in texts:
         for choice in product(*(part.split("/") for part in text.split(" "))):
@@ -153,9 +153,9 @@ def _expanded(texts: Words) -> Words:
 
 @cache
 def open_lexicon(name: str) -> Lexicon:
-    """Open the words of a language; read once.
+    """Open the words of a language, once.
 
     Raises:
-        InputError: There is no such language, or its file has an error.
+        InputError: The language is unknown, or its file has an error.
     """
     return Lexicon(name)

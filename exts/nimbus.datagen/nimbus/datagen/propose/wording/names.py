@@ -1,4 +1,4 @@
-"""Names of the things of a scene: by noun, color, side, class or purpose, where one thing only could be meant."""
+"""Names of the things of a scene by noun, color, side, class or purpose, if unambiguous."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nimbus.datagen.propose.wording.lexicon import Lexicon, Noun
 
 NameSort = Literal["category", "synonym", "side", "class", "purpose"]
 _PLAIN = re.compile(r"[^\W_]([\w' -]{0,58}[^\W_])?")
-"""A category that can stand in a sentence; it comes from files of others."""
+"""Pattern of a category that can occur in a sentence; categories come from third-party files."""
 
 
 class KindLabel(Protocol):
-    """Fields of a kind that name it."""
+    """Properties of a kind that name it."""
 
     @property
     def category(self) -> str:
@@ -37,7 +37,7 @@ class KindLabel(Protocol):
 
 @dataclass(frozen=True)
 class ThingName:
-    """A name of a thing with its article, and its sort."""
+    """Name of a thing with its article, and its sort."""
 
     text: str
     sort: NameSort
@@ -47,7 +47,7 @@ class SceneNames:
     """Names of the things of a graph in one language.
 
     Args:
-        graph: Its things, those that only stand about among them: they make names ambiguous.
+        graph: Graph with all things, because distractors can make names ambiguous.
         labels: Fields of kinds by name.
         words: The language.
     """
@@ -55,7 +55,7 @@ class SceneNames:
     def __init__(self, graph: GoalGraph, labels: Mapping[str, KindLabel], words: Lexicon) -> None:
         self.words = words
         self.meanings: dict[str, set[str]] = defaultdict(set)
-        """Things by their possible names, normalized and without an article."""
+        """Return things by their possible names, normalized and without an article."""
         known = all(category_without_color(labels[thing.kind]) in words.nouns for thing in graph.things)
         found = {thing.name: list(self._candidates(thing, labels[thing.kind], known)) for thing in graph.things}
         for thing in graph.things:
@@ -74,7 +74,7 @@ class SceneNames:
                 self._names[thing.name] = (exact,)
 
     def names(self, thing: str, *sorts: NameSort) -> tuple[str, ...]:
-        """Return unambiguous names of a thing, of some sorts or of all; empty if there are none."""
+        """Return unambiguous names of a thing, of some sorts or all; empty if there are none."""
         return tuple(name.text for name in self._names[thing] if not sorts or name.sort in sorts)
 
     def bare(self, text: str) -> str:
@@ -83,7 +83,7 @@ class SceneNames:
         return rest if article in self.words.words.articles else f"{article} {rest}".strip()
 
     def _variants(self, bare: str, count: int) -> tuple[str, ...]:
-        """Forms of a name: of several things with their number, the word for both, or neither."""
+        """Return the forms of a name: of several things with their number, with the word for both, or with neither."""
         if count == 1:
             return (bare,)
         noun, words = bare.partition(" ")[2], self.words.words
@@ -128,5 +128,5 @@ class SceneNames:
 
 
 def category_without_color(label: KindLabel) -> str:
-    """Category of a kind without its color."""
+    """Return the category of a kind without its color."""
     return label.category.removeprefix(f"{label.color} ") if label.color else label.category

@@ -1,4 +1,4 @@
-"""Wordings: sentences made of spans, each with the numbers of the goals that it is about."""
+"""Wordings: sentences made of spans, each with the numbers of the goals that it describes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from nimbus.datagen.random_streams import generator
 
 STYLES = ("short", "polite", "attribute", "purpose", "steps")
 LONGEST = 300
-"""Letters of an instruction."""
+"""Largest number of letters of an instruction."""
 _TOGETHER = 3
-"""Clauses of one sentence."""
+"""Largest number of clauses of one sentence."""
 _TRIES = 6
-"""Draws of a wording; some come out too long."""
+"""Number of draws of a wording, because some are too long."""
 _SLOT = re.compile(r"(\{[a-z]+\})")
 _SORTS: Mapping[str, tuple[NameSort, ...]] = {"attribute": ("side", "class"), "purpose": ("purpose",)}
 
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of a sentence."""
+    """Piece of a sentence."""
 
     text: str
     goals: tuple[int, ...] = ()
-    """Numbers of the goals in the graph; none for words that join."""
+    """Numbers of the goals in the graph; none for connecting words."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Wording:
 
     @property
     def goals(self) -> frozenset[int]:
-        """Numbers of the goals that it is about."""
+        """Numbers of the goals that it describes."""
         return frozenset(number for span in self.spans for number in span.goals)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """Everything that wordings of one graph in one language share."""
+    """Data shared by all wordings of one graph in one language."""
 
     graph: GoalGraph
     names: SceneNames
@@ -67,7 +67,7 @@ class _Draft:
     opened: Collection[str]
 
     def word(self, style: str, rng: np.random.Generator) -> Wording | None:
-        """Draw a wording; None where the style does not fit the graph."""
+        """Draw a wording; None if the style does not fit the graph."""
         called = self._called(style, rng)
         if called is None:
             return None
@@ -100,14 +100,14 @@ class _Draft:
             usual = plain or self.names.names(name, "category", "synonym") or self.names.names(name)
             if not usual:
                 return None
-            # One name out of the ordinary is enough: a sentence of them alone is a riddle.
+            # Only one name per sentence is unusual; a sentence of them alone would be a riddle.
             is_fit = bool(special) and (not is_special or rng.uniform() < 0.5)
             is_special = is_special or is_fit
             called[name] = _draw(special if is_fit else usual, rng)
         return called if is_special or style not in _SORTS else None
 
     def _clauses(self, style: str, called: Mapping[str, str], rng: np.random.Generator) -> Iterator[list[Span]]:
-        """Clauses in order; goals of one relation and one target stand in one."""
+        """Return clauses in order; goals with the same relation and target share one."""
         goals, opened = self.graph.goals, set(self.opened)
         for (relation, target), group in groupby(self.order, key=lambda at: (goals[at].relation, goals[at].target)):
             numbers = tuple(group)
@@ -133,7 +133,7 @@ class _Draft:
                 yield Span({"{target}": target, "{place}": place}.get(part, part), goals)
 
     def _joined(self, clauses: Sequence[list[Span]], rng: np.random.Generator) -> list[list[Span]]:
-        """Clauses with a conjunction before all but the first."""
+        """Join clauses, with a conjunction before all but the first."""
         between = (Span(_draw(self.words.words.joined, rng) if index else "") for index in range(len(clauses)))
         return [[span, *clause] for span, clause in zip(between, clauses, strict=True)]
 
@@ -155,15 +155,15 @@ def word_goals(
     languages: Sequence[str] = LANGUAGES[:1],
     opened: Collection[str] = (),
 ) -> tuple[Wording, ...]:
-    """Write instructions for a graph, all different, each of them checked to claim its goals and nothing else.
+    """Write different instructions for a graph, each checked to claim exactly its goals.
 
     Args:
         graph: The task.
         labels: Fields of kinds by name.
-        seed: Draws styles and words.
-        count: Instructions at most; fewer where styles do not fit. Languages and styles take turns.
+        seed: Seed of styles and words.
+        count: Largest number of instructions; fewer if styles do not fit. Languages and styles alternate.
         languages: Names of files in ``scenes/words``.
-        opened: Things that the plan opens on its way.
+        opened: Things that the plan opens as a means.
     """
     found: dict[str, Wording] = {}
     task = graph.canonical()

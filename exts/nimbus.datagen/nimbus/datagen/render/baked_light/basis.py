@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import AnyArray, Float32Array, FloatArray, IntArray
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
@@ -67,11 +67,13 @@ def light_basis(scene: StillScene) -> LightBasis:
     # Keyed by content, so that any change of the geometry makes a new bake.
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
     path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
-    if not path.is_file():
+    names = [field.name for field in fields(LightBasis)]
+    kept = read_arrays(path) or {}
+    if not kept.keys() >= set(names):
         with allow(_SLOW):
             _save(path, bake(scene))
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-        return LightBasis(**{field.name: kept[field.name] for field in fields(LightBasis)})
+        kept = read_arrays(path) or {}
+    return LightBasis(**{name: kept[name] for name in names})
 
 
 def _save(path: Path, basis: LightBasis) -> None:

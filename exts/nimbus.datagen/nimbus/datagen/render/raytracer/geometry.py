@@ -322,7 +322,7 @@ def _is_flat(group: _Group) -> bool:
 
 
 def _texel_density(triangles: Triangles, image: NDArray[np.uint8]) -> float:
-    """Return texels per metre, from the areas of the triangles and of their texture coordinates."""
+    """Return texels per meter, from the areas of the triangles and of their texture coordinates."""
     edges = triangles.vertices[triangles.faces]
     area = np.linalg.norm(np.cross(edges[:, 1] - edges[:, 0], edges[:, 2] - edges[:, 0]), axis=1).sum()
     flat = triangles.uvs[triangles.faces]

@@ -33,7 +33,7 @@ class MaterialRow:
 
     tint: wp.vec3
     density: wp.float32
-    """Texels per metre; less than zero where each face has one color, that of ``face_paint``."""
+    """Texels per meter; less than zero where each face has one color, that of ``face_paint``."""
     texture: wp.int32
     width: wp.int32
     height: wp.int32
@@ -201,7 +201,7 @@ class Steps:
     """Number of each mesh's height map; that of an earlier step while the mesh does not move."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
-    """Corner of each mesh's height map across the light [m], and its pixels per metre."""
+    """Corner of each mesh's height map across the light [m], and its pixels per meter."""
 
 
 @wp.struct

@@ -43,7 +43,7 @@ FAR = np.iinfo(np.uint16).max
 
 
 def millimetres(depth: NDArray[np.float32]) -> NDArray[np.uint16]:
-    """Round depth (..., H, W) [m] to stored whole millimetres, (..., H, W) [mm]."""
+    """Round depth (..., H, W) [m] to stored whole millimeters, (..., H, W) [mm]."""
     return np.clip(np.rint(depth * np.float32(1000.0)), 0, FAR).astype(np.uint16)
 
 

@@ -279,7 +279,7 @@ class EpisodeFile:
         )
 
     def frames(self, camera: str, start: int, stop: int) -> CameraFrames:
-        """Read the images of a camera in steps ``[start, stop)``; depth in metres, rounded to millimetres."""
+        """Read the images of a camera in steps ``[start, stop)``; depth in meters, rounded to millimeters."""
         stored = self.modalities(camera)
 
         def rows(group: str) -> NDArray[Any]:

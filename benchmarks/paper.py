@@ -1,0 +1,157 @@
+"""The four pipelines of the paper, each coupled, fused and decoupled: stage split, speed-up, money per stored episode.
+
+``python -m benchmarks.paper [--pipeline NAME ...] [--episodes N] [--short N] [--json FILE] [--write]``
+
+- coupled: the paper's baseline, ``nimbus run --coupled``: one process, one world per launch, each attempt rendered
+  before it is judged.
+- fused: ``nimbus run --roles fused``: each worker of a cell takes an episode through all stages.
+- decoupled: ``nimbus run --roles dynamic``: planners hand their plans to renderers.
+
+Seconds are CPU seconds of all processes, so that the figures hold on a machine with other work. Two runs of different
+lengths are subtracted, so that starting is left out. ``--write`` makes ``docs/pipelines.md`` of all figures in the JSON
+file, those of earlier runs included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
+from benchmarks.performance import run_timed  # noqa: E402
+
+Figures = dict[str, Any]
+PIPELINES = {
+    "manipulation": "sort_trash",
+    "proposed tabletop tasks": "",
+    "navigation on meshes": "navigate_homes",
+    "navigation on splats": "navigate_splats",
+}
+"""Task of each pipeline; the proposed one is made by ``nimbus propose``."""
+FORMS = {"coupled": ("--coupled",), "fused": ("--roles", "fused"), "decoupled": ("--roles", "dynamic")}
+_PROPOSED_SEED = 3
+_PRICE = 0.04
+"""Price of a machine of two cores [USD per hour], that of docs/claims.md."""
+_CORES = 2
+PAGE = ROOT / "docs" / "pipelines.md"
+
+
+def proposed_task(folder: Path) -> str:
+    """Write one task of goals drawn by seed; returns its path."""
+    words = ["propose", "--count", "1", "--seed", str(_PROPOSED_SEED), "--family", "pack", "--out", str(folder)]
+    run_timed([sys.executable, "runner/runner.py", *words], ROOT)
+    return str(min(folder.glob("task_*.yaml")))
+
+
+def run_form(task: str, form: str, folder: Path, episodes: int) -> Figures:
+    """Run some episodes, and return the CPU of all processes, of stages, and the counts."""
+    words = ["run", "--task", task, "--episodes", str(episodes), "--out", str(folder), *FORMS[form]]
+    cost = run_timed([sys.executable, "runner/runner.py", *words], ROOT)
+    status = json.loads((folder / "status.json").read_text())
+    return {"cpu": cost.cpu, "stored": status["stored"], "steps": status["step_count"], "stages": status["cpu_times"]}
+
+
+def measure(name: str, scratch: Path, *, short: int, episodes: int) -> Figures:
+    """Measure one pipeline in its three forms, in turns."""
+    task = PIPELINES[name] or proposed_task(scratch / "proposed")
+    found: Figures = {"task": PIPELINES[name] or "nimbus propose", "episodes": [short, episodes], "forms": {}}
+    for form in FORMS:
+        few, many = (run_form(task, form, scratch / f"{form}{count}", count) for count in (short, episodes))
+        stored = many["stored"] - few["stored"]
+        split = {stage: spent - few["stages"].get(stage, 0.0) for stage, spent in many["stages"].items()}
+        found["forms"][form] = {
+            "cpu_s": (many["cpu"] - few["cpu"]) / stored,
+            "start_s": few["cpu"] - few["stored"] * (many["cpu"] - few["cpu"]) / stored,
+            "rows": (many["steps"] - few["steps"]) / stored,
+            "stages": {stage: spent / stored for stage, spent in split.items() if stage != "load"},
+        }
+        sys.stderr.write(f"{name}, {form}: {found['forms'][form]['cpu_s']:.2f} CPU-s\n")
+    return found
+
+
+def bound(stages: dict[str, float]) -> float:
+    """Return the speed-up if each stage had a resource of its own: the sum of the stages over the largest."""
+    planning = sum(spent for stage, spent in stages.items() if stage not in ("render", "store"))
+    return sum(stages.values()) / max(planning, sum(stages.values()) - planning, 1e-9)
+
+
+_HEAD = """# Pipelines
+
+This page is for users who ask if planning and rendering should run in separate processes. It compares four pipelines,
+each coupled, fused and decoupled. `make paper` measures them and writes this page.
+
+- Coupled: the baseline, `--coupled`. One process renders each step on its own, and each attempt before it is judged.
+- Fused: `--roles fused`. Each worker of a cell takes an episode through all stages.
+- Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
+
+Measured on {date} with {cores} shared cores and no GPU, at a load of {load:.0f}. Seconds are CPU seconds of all
+processes per stored episode, without the start of the run. One run each: differences of a tenth are noise.
+
+## Cost of a stored episode
+
+| pipeline | task, episodes, rows | coupled | fused | decoupled | coupled ÷ the best | USD per 1,000 |
+|---|---|---|---|---|---|---|"""
+_COSTS_END = f"""
+The last column is the cheaper of fused and decoupled, for a machine of {_CORES} cores at {_PRICE} USD per hour.
+
+## Stages
+
+CPU seconds of the stages of the fused form. The bound is the speed-up of decoupling if planning and rendering had a
+resource each: the sum over the larger half. On cores that both halves share, it is 1. The last column is the cost of
+decoupling: what it takes more than the fused form.
+
+| pipeline | randomize | plan | render | store | bound | decoupled - fused |
+|---|---|---|---|---|---|---|"""
+
+
+def write_page(found: Figures) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield _HEAD.format(date=found["date"], **found["machine"])
+    for name, one in found["pipelines"].items():
+        forms = {form: one["forms"][form]["cpu_s"] for form in FORMS}
+        best = min(forms["fused"], forms["decoupled"])
+        few, many = one["episodes"]
+        what = f"{one['task']}, {many - few}, {one['forms']['decoupled']['rows']:.0f}"
+        cells = [f"{seconds:.2f}" for seconds in forms.values()] + [f"{forms['coupled'] / best:.2f}"]
+        yield f"| {name} | {what} | {' | '.join(cells)} | {1000 * best / _CORES / 3600 * _PRICE:.3f} |"
+    yield _COSTS_END
+    for name, one in found["pipelines"].items():
+        stages = one["forms"]["fused"]["stages"]
+        split = [f"{stages.get(stage, 0.0):.2f}" for stage in ("randomize", "plan", "render", "store")]
+        extra = one["forms"]["decoupled"]["cpu_s"] - one["forms"]["fused"]["cpu_s"]
+        yield f"| {name} | {' | '.join(split)} | {bound(stages):.2f} | {extra:+.2f} |"
+
+
+def main() -> int:
+    """Measure the pipelines that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pipeline", nargs="*", choices=tuple(PIPELINES), default=list(PIPELINES))
+    parser.add_argument("--short", type=int, default=2, help="episodes of the short run")
+    parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
+    parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
+    parser.add_argument("--write", action="store_true", help="write docs/pipelines.md")
+    words = parser.parse_args()
+    known: Figures = json.loads(words.json.read_text()) if words.json.exists() else {"pipelines": {}}
+    known["machine"] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    known["date"] = time.strftime("%Y-%m-%d")
+    words.json.parent.mkdir(parents=True, exist_ok=True)
+    for name in words.pipeline:
+        with tempfile.TemporaryDirectory(prefix="nimbus-paper-") as scratch:
+            known["pipelines"][name] = measure(name, Path(scratch), short=words.short, episodes=words.episodes)
+        words.json.write_text(json.dumps(known, indent=1) + "\n")
+    if words.write:
+        PAGE.write_text("\n".join(write_page(known)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
