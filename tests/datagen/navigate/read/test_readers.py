@@ -144,7 +144,7 @@ def _wrong_segments(folder: Path) -> Path:
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),
         (_cut(written.write_hssd), "cannot be read"),
-        (_nan, "no up axis|no numbers"),
+        (_nan, "no up axis|not finite numbers"),
         (_without_object, "no mesh of"),
         (_wrong_segments, "2 segments for"),
     ],
