@@ -73,7 +73,9 @@ def command(
     from nimbus.runner.system.threads import prepare_libraries
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError("there is something already", where=f"--out {out}", instead="name a new folder")
+        raise InputError(
+            "the path exists and is not an empty folder", where=f"--out {out}", instead="name a new folder"
+        )
     prepare_libraries()
     from nimbus.datagen.propose.catalogue import Catalogue
     from nimbus.datagen.propose.drawing_weights import read_weights

@@ -1,4 +1,4 @@
-"""``nimbus rerender``: new pixels and wording for stored motions, with another look, other cameras or another light."""
+"""``nimbus rerender``: render stored motions again, with other looks, cameras, light or instructions."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _shown_scene(task: BaseTask, pipeline: str | None) -> ShownScene:
             rendering is fused there.
 
     Raises:
-        InputError: Something is missing, or does not fit together.
+        InputError: An input is missing, or inputs do not fit together.
     """
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets

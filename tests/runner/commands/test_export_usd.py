@@ -15,15 +15,7 @@ from nimbus.datagen.usd.layout_export import body_prims
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
 from tests.support import ROOT
-
-
-def validation_errors(stage: Any) -> list[str]:
-    """Run USD's own validators; returns their errors."""
-    from pxr import UsdValidation
-
-    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
-    assert len(validators) > 20
-    return [str(error.GetMessage()) for error in UsdValidation.ValidationContext(validators).Validate(stage)]
+from tests.support.usd_validation import validation_errors
 
 
 @pytest.fixture(scope="module")

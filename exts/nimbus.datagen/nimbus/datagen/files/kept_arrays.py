@@ -1,4 +1,4 @@
-"""Arrays that the cache keeps: read whole, or made again."""
+"""Cached arrays, read in full or computed again."""
 
 from __future__ import annotations
 

@@ -129,8 +129,7 @@ def pack(
         catalogue: Entries of its kinds.
         area: Work area of the robot on the surface.
         stage: Scene whose fixtures are obstacles.
-        rng: Stream for the
-        choice among free positions.
+        rng: Stream for the choice among free positions.
 
     Raises:
         InputError: A thing has no free position.

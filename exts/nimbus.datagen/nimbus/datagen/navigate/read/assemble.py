@@ -140,7 +140,9 @@ def make_scene(
         raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:
-        raise InputError(f"'{bad[0]}' has corners that are no numbers", where=str(path), instead="export it again")
+        raise InputError(
+            f"'{bad[0]}' has corners that are not finite numbers", where=str(path), instead="export it again"
+        )
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
         what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
-from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.baked_light.trace import BakeTracer
 
 LIGHT_VERSION = 1
 """Version of the bake; raised when its results change."""
@@ -82,6 +85,9 @@ def bake(scene: StillScene) -> LightBasis:
     """Trace the light of a scene; equal scenes give identical bytes."""
     from scipy.sparse import csr_array
 
+    # Only here: a run that bakes nothing need not compile the tracer's kernels.
+    from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
+
     corners, tracer = scene.corners, BakeTracer(scene.corners)
     near = _NEAR if scene.lamps is None else 0.0
     spacing = np.where(_distance(corners, scene.workplace) < near, _FINE, _COARSE)
@@ -127,7 +133,7 @@ def _light_of_lamps(
     """Return lamp positions (L, 3) [m], and the light of each source on points (S, PLACES)."""
     lamps = _lamp_places(scene, tracer) if scene.lamps is None else scene.lamps
     below = scene.workplace if scene.lamps is None else lamps[0] - (0.0, 0.0, _USUAL_DROP)
-    unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
+    unblocked = type(tracer)(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
         np.asarray(below)[None].astype(np.float32), np.array([[0, 0, 1]], dtype=np.float32), lamps, _SIDE
     )
     lit = tracer.see_lamps(points, normals, lamps, _SIDE)

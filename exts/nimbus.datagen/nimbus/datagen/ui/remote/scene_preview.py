@@ -45,7 +45,7 @@ class ScenePreview:
         self._look: SceneLook | None = None
         self._stacked = False
         self._outlined: object = None
-        """Parts of the task that the markers of regions and cameras were made of."""
+        """Parts of the task from which the markers of regions and cameras were made."""
         self.stage: StageView | None = None
         self.variation = ""
         """Layer that changes the stage; empty for the stage as it was written."""
@@ -156,7 +156,7 @@ class ScenePreview:
         return f"{reached} of {len(spots)} cells of the regions are within reach"
 
     def clear(self, task: Task) -> str:
-        """Take the marks of samples and reach away."""
+        """Remove the marks of samples and reach."""
         self._mark(task, [])
         return ""
 
@@ -175,7 +175,7 @@ class ScenePreview:
         return f"{len(self.pictures)} pictures"
 
     def outline(self, task: Task) -> None:
-        """Draw regions and cameras where the task now has them."""
+        """Draw regions and cameras at their current positions."""
         outlined = task.path, task.scene, task.robot, task.regions, task.cameras
         if outlined != self._outlined:
             self._mark(task, list(self.markers.spots))
