@@ -71,7 +71,8 @@ def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
         if isinstance(rows, int):
             return _read_frame(images, rows)
         return np.stack([_read_frame(images, row) for row in rows])
-    except (OSError, RuntimeError, ValueError, isal_zlib.error):
+    # isal's stub declares its error as an instance.
+    except (OSError, RuntimeError, ValueError, isal_zlib.error):  # pyright: ignore[reportGeneralTypeIssues]
         return images[which]  # HDF5 says what is damaged
 
 
