@@ -22,9 +22,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from nimbus.datagen.store.ledger.records import Fault  # noqa: E402
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
-from tests.support.cells import Run, tagged, until
+from tests.support.cells import Run, tagged, until  # noqa: E402
 from tests.support.isaac_installation import rtx_spec
 from tests.support.kill_checks import done_in
 
@@ -63,6 +64,7 @@ def endure(spec: CellSpec, draw: random.Random) -> dict[str, Any]:
     tally: Counter[str] = Counter()
     folder, known, kinds, lines = Path(spec.folder), set[str](), Counter[str](), list[str]()
     code = -1
+    reported: list[Fault] = []
     for _ in range(_MOST_CONTINUATIONS):
         run = Run(spec)
         wanted = len(known) + draw.randint(1, 3)
@@ -73,6 +75,7 @@ def endure(spec: CellSpec, draw: random.Random) -> dict[str, Any]:
                 tally["killed"] += 1
         done = run.end(patience=_PATIENCE)
         code = done.code
+        reported = run.faults()
         tally["orphans"] += len(tagged(spec))
         tally["runs"] += 1
         now = done_in(folder)
@@ -81,7 +84,7 @@ def endure(spec: CellSpec, draw: random.Random) -> dict[str, Any]:
         if done.code == 0:
             break
         lines += done.err.strip().splitlines()[-1:]
-    kinds.update(fault.kind for fault in run.faults())
+    kinds.update(fault.kind for fault in reported)
     files = list((folder / "episodes").glob("*.hdf5"))
     tally["lost"] += spec.episodes - len(known)
     tally["doubled"] += max(0, len(files) - len(known))

@@ -100,7 +100,7 @@ def count_steps(data: Path) -> int:
     found = 0
     for path in (data / "episodes").rglob("*.hdf5"):
         with h5py.File(path) as file:
-            found += file["time"].shape[0]
+            found += len(file["time"][()])
     return found
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import resource
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-_seconds: Counter[str] = Counter()
+_seconds: defaultdict[str, float] = defaultdict(float)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,4 +54,5 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if file is None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({name: round(seconds, 2) for name, seconds in _seconds.most_common()}, indent=1))
+    longest = sorted(((round(seconds, 2), name) for name, seconds in _seconds.items()), reverse=True)
+    file.write_text(json.dumps({name: seconds for seconds, name in longest}, indent=1))

@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -138,8 +138,10 @@ def make_archives(folder: Path) -> None:
         with zipfile.ZipFile(folder / f"{name}.zip", "w", method) as archive:
             archive.writestr("deep/mug.obj", content)
             archive.writestr("license.txt", b"free")
-    for ending in ("tar", "tar.gz", "tar.bz2", "tar.xz"):
-        with tarfile.open(folder / f"a.{ending}", f"w:{ending[4:]}") as archive:
+    modes: dict[str, Literal["w:", "w:gz", "w:bz2", "w:xz"]]
+    modes = {"tar": "w:", "tar.gz": "w:gz", "tar.bz2": "w:bz2", "tar.xz": "w:xz"}
+    for ending, mode in modes.items():
+        with tarfile.open(folder / f"a.{ending}", mode) as archive:
             entry = tarfile.TarInfo("deep/mug.obj")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))

@@ -185,10 +185,12 @@ def test_layer_of_changes_leaves_the_stage_as_it_was(opened: Started, tmp_path: 
 
     base, changes = tmp_path / "base.usda", tmp_path / "changes.usda"
     stage: Any = Usd.Stage.CreateNew(str(base))
-    UsdGeom.Cube.Define(stage, "/World/cube").CreateSizeAttr(1.0)
+    cube: Any = UsdGeom.Cube.Define(stage, "/World/cube")
+    cube.CreateSizeAttr(1.0)
     stage.Save()
     layer: Any = Sdf.Layer.CreateNew(str(changes))
-    Sdf.AttributeSpec(Sdf.CreatePrimInLayer(layer, "/World/cube"), "size", Sdf.ValueTypeNames.Double).default = 3.0
+    size: Any = Sdf.AttributeSpec(Sdf.CreatePrimInLayer(layer, "/World/cube"), "size", Sdf.ValueTypeNames.Double)
+    size.default = 3.0
     layer.Save()
     text = base.read_text()
     scene = opened.channel.scene

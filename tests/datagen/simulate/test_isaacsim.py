@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -235,6 +234,6 @@ def test_a_rate_that_does_not_divide_is_refused():
 
 def test_nothing_is_left_in_the_temporary_folder(isaac: MujocoPhysics):
     simulation = loaded(CAN)
-    folder = Path(simulation._folder.name)
+    folder = simulation._folder.path
     simulation.close()
     assert not folder.exists()

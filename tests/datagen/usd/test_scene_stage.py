@@ -39,7 +39,8 @@ def inputs(stage: Any, place: str) -> set[str]:
     """Inputs of a mesh's surface that a picture or the colors of its vertices fill."""
     from pxr import UsdShade
 
-    material: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath(place)).ComputeBoundMaterial()[0]
+    binding: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath(place))
+    material = binding.ComputeBoundMaterial()[0]
     surface: Any = UsdShade.Shader(stage.GetPrimAtPath(f"{material.GetPath()}/preview"))
     return {one.GetBaseName() for one in surface.GetInputs() if one.HasConnectedSource()}
 

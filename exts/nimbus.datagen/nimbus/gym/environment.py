@@ -204,7 +204,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
 
 def _is_whole(value: object, *, least: int) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and least <= value < 2**63
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= int(value) < 2**63
 
 
 def _is_text(value: object) -> bool:

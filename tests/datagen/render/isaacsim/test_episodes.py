@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -57,7 +56,7 @@ def test_a_stage_is_left_stopped_and_without_sensors_before_the_next_one_is_open
     left = ["stop capture", "complete", "stop", "update"]
     assert names(isaac)[:4] == left
     assert shown[1]._sensors == {}
-    assert [path.name for path in Path(renderer._folder.name).iterdir()] == ["00002"], "the other is open no more"
+    assert [path.name for path in renderer._folder.path.iterdir()] == ["00002"], "the other is open no more"
     renderer.close()
     assert names(isaac) == left
     renderer.close()

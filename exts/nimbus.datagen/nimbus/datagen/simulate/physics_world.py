@@ -45,7 +45,10 @@ class BodyStates:
 class JointGroup(Protocol):
     """Joints (J) that are read and commanded together [rad, m; rad/s, m/s]."""
 
-    names: Sequence[str]
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the joints, in the order of all values."""
+        ...
 
     def positions(self) -> FloatArray:
         """Return the positions (J,)."""

@@ -83,7 +83,7 @@ class RobomimicSignals(SignalSet):
             self._file = h5py.File(path, "r")
             data = check_own(self._file, "data")
         names = data if isinstance(data, h5py.Group) else ()
-        found = [name for name in names if re.fullmatch(r"demo_\d{1,9}", name)]
+        found = [name for name in map(str, names) if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
             raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
