@@ -95,9 +95,14 @@ class NavigationPreview:
         drive = plan_drive(task, assets, physical)
         key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=seed, index=index)
         layout = Layout(key=key, physical=physical, visual=draw_views(task, assets.scene, physical, key=key))
-        hidden = {thing.name for thing in assets.scene.things if thing.object_class in _HIDDEN}
-        parts = tuple(part for part in render_parts(assets.scene) if part.instance not in hidden)
-        return SceneLook(parts=parts, layout=layout, motion=motion_of(drive)), drive
+        return self.look(task, layout, drive), drive
+
+    def look(self, task: NavigationTask, layout: Layout, drive: Trajectory) -> SceneLook:
+        """Return the scene of an episode without ceilings, and the motion through it."""
+        scene = self.assets(task, task.address(layout.key.index)[0]).scene
+        hidden = {thing.name for thing in scene.things if thing.object_class in _HIDDEN}
+        parts = tuple(part for part in render_parts(scene) if part.instance not in hidden)
+        return SceneLook(parts=parts, layout=layout, motion=motion_of(drive))
 
     def pictures(self, task: NavigationTask, look: SceneLook, drive: Trajectory, step: int) -> dict[str, CameraFrames]:
         """Render the images of the task's cameras in one step of a planned path."""
