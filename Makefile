@@ -11,7 +11,7 @@ SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: bytecode docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -24,12 +24,12 @@ quick: format
 test: .venv/installed-dev
 	$(MAKE) --jobs 2 --output-sync=line lint fast-tests
 
-fast-tests: .venv/installed-dev
+fast-tests: bytecode
 	$(PYTEST) -m "not slow" tests
 
 # With the slow tests: real physics, browsers, processes that are killed. The short chaos measures times, so that all that
-# runs beside it has a lower priority; it waits much, and leaves a core and a half to them.
-test-all: .venv/installed-dev
+# runs beside it has a lower priority.
+test-all: bytecode
 	$(MAKE) --jobs 3 --output-sync short-chaos beside-chaos
 	$(MAKE) all-tests
 	$(MAKE) short-cluster
@@ -44,7 +44,11 @@ short-fuzz-then-gpu: .venv/installed-dev
 all-tests: .venv/installed-dev
 	$(PYTEST) -m "not long" --ignore tests/chaos tests
 
-# Tests of 40 CPU-seconds and more, which `make test-all` leaves out.
+# Once for the hundreds of processes that tests start, which compile all modules again where Python may not write bytecode.
+bytecode: .venv/installed-dev
+	@$(BIN)/python -m compileall -q -j 2 exts/nimbus.datagen runner skills tools tests/support
+
+# Tests of 25 CPU-seconds and more, and those whose subject another test has in part; `make test-all` leaves them out.
 test-long: .venv/installed-dev
 	$(PYTEST) -m long tests
 
@@ -94,7 +98,7 @@ fuzz: .venv/installed-dev
 	$(BIN)/python -m tools.fuzz.run --inputs $(INPUTS) --seed $(SEED)
 
 short-fuzz: .venv/installed-dev
-	$(BIN)/python -m tools.fuzz.run --inputs 2000 --seconds 60 --seed $(SEED)
+	$(BIN)/python -m tools.fuzz.run --inputs 200 --seconds 90 --seed $(SEED)
 
 # Real raylets, and Swift with s3api as the store: each in an environment of its own below build/, made on first use
 # (some minutes), started and ended by the tests. About ten minutes on two free cores.

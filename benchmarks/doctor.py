@@ -32,7 +32,7 @@ ENOUGH = 5
 
 
 def probed(name: str, records: Records, *, anew: bool) -> tuple[int, int]:
-    """How many attempts the doctor makes, and how many of them succeed."""
+    """Return the number of attempts that the doctor makes, and of those that succeed."""
     if anew:
         told = examine(name).forecast
         return (told.probes, told.successes) if told else (0, 0)
@@ -45,7 +45,7 @@ def probed(name: str, records: Records, *, anew: bool) -> tuple[int, int]:
 
 
 def share(records: Records) -> float:
-    """Of attempts that succeed."""
+    """Return the share of attempts that succeed."""
     return sum(record["success"] for record in records) / len(records)
 
 

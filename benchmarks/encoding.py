@@ -1,4 +1,4 @@
-"""How long the render loop waits for what it rendered to be stored, losslessly and as video.
+"""Waiting time of the render loop until its frames are stored, losslessly and as video.
 
     python benchmarks/encoding.py [--episodes 3] [--task sort_trash]
 

@@ -2,24 +2,28 @@
 
     pip download --no-deps pybullet robosuite metaworld mani_skill
     python benchmarks/imported_assets.py import --wheels . --out work
-    python benchmarks/imported_assets.py pick place masses faulty rests scans --out work
+    python benchmarks/imported_assets.py pick place moves masses faulty rests scans --out work
 
 ``import`` reads the rigid things of four wheels; it goes on where it was. ``pick`` attempts every thing of graspable
-size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes
-a third of them. ``masses`` weighs solids with the sizes and names of 15 YCB objects, ``faulty`` imports 40 broken
-files. ``rests`` compares rest poses of 20 things with 64 drops of all their pieces in other orientations, ``scans``
-closes nine surfaces of the library that have loose faces at their edges. Each part adds its rows to ``figures.json``.
+size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes a
+third of them. ``moves`` opens, closes, turns and presses parts of articulated things by skills. ``masses`` weighs
+solids with the sizes and names of 15 YCB objects, ``faulty`` imports 42 broken files. ``rests`` compares rest poses of
+20 things with 64 drops of all their pieces in other orientations, ``scans`` closes nine surfaces of the library that
+have loose faces at their edges. Each part adds its rows to ``figures.json``.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import shutil
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,12 +48,18 @@ from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh  # noqa: E402
 from nimbus.datagen.objects.libraries import open_library  # noqa: E402
 from nimbus.datagen.objects.model import ObjectModel  # noqa: E402
-from nimbus.datagen.objects.prepared.index import AssetEntry, read_index  # noqa: E402
+from nimbus.datagen.objects.prepared.index import AssetEntry, index_text, read_index  # noqa: E402
 from nimbus.datagen.objects.shapes.contact import piece_triangles  # noqa: E402
+from nimbus.datagen.propose.catalogue import Catalogue  # noqa: E402
+from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing  # noqa: E402
+from nimbus.datagen.propose.proposals import ProposalRequest, Workshop  # noqa: E402
+from nimbus.datagen.propose.traits import TRAITS  # noqa: E402
 from nimbus.datagen.random_streams import generator  # noqa: E402
 from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
+from nimbus.datagen.robots.robot import load_robot  # noqa: E402
 from nimbus.datagen.robots.robot_file import read_robot  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
+from nimbus.datagen.tasks.plugins import discover, discover_components  # noqa: E402
 from nimbus.datagen.tasks.task import load_task  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
@@ -70,7 +80,7 @@ WHEELS = {
     "mani_skill": ("*envs/tasks/[fh]*", "*deformable_manipulation/*", "*trifinger/objects/*", "*scene_builder/*"),
 }
 """Rigid things by wheel: robots, and 940 of pybullet's random objects, are left out of the patterns."""
-NO_THING = "moving part"
+NO_THING = ("moving part", "robot", "joints; the limit is")
 _RESTS, _SCANS = 20, 9
 """Things whose rest poses are compared, and surfaces that are closed."""
 _DROPS = 64
@@ -78,6 +88,8 @@ _TURNED = 10.0
 """[deg] What was put down in a rest pose and turned by less has kept it."""
 _SAME_HEIGHT = 0.002
 """[m] Between centers of mass of one rest pose: facets of what rolls differ by less."""
+_MOVES = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}
+"""Goals of articulated things, and the traits that they need."""
 _LONGEST = 0.3
 """[m] Of what is picked: longer things do not fit into the region."""
 LAYOUTS, WANTED = 10, 6
@@ -126,10 +138,10 @@ YCB = {
 def main() -> int:
     """Measure the parts that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="+", choices=("import", "pick", "place", *PARTS))
+    parser.add_argument("parts", nargs="+", choices=("import", *ATTEMPTS, *PARTS))
     parser.add_argument("--wheels", type=Path, default=Path(), help="folder of the four wheels")
     parser.add_argument("--out", type=Path, required=True, help="folder for the library, tasks and figures")
-    parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are picked and placed")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are attempted")
     args = parser.parse_args()
     prepare_libraries()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -138,10 +150,9 @@ def main() -> int:
     for part in args.parts:
         if part == "import":
             import_wheels(args.wheels, args.out, figures)
-        elif part in ("pick", "place"):
-            attempt_things(
-                part, args.out, figures.setdefault(part, {}), tuple(map(int, args.part.split("/"))), file, figures
-            )
+        elif part in ATTEMPTS:
+            share = tuple(map(int, args.part.split("/")))
+            ATTEMPTS[part](part, args.out, figures.setdefault(part, {}), share, file, figures)
         else:
             figures[part] = PARTS[part](args.out)
         file.write_text(json.dumps(figures, indent=1))
@@ -167,8 +178,9 @@ def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
 
 
 def rigid(out: Path) -> list[AssetEntry]:
-    """Entries of the library without moving parts."""
-    return [entry for entry in read_index(out / "library")[0].kinds if NO_THING not in entry.refused]
+    """Entries of the library without moving parts, and without robots."""
+    kinds = read_index(out / "library")[0].kinds
+    return [entry for entry in kinds if not entry.joints and not any(word in entry.refused for word in NO_THING)]
 
 
 def graspable(out: Path) -> list[str]:
@@ -207,6 +219,31 @@ def attempt_things(
         rows[kind] = {"good": good, "bad": lines, "is_enough": good >= wanted, "seconds": time.process_time() - begin}
         file.write_text(json.dumps(figures, indent=1))
         sys.stderr.write(f"{part} {kind}: {good} good, {lines[:2]}\n")
+
+
+def move_parts(
+    part: str, out: Path, rows: dict[str, Any], share: tuple[int, ...], file: Path, figures: dict[str, Any]
+) -> None:
+    """Open, close, turn and press articulated things, each in one layout: tasks of one goal, as they are proposed."""
+    index, folder = read_index(out / "library")[0], out / "articulated"
+    kinds = tuple(entry for entry in index.kinds if entry.joints and not entry.refused)[share[0] :: share[1]]
+    for entry in kinds:
+        shutil.copytree(out / "library" / entry.kind, folder / entry.kind, dirs_exist_ok=True)
+    (folder / "index.json").write_text(index_text(replace(index, kinds=kinds)))
+    discover_components()
+    discover()
+    catalogue = Catalogue(load_robot("panda"), [f"{folder}/"])
+    workshop = Workshop.open(ProposalRequest(count=1, seed=0, layouts=1, folder=out), catalogue, lambda graph: ())
+    for name, (relation, trait) in itertools.product(catalogue, _MOVES.items()):
+        if TRAITS[trait](catalogue[name]) or f"{name} {relation}" in rows:
+            continue
+        thing = Thing("item", name, state="open" if relation == "closed" else "")
+        graph = GoalGraph("panda", "table", (thing,), (Goal(relation, "item"),))
+        trial = workshop.try_graph(graph, index=0, attempt=0)
+        good, seconds = trial.stage == "accepted", trial.seconds
+        rows[f"{name} {relation}"] = {"is_enough": good, "bad": trial.messages(), "seconds": seconds}
+        file.write_text(json.dumps(figures, indent=1))
+        sys.stderr.write(f"{part} {name} {relation}: {trial.stage} {trial.messages()[:1]}\n")
 
 
 def measure_masses(_: Path) -> dict[str, Any]:
@@ -333,6 +370,8 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "scans": close_scans,
 }
 """Parts by name, beside those that may be divided."""
+ATTEMPTS = {"pick": attempt_things, "place": attempt_things, "moves": move_parts}
+"""Parts that may be divided: attempts in physics."""
 
 
 def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:

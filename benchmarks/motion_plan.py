@@ -36,7 +36,7 @@ panda = importlib.import_module("tests.support.panda_table")
 HELD = {"carton": 0.05, "can": 0.055, "block": 0.02, "stick": 0.08}
 """Half height of the objects that are carried [m]."""
 SETS = {"tabletop": 50, "cubby": 20}
-"""How many problems of each set."""
+"""Number of problems of each set."""
 TRIES = 200
 """Poses drawn before a problem without a free one is an error."""
 

@@ -41,7 +41,7 @@ SCRUB_SECONDS = 10.0
 
 
 def cpu_seconds(folder: Path) -> float:
-    """Of all processes that were started with a folder as profile."""
+    """Return the CPU-seconds of all processes that were started with a folder as profile."""
     ticks = 0
     for entry in Path("/proc").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""What the supervisor costs: at rest, and for each episode that it commits.
+"""Cost of the supervisor: at rest, and for each episode that it commits.
 
 Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
 whose workers plan for longer than it is looked at, one that does nothing but commit episodes of a few bytes, as fast as

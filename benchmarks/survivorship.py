@@ -1,4 +1,4 @@
-"""Whether the yield ledger sees in physics which variants are never kept: blocks that are too wide for the fingers.
+"""Check in physics that the yield ledger finds variants that are never kept: blocks too wide for the fingers.
 
 Run it as ``python benchmarks/survivorship.py [--episodes N] [--out DIR]``. Says what is flagged after each ten
 episodes; runs in which nothing is wrong are in ``whole_runs.py``.

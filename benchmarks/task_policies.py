@@ -23,7 +23,7 @@ from nimbus.runner.evaluation.results import Evaluation, read_evaluation  # noqa
 
 RECORDS = ROOT / "benchmarks/task_policies.json"
 TASKS = ("slide_block", "conveyor_pick", "wipe_table", "turn_knob", "insert_peg", "stack_blocks")
-"""Of six families."""
+"""Tasks of six families."""
 _HEAD = """
 ## Policies trained on the demonstrations
 

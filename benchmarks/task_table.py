@@ -53,7 +53,7 @@ SKILLS_PAGE = ROOT / "docs/skills.md"
 PICTURES = ROOT / "docs/images/tasks"
 _SIZE = (160, 120)
 _MOMENT = 0.85
-"""Of an episode: what was to be done shows, and the arm is still near."""
+"""Share of an episode after which its picture is taken: the result shows, and the arm is still near."""
 ARM_ALONE = ("move", "go_to_pose", "go_to_joints", "home", "gripper", "wait", "scan", "follow")
 """Skills that change no object."""
 _EVERYWHERE = ("at_rest", "gripper_clear", "nothing_on_floor", "fixtures_unmoved")
@@ -100,7 +100,7 @@ def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAsse
 
 
 def record(item: Planned[SceneAssets], seconds: float) -> Record:
-    """What the table needs of an attempt."""
+    """Make the table's record of an attempt."""
     trajectory = item.trajectory
     contacts, outcome = trajectory.contacts, trajectory.outcome
     measured = {
@@ -196,7 +196,7 @@ def page(records: Records) -> str:
 
 
 def skill_table(records: Records) -> str:
-    """What measured tasks say of each skill that changes the state of an object."""
+    """Write the table of the skills that change the state of an object, with their yields in measured tasks."""
     tasks: dict[str, list[str]] = defaultdict(list)
     judges: dict[str, Counter[str]] = defaultdict(Counter)
     for name in tasks_with_steps():

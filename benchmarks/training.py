@@ -44,7 +44,7 @@ def rate(read: Callable[[], int]) -> float:
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Of one dataset: random rows, an epoch in shuffled blocks, and what a training waits that reads ahead."""
+    """Measure one dataset: random rows, an epoch in shuffled blocks, and the waiting of a training that reads ahead."""
     windows = {"action": range(HORIZON)}
     with Reader(folder, windows=windows) as reader:
         rows = np.random.default_rng(0).permutation(len(reader))[:COUNT]

@@ -1,4 +1,4 @@
-"""What whole runs show of the promises made about them: forecasts, replays, flags. A row a task.
+"""Check of promises about whole runs: forecasts, replays, flags. A row a task.
 
 Run it as ``python benchmarks/whole_runs.py --out DIR [TASK ...] [--episodes N]``. Each task is run in one
 process, as ``nimbus run --serial`` does, with one small camera; a folder that holds a run is continued. Then

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tools.sources import modules, parse, relative
+from tools.sources import modules, other_sources, parse, relative
 
 BASELINE = Path(__file__).with_name("lint_baseline.json")
 _OPENINGS = {"what", "whether", "who", "how", "where", "of", "that", "which", "when"}
@@ -54,8 +54,8 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_openings() -> Iterator[Violation]:
-    """Docstrings that open with a clause where a verb or a noun should stand."""
-    for path in modules().values():
+    """Docstrings that open with a clause where a verb or a noun should stand; tests and tools included."""
+    for path in (*modules().values(), *other_sources()):
         for line, text in docstrings(path):
             words = text.split()
             if words and words[0].lower().strip(".,:;`") in _OPENINGS:

@@ -42,6 +42,13 @@ def modules() -> dict[str, Path]:
 
 
 @cache
+def other_sources() -> tuple[Path, ...]:
+    """Files of tests, tools, benchmarks and integrations."""
+    folders = [ROOT / name for name in ("tests", "tools", "benchmarks", "integrations")]
+    return tuple(path for folder in folders for path in sorted(folder.rglob("*.py")))
+
+
+@cache
 def parse(path: Path) -> ast.Module:
     """Syntax tree of a file, read once."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))

@@ -30,7 +30,7 @@ def command(
     scene: Annotated[str, typer.Option("--scene", metavar="NAME", parser=str, help="scene with a table")] = "table",
     libraries: Annotated[
         list[str] | None,
-        typer.Option("--library", metavar="NAME", parser=str, help="object library; may be repeated (all of Nimbus)"),
+        typer.Option("--library", metavar="NAME", parser=str, help="object library or its path; may be repeated (all)"),
     ] = None,
     families: Annotated[
         list[str] | None,
@@ -95,7 +95,9 @@ def command(
     weights = read_weights(yields or ())
     discover_components()
     discover(skills or [])
-    request = ProposalRequest(count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds)
+    request = ProposalRequest(
+        count=count, seed=seed, robot=robot, scene=scene, uses_physics=not quick, rounds=rounds, folder=out
+    )
     catalogue = Catalogue(load_robot(robot, where="--robot"), libraries or ())
     source: GrammarSource | ModelSource
     workshop = Workshop.open(request, catalogue, lambda graph: writer.write(graph, catalogue, source.wordings(graph)))

@@ -1,4 +1,7 @@
-"""A short chaos of a cluster over sockets: nothing is lost, doubled, different or left over."""
+"""A short chaos of a cluster over sockets: nothing is lost, doubled, different or left over.
+
+``tests/runner/cluster/test_local_cluster.py`` has each of its faults once.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from benchmarks.cluster_chaos import light
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_and_frozen_processes_harm_nothing(tmp_path: Path):
     given = Namespace(episodes=12, kills=6, nodes=2, seed=0, longest=2.0)
     found = light(tmp_path, given, None)

@@ -6,16 +6,21 @@ import signal
 import subprocess
 import sys
 import time
+from inspect import isfunction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.chaos import checker, page, processes, trouble
+from tools.chaos import bad, checker, inside, outside, page, physical, processes, trouble
 from tools.chaos.lab import FINISHED
 from tools.chaos.match import match
 from tools.chaos.pace import Pace, _progress
 
 RUN = Path(checker.__file__).with_name("run.py")
+MIXED = ("components", "failpoints", "everything", "damage", "physics")
+"""Scenarios in which many faults meet in one run. ``tests/runner/cell`` has a test for each fault of the others."""
+SINGLE = ("slow", "leak", "pauses", "hung", "full_disk", "memory", "interrupts", "second_run")
 
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="cells need Linux")
@@ -23,26 +28,46 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ce
 
 @pytest.mark.slow
 def test_workers_that_die_at_their_first_work_do_not_end_a_run_that_gets_somewhere(tmp_path: Path):
-    """Of six episodes the first kills a worker, the second its successor, and the others are stored."""
+    """In each six episodes the first kills a worker and the second its successor; the others are stored."""
     table = {f"render:{index}": ["sigkill"] for index in range(90) if index % 6 < 2 and index % 10 != 7}
     spec = processes.light(tmp_path / "data", episodes=90, workers=(1, 1), fixed_roles=True, render_seconds=0.03)
-    run = processes.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))
-    ended, error = run.end(patience=120)
+    started = processes.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))
+    ended, error = started.end(patience=120)
     assert ended["state"] in FINISHED, f"{ended} {error}"
-    assert len(checker.faults(run.folder)) == len(table) > 25
+    assert len(checker.faults(started.folder)) == len(table) > 25
+
+
+def short_chaos(folder: Path, *scenarios: str) -> dict[str, Any]:
+    """Run scenarios in their short form, which must all be good; returns the totals of the report."""
+    found = folder / "chaos.json"
+    words = [sys.executable, str(RUN), "--short", "--episodes", "90", "--faults", "60", "--only", *scenarios]
+    ended = subprocess.run(
+        [*words, "--json", str(found), "--work", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
+    report = json.loads(found.read_text())
+    assert report["scenarios"].keys() == set(scenarios)
+    return page.totals(report)
 
 
 @pytest.mark.slow
 def test_a_short_chaos_loses_doubles_and_harms_nothing(tmp_path: Path):
-    found = tmp_path / "chaos.json"
-    words = [sys.executable, str(RUN), "--short", "--episodes", "90", "--faults", "60"]
-    ended = subprocess.run(
-        [*words, "--json", str(found), "--work", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
-    totals = page.totals(json.loads(found.read_text()))
+    totals = short_chaos(tmp_path, *MIXED)
     assert totals["faults injected"] >= 60
     assert totals["faults detected"] == totals["faults injected"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_scenarios_of_single_faults_are_good(tmp_path: Path):
+    assert short_chaos(tmp_path, *SINGLE)["faults injected"] >= 10
+
+
+def test_every_scenario_has_a_test():
+    """The goodput is a figure, which a short run could not give."""
+    functions = [each for room in (inside, outside, bad, physical) for each in vars(room).values() if isfunction(each)]
+    scenarios = {each.__name__ for each in functions if each.__annotations__.get("return") == "Result"}
+    assert scenarios == {*MIXED, *SINGLE, "goodput"}
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What a user can mend is one line."""
+"""Mistakes that a user can fix are one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the docs add to Nimbus: a skill that moves does in physics what they say."""
+"""Additions of the docs to Nimbus: a skill that moves does in physics as they write."""
 
 from __future__ import annotations
 

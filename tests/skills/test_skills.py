@@ -34,7 +34,7 @@ def holding() -> tuple[SimulatedWorkcell, float]:
 
 
 def tool_error(cell: SimulatedWorkcell, to: tuple[float, float, float]) -> tuple[float, float]:
-    """How far the tool is from a point [m], and how far from pointing down [rad]."""
+    """Measure the distance of the tool from a point [m], and its angle from pointing down [rad]."""
     cell.wait(4)
     tool = cell.tool_pose()
     return float(np.linalg.norm(tool[:3, 3] - to)), math.acos(min(1.0, -tool[2, 2]))

@@ -138,11 +138,11 @@ class Run:
         return "\n".join([*(f"{fault}" for fault in self.faults()), *logs])
 
     def status(self) -> Status | None:
-        """What its status file says."""
+        """Read its status file."""
         return read_status(self.folder)
 
     def events(self, text: str) -> list[tuple[str, int]]:
-        """What its components said that begins so, and the process."""
+        """Return the messages of its components that begin so, each with its process."""
         return events(self.spec, text)
 
     def wait_for(self, text: str, *, count: int = 1) -> int:
@@ -180,7 +180,7 @@ class Run:
                 os.kill(pid, signal.SIGKILL)
 
     def faults(self) -> list[Fault]:
-        """What its ledger says of faults."""
+        """Return the faults in its ledger."""
         if not (self.folder / "ledger.sqlite").exists():
             return []
         with closing(Ledger(self.folder, read_only=True)) as ledger:
@@ -205,7 +205,7 @@ def sound(spec: CellSpec) -> dict[str, str]:
 
 
 def events(spec: CellSpec, text: str) -> list[tuple[str, int]]:
-    """What components have said that begins so, and the process."""
+    """Return the messages of components that begin so, each with its process."""
     path = Path(spec.settings["events"])
     lines = path.read_text().splitlines() if path.exists() else []
     said = (line.rpartition(" @") for line in lines)
@@ -213,7 +213,7 @@ def events(spec: CellSpec, text: str) -> list[tuple[str, int]]:
 
 
 def count(spec: CellSpec, text: str) -> Counter[str]:
-    """How often what was said that begins so."""
+    """Count the messages that begin so."""
     return Counter(what for what, _ in events(spec, text))
 
 

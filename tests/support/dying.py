@@ -103,7 +103,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True, kw_only=True)
 class End:
-    """How a command ended that was not killed."""
+    """End of a command that was not killed."""
 
     code: int
     count: int

@@ -27,7 +27,7 @@ ANNOTATIONS = {"title", "description", "default", "$defs", "$schema", "discrimin
 
 
 def valid(data: Any, schema: Any, root: dict[str, Any]) -> bool:
-    """Whether data hold against a schema; an unknown keyword is an error, so nothing is passed by."""
+    """Check data against a schema; an unknown keyword is an error, so nothing is passed by."""
     if isinstance(schema, bool):
         return schema
     return all(_keyword(name, rule, data, schema, root) for name, rule in schema.items() if name not in ANNOTATIONS)

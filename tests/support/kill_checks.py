@@ -1,4 +1,4 @@
-"""What holds wherever an export, a conversion or a run is killed: nothing lost, nothing torn, the same at the end."""
+"""Laws of an export, a conversion or a run that is killed: nothing lost, nothing torn, the same at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.reading import tree
 
 @dataclass(kw_only=True)
 class Tally:
-    """What came of many kills of one kind."""
+    """Outcome of many kills of one kind."""
 
     kills: int = 0
     places: int = 0
@@ -137,5 +137,5 @@ def done_in(folder: Path) -> set[str]:
 
 
 def _places(places: int, kills: int) -> Iterator[int]:
-    """Of so many kills, every third is a second one at the same dataset."""
+    """Yield the places of so many kills; every third is a second kill at the same dataset."""
     yield from spread(places, -(-2 * kills // 3))

@@ -88,7 +88,7 @@ _GREY = np.full((1, 1, 3), 128, np.uint8)
 
 @cache
 def _thing(asset: str) -> Triangles | None:
-    """What an asset file shows; shared, so that it is uploaded once."""
+    """Read the shape of an asset file; shared, so that it is uploaded once."""
     from pxr import Usd
 
     stage: Any = Usd.Stage.Open(asset)

@@ -86,7 +86,7 @@ class LogSettings(StrictModel):
 
 
 class PointRobotSettings(LogSettings):
-    """How far the robot sees, and the episode at which it breaks."""
+    """Range of the robot's sensor, and the episode at which it breaks."""
 
     view: int = 1
     break_at: int = -1

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from nimbus.datagen.store.verify import dataset_hashes, verify
@@ -27,14 +30,28 @@ def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd)
 
 
-def start_run(*words: str, out: Path) -> subprocess.Popen[str]:
-    """``nimbus run --serial`` in a process of its own, up to its first stored episode."""
-    process = start("run", "--serial", "--task", str(TINY), "--out", str(out), *words)
-    assert process.stdout
-    for line in process.stdout:
-        if ": stored, " in line:
-            return process
-    raise AssertionError(f"nothing was stored: {process.communicate()}")
+class _OutputWatch(io.StringIO):
+    """Standard output that calls a function at the first line of a stored episode."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._act = act
+
+    def write(self, text: str) -> int:
+        """Keep the text; call the function when it is due."""
+        is_first = ": stored, " in text and ": stored, " not in self.getvalue()
+        written = super().write(text)
+        if is_first:
+            self._act()
+        return written
+
+
+def run_and(act: Callable[[], object], *words: str, out: Path, task: Path | str = TINY) -> int:
+    """``nimbus run --serial`` in this process, which calls a function once when its first episode is stored."""
+    with redirect_stdout(_OutputWatch(act)) as shown:
+        code = run(*words, out=out, task=task)
+    assert ": stored, " in shown.getvalue()
+    return code
 
 
 def sound(folder: Path) -> dict[str, str]:

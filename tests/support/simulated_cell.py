@@ -16,7 +16,7 @@ UNBOUNDED = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What is simulated; seconds are of the virtual clock."""
+    """Settings of the simulation; seconds are of the virtual clock."""
 
     planners: int
     renderers: int

@@ -13,7 +13,7 @@ from nimbus.runner.cell.queue.work_queue import WorkQueue
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended; counts of episodes."""
+    """End of a run; counts of episodes."""
 
     found: int
     """Poison in quarantine."""

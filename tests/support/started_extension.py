@@ -23,7 +23,7 @@ class Started:
 
     @property
     def text(self) -> str:
-        """Of the task that is edited."""
+        """Text of the task that is edited."""
         draft = self.channel.editor.draft
         return draft.text if draft else ""
 

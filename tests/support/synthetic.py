@@ -164,7 +164,7 @@ def make_observations(
 def make_rendered(
     index: int = 0, *, variant: int = 0, steps: int = 20, width: int = 64, height: int = 48, **options: Any
 ) -> Rendered:
-    """What the render stage hands on; ``outcome=`` a failure makes it one without images."""
+    """Make a result of the render stage; ``outcome=`` a failure makes it one without images."""
     outcome = options.pop("outcome", None)
     layout = make_layout(index, variant=variant, width=width, height=height)
     provenance = Provenance(task_text="name: sort_trash\n", task_hash=TASK_HASH, settings={"sim": "newton"})

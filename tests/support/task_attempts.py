@@ -78,7 +78,7 @@ def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
 
 
 def successes(name: str, *, wanted: int = 1, layouts: int = 2) -> int:
-    """How many of the first layouts succeed at the first attempt; stops when there are enough."""
+    """Count the first layouts that succeed at the first attempt; stops when there are enough."""
     count = 0
     for index in range(layouts):
         count += attempt(name, index=index).outcome.success

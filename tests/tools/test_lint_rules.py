@@ -13,6 +13,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         path = tmp_path / "made.py"
         path.write_text(text)
         monkeypatch.setattr(lint_rules, "modules", lambda: {"nimbus.skills.made": path})
+        monkeypatch.setattr(lint_rules, "other_sources", lambda: ())
         return path
 
     return write

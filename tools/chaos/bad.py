@@ -57,7 +57,7 @@ def _stays_full(lab: Lab, disk: Path, result: Result, episodes: int) -> None:
     run = processes.start(spec)
     run.wait_for(lambda status: status.get("stored", 0) >= 5)
     _fill(disk, 0)
-    ended, _ = run.end(patience=60)
+    ended, _ = run.end(patience=300)
     line = ended.get("line", "")
     result.expect(ended["code"] == 1 and "cannot write" in line and "\n" not in line.strip(), f"ended {ended}")
     result.count("disk_stays_full")
@@ -95,11 +95,11 @@ def memory(lab: Lab) -> Result:
     """Shared memory for plans asks for more memory than there is: one line, and nothing is left behind."""
     with lab.scenario("memory") as result:
         folder = lab.folder / "memory"
-        ended, error = processes.start(processes.light(folder, episodes=4, slot_bytes=1 << 40)).end(patience=60)
+        ended, error = processes.start(processes.light(folder, episodes=4, slot_bytes=1 << 40)).end(patience=300)
         line = ended.get("line", "")
         result.expect(ended["code"] == 1 and "shared memory" in line and "\n" not in line.strip(), f"{ended} {error}")
         result.count("slab_too_large")
-        ended, error = processes.start(processes.light(folder, episodes=4)).end(patience=60)
+        ended, error = processes.start(processes.light(folder, episodes=4)).end(patience=300)
         result.expect(ended["state"] in FINISHED, f"with less, ended {ended} {error}")
         result.findings.add(checker.check(folder, lab.truth, episodes=4))
     return result
@@ -163,7 +163,7 @@ def interrupts(lab: Lab) -> Result:
             for _ in range(times):
                 processes.kill(run.process.pid, number)
                 time.sleep(0.05)
-            ended, error = run.end(patience=60)
+            ended, error = run.end(patience=300)
             seconds = time.monotonic() - begin
             result.count(f"{number.name.lower()}_{'twice' if times == 2 else 'once'}", seconds=seconds)
             result.expect(ended["code"] == 130, f"{number.name} {times}: ended {ended} {error}")
@@ -184,7 +184,7 @@ def second_run(lab: Lab) -> Result:
         run = processes.start(spec)
         run.wait_for(lambda status: status.get("stored", 0) >= 2)
         before = run.processes()
-        ended, error = processes.start(spec).end(patience=60)
+        ended, error = processes.start(spec).end(patience=300)
         line = ended.get("line", "")
         result.expect(ended["code"] == 2 and line and "\n" not in line.strip(), f"the second ended {ended} {error}")
         result.count("second_run")

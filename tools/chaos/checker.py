@@ -1,4 +1,4 @@
-"""What a run left, judged from nothing but its ledger, its files and the processes of this machine.
+"""Verdict on the remains of a run, from nothing but its ledger, its files and the processes of this machine.
 
 Plain SQLite, plain HDF5 and a hash of its own: a fault in Nimbus's readers must not hide one in its writers. What the
 episodes should hold comes from a clean run of the same seed in a single process.
@@ -28,7 +28,7 @@ _VARYING = ("provenance", "plan_statistics")
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What a clean run made."""
+    """Dataset that a clean run made."""
 
     content: dict[Address, str]
     """Hash of every stored episode."""
@@ -36,7 +36,7 @@ class Truth:
 
     @classmethod
     def read(cls, folder: Path) -> Truth:
-        """Of the dataset of a clean run."""
+        """Read the dataset of a clean run."""
         rows = _rows(folder, "SELECT idx, variant, path FROM attempts WHERE path != ''")
         content = {(idx, variant): content_hash(folder / path) for idx, variant, path in rows}
         failed = _rows(folder, "SELECT idx, variant FROM attempts WHERE final AND NOT success")
@@ -45,7 +45,7 @@ class Truth:
 
 @dataclass(kw_only=True)
 class Findings:
-    """What is wrong with a run; all is well when :attr:`problems` is empty."""
+    """Defects of a run; all is well when :attr:`problems` is empty."""
 
     lost: list[Address] = field(default_factory=list)
     """Neither stored, rejected nor quarantined."""

@@ -70,12 +70,12 @@ def slow(lab: Lab) -> Result:
 
 
 def leak(lab: Lab) -> Result:
-    """Each worker keeps 50 MB an episode: it is renewed between episodes, and that is no fault."""
+    """Each worker keeps 100 MB an episode: it is renewed between episodes, and that is no fault."""
     episodes = 40 if lab.short else 200
     with lab.scenario("leak", episodes=episodes) as result:
         folder = lab.folder / "leak"
         spec = processes.light(folder, episodes=episodes, plan_seconds=0.1, memory_limit=500 << 20)
-        run = processes.start(spec, environment=trouble.plan_faults(lab.folder / "leak.faults", {"plan": "leak:50"}))
+        run = processes.start(spec, environment=trouble.plan_faults(lab.folder / "leak.faults", {"plan": "leak:100"}))
         ended, error = run.end(patience=_PATIENCE)
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         recycled = run.status().get("recycled", 0)

@@ -1,4 +1,4 @@
-"""Where scenarios work, what they compare with, and what they report."""
+"""Workplace of scenarios: folders, the truth to compare with, and results."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ FINISHED = ("done", "short")
 
 @dataclass(kw_only=True)
 class Result:
-    """What came of a scenario."""
+    """Outcome of a scenario."""
 
     name: str
     episodes: int = 0
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By kind: ``injected``, ``detected``, ``median_s`` and ``max_s`` until noticed."""
     in_mid_phase: int = 0
-    """Of those in real physics and render workers, those that hit in the middle of planning, rendering or storing."""
+    """Number of faults in real physics and render workers that hit in the middle of planning, rendering or storing."""
     false_kills: int = 0
     findings: checker.Findings = field(default_factory=checker.Findings)
     figures: dict[str, float] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
-    """What was expected and did not happen."""
+    """Expected events that did not happen."""
     skipped: str = ""
     wall_seconds: float = 0.0
     _seconds: dict[str, list[float]] = field(default_factory=dict)

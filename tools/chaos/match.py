@@ -1,4 +1,4 @@
-"""Which fault of the ledger tells of which injected one, and how long it took to be noticed."""
+"""Assignment of the ledger's faults to injected ones, with the times until they were noticed."""
 
 from __future__ import annotations
 

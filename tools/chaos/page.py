@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
-"""What stands between them in the page is written by :func:`write`."""
+"""Marks in the page, between which :func:`write` writes."""
 
 
 def totals(report: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class Run:
 
     @property
     def folder(self) -> Path:
-        """Of the dataset."""
+        """Folder of the dataset."""
         return Path(self.spec.folder)
 
     @property
@@ -69,7 +69,7 @@ class Run:
         return self.process.poll() is not None
 
     def status(self) -> dict[str, Any]:
-        """What the status file says; nothing while there is none of this run."""
+        """Read the status file; nothing while there is none of this run."""
         status = read_json(self.folder / "status.json")
         return status if status and status["started"] >= self.started else {}
 
@@ -133,7 +133,7 @@ def tagged(folder: Path) -> list[int]:
 
 
 def orphans() -> list[int]:
-    """What components left behind, by its command line: it may have no environment."""
+    """Find processes that components left behind, by their command line: they may have no environment."""
     return [pid for pid, content in _contents("cmdline") if content.split(b"\0")[:2] == [b"sleep", b"86399"]]
 
 
@@ -191,7 +191,7 @@ def _contents(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def parent(pid: int) -> int:
-    """Of a process; 0 when it is gone."""
+    """Return the parent of a process; 0 when it is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

@@ -133,7 +133,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _read(args: argparse.Namespace) -> dict[str, Any]:
-    """What an earlier call has found, when it was asked the same."""
+    """Read the report of an earlier call with the same arguments."""
     asked = {name: getattr(args, name) for name in ("faults", "episodes", "seed", "short")}
     if args.json and args.json.exists() and (known := json.loads(args.json.read_text()))["asked"] == asked:
         return known

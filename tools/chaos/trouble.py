@@ -227,4 +227,4 @@ TOLD_AS = {
     **dict.fromkeys(HANGS, "hang"),
     **{"exit": "exit_code_7", "exit_0": "exit_code_0", "sigsegv": "sigsegv", "sigabrt": "sigabrt"},
 }
-"""What the ledger calls them."""
+"""Names of the faults in the ledger."""

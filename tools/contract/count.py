@@ -1,4 +1,4 @@
-"""How much of Kit and Isaac Sim is used and checked: ``python tools/contract/count.py [--json FILE]``.
+"""Count of the names of Kit and Isaac Sim that are used and checked: ``python tools/contract/count.py [--json FILE]``.
 
 Prints the names that Nimbus uses, how many of them the contract describes, how many it does not know or calls
 deprecated, and how many planted mistakes the checker finds.

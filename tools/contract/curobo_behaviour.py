@@ -1,4 +1,4 @@
-"""What the stand-in's cuRobo does: straight motions between postures, and the habits that an adapter must know.
+"""Behavior of the stand-in's cuRobo: straight motions between postures, and the habits that an adapter must know.
 
 Its robot is the URDF that it is given, so what it answers is as right as that file. It finds no way around anything.
 """
@@ -34,7 +34,7 @@ ROBOT_KEYS = {
     *("lock_joints", "mesh_link_names", "self_collision_buffer", "self_collision_ignore", "tool_frames", "urdf_path"),
     "use_global_cumul",
 }
-"""What the bundled robot has under ``kinematics``."""
+"""Keys of the bundled robot under ``kinematics``."""
 STEPS, BUFFER = 60, 200
 """Points of a motion, and of the buffer that it comes in."""
 
@@ -70,7 +70,7 @@ class Curobo:
         self._set_asked: set[int] = set()
 
     def behaviour(self) -> Behaviour:
-        """What functions and methods do."""
+        """Behavior of functions and methods."""
         played: Behaviour = {f"{_CONFIG}.create": self._configure}
         for planner in (_SINGLE, _BATCH):
             for name in ("update_world", "clear_scene_cache", "plan_cspace", "plan_pose"):

@@ -1,4 +1,4 @@
-"""What expressions are: an object of which class of Kit, a method, or nothing that is known."""
+"""Values of expressions: an object of which class of Kit, a method, or nothing that is known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.contract.names import Symbol
 from tools.contract.scopes import OPAQUE, PLAIN, OwnClass, Value
 
 _WARP = ("numpy",)
-"""What results of the batched API have: they are Warp arrays, which the contract does not describe."""
+"""Attributes of results of the batched API: they are Warp arrays, which the contract does not describe."""
 _CONTAINER = ("append", "clear", "get", "items", "keys", "pop", "values")
 
 
@@ -35,7 +35,7 @@ class Expressions(Calls):
         return PLAIN
 
     def value(self, node: ast.expr) -> Value:
-        """What an expression is; everything in it is checked on the way."""
+        """Find the value of an expression; everything in it is checked on the way."""
         match node:
             case ast.Name(id=name):
                 return next((scope[name] for scope in reversed(self.scopes) if name in scope), PLAIN)

@@ -1,4 +1,4 @@
-"""What the stand-in's Kit does: menus, windows, widgets with their values, events, settings and one stage."""
+"""Behavior of the stand-in's Kit: menus, windows, widgets with their values, events, settings and one stage."""
 
 from __future__ import annotations
 

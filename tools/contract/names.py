@@ -1,4 +1,4 @@
-"""What Isaac Sim, Kit and cuRobo have, by the contracts: modules, classes, methods, keywords, annotators, settings."""
+"""Names of Isaac Sim, Kit and cuRobo in the contracts: modules, classes, methods, keywords, annotators, settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILES = tuple(Path(__file__).parent / name for name in ("isaacsim.json", "omnive
 
 @dataclass(frozen=True)
 class Symbol:
-    """What a name stands for."""
+    """Meaning of a name."""
 
     kind: str
     """``module``, ``class``, ``function``, ``const`` or ``external``"""
@@ -54,21 +54,21 @@ class Contract:
         return contract
 
     def has_module(self, name: str) -> bool:
-        """Whether a module, or a package of such modules, exists."""
+        """Check that a module, or a package of such modules, exists."""
         self.asked.add(name)
         return name in self.modules or any(module.startswith(name + ".") for module in self.modules)
 
     def has_extension(self, name: str) -> bool:
-        """Whether an extension exists; Kit's core ones, which Isaac Sim's never name, are known by their module."""
+        """Check that an extension exists; Kit's core ones, which Isaac Sim's never name, are known by their module."""
         return name in self.known_extensions or name in self.modules
 
     def is_deprecated_module(self, name: str) -> bool:
-        """Whether the extension that a module comes in is on its way out."""
+        """Check if the extension that a module comes in is deprecated."""
         extension = self.modules.get(name, {}).get("ext", "")
         return bool(self.extensions.get(extension, {}).get("deprecated"))
 
     def name_in(self, module: str, name: str) -> Symbol | None:
-        """What a name in a module stands for; None when it is not there, or there by accident."""
+        """Find the meaning of a name in a module; None when it is not there, or there by accident."""
         self.asked.add(module)
         entry = self.modules.get(module, {})
         target = entry.get("names", {}).get(name)
@@ -124,7 +124,7 @@ LAUNCH_OPTIONS = "isaacsim.simulation_app.simulation_app:SimulationApp.DEFAULT_L
 
 
 def misfit(signature: dict[str, Any], extra: set[str], count: int, keywords: set[str], *, open_ended: bool) -> str:
-    """What is wrong with a call, or nothing.
+    """Describe the mistake in a call; empty when there is none.
 
     Args:
         signature: The contract's entry: ``params``, ``overloads``, ``seen``.

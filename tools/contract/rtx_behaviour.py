@@ -1,4 +1,4 @@
-"""What the stand-in's RTX does: stages are opened, poses are kept, and sensors see something in every region."""
+"""Behavior of the stand-in's RTX: stages are opened, poses are kept, and sensors see something in every region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SENSOR = "isaacsim.sensors.experimental.rtx.impl.tiled_camera_sensor:TiledCamer
 
 
 class IsaacSim:
-    """What was done to it, and images in which each camera sees the first object of its own region."""
+    """Record of its calls, and images in which each camera sees the first object of its own region."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []
@@ -26,9 +26,9 @@ class IsaacSim:
         self.poses: dict[int, tuple[Any, Any]] = {}
         self.loading = 3
         self.empty: dict[str, int] = {}
-        """How often an annotator has no image yet."""
+        """Times that an annotator has no image yet."""
         self.status = "STEPPED"
-        """Of replicator, after a step."""
+        """Status of replicator after a step."""
         self.takes_poses = True
         """Else a write only leaves a line in the log."""
         self.refreshed: list[tuple[str, Any]] = []

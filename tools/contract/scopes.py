@@ -1,4 +1,4 @@
-"""What is known of names while a file is followed, and what was found."""
+"""Knowledge of names while a file is followed, and the findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.contract.names import Contract, Symbol
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of an expression."""
+    """Known facts of an expression."""
 
     kind: str = "plain"
     """``symbol``, ``instance``, ``method``, ``opaque`` (of Kit, but of unknown class, or a container of such), ``own``
@@ -97,4 +97,4 @@ class Scopes(ast.NodeVisitor, ABC):
 
     @abstractmethod
     def value(self, node: ast.expr) -> Value:
-        """What an expression is."""
+        """Find the value of an expression."""

@@ -24,7 +24,7 @@ _ANY_NUMBER = ("omni.ui:ComboBox",)
 """Take any number of options, behind the selected one; the contract has no more than calls were seen to give."""
 
 Behaviour = dict[str, Callable[..., Any]]
-"""What functions and methods do, by ``module:function`` and ``module:Class.method``."""
+"""Behavior of functions and methods, by ``module:function`` and ``module:Class.method``."""
 
 
 class Thing:

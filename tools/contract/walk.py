@@ -22,7 +22,7 @@ _OWN = ("/exts/nimbus.datagen", "/persistent/exts/nimbus.datagen")
 
 
 def touches_kit(path: Path) -> bool:
-    """Whether a file imports anything of Kit."""
+    """Check if a file imports anything of Kit."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import) and any(alias.name.split(".")[0] in ROOTS for alias in node.names):
             return True

@@ -65,7 +65,7 @@ def test_held_grasps_come_first(cube: ObjectModel, trials: GraspTrials) -> None:
 
 
 def test_a_held_grasp_stands_in(cube: ObjectModel, trials: GraspTrials) -> None:
-    """Where the ranking finds none that held, what was tried is taken as it was."""
+    """Attempts that were made stand in for a ranking that finds no grasp that held."""
     rest = cube.rest_poses[0]
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height

@@ -148,7 +148,7 @@ def test_deep_nesting_is_refused_without_a_traceback():
 
 
 def test_unreadable_files_are_one_line(tmp_path):
-    """What loads is the strict loader under test, which makes plain values only, given files that it must refuse."""
+    """Load files that must be refused with the strict loader, which makes plain values only."""
     with pytest.raises(InputError, match="no such file"):
         strict_yaml.load(tmp_path / "none.yaml", Example)
     with pytest.raises(InputError, match="is a directory"):

@@ -1,4 +1,4 @@
-"""What decides content, and what does not."""
+"""Inputs that decide content, and those that do not."""
 
 from __future__ import annotations
 

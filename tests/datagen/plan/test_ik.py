@@ -49,6 +49,16 @@ def test_a_pose_inside_the_table_has_no_free_posture(scene: PlanningScene) -> No
     assert solve_ik(scene, pose, seed_q=HOME, rng=np.random.default_rng(0), accept=lambda q: True) != []
 
 
+def test_a_hand_in_the_table_is_tried_once(scene: PlanningScene) -> None:
+    rng, same = np.random.default_rng(0), np.random.default_rng(0)
+    checks = scene.check_count
+    assert solve_ik(scene, top_down(0.5, 0.3, -0.01), seed_q=HOME, rng=rng, restarts=40) == []
+    assert scene.check_count - checks == 2
+    for trial in range(40):
+        same.normal(scale=0.25 * (trial + 1), size=len(HOME))
+    assert rng.random() == same.random()
+
+
 @settings(max_examples=30)
 @given(dx=st.floats(-0.1, 0.1), dy=st.floats(-0.1, 0.1), dz=st.floats(-0.15, 0.1), turn=st.floats(-0.5, 0.5))
 def test_a_traced_line_is_straight_even_and_continuous(dx: float, dy: float, dz: float, turn: float) -> None:

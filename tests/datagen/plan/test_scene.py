@@ -1,4 +1,4 @@
-"""What the planning scene counts as contact."""
+"""Contacts that the planning scene counts."""
 
 from __future__ import annotations
 

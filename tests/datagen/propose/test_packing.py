@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.grammar import Vocabulary, draw_graph
 from nimbus.datagen.propose.packing import PackedPlaces, pack
+from nimbus.datagen.propose.proposals import ProposalRequest, Workshop
 from nimbus.datagen.propose.work_area import WorkArea
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
@@ -68,6 +71,25 @@ def test_large_things_lie_along_a_full_table(catalogue: Catalogue, area: WorkAre
     graph = GoalGraph("panda", "table", (*graph.things, Thing("tray", "containers.white_tray")), graph.goals)
     places = packed(graph, catalogue, area, stage)
     assert {"box", "tray"} <= set(places.yaws) and len(places.regions) == len(graph.things)
+
+
+def test_a_library_of_few_kinds_gives_no_fault() -> None:
+    vocabulary = Vocabulary(Catalogue(load_robot("panda"), ["beads"]))
+    drawn = [draw_graph(vocabulary, seed=0, index=index, robot="panda", scene="table") for index in range(40)]
+    assert not any(thing.kind not in vocabulary.catalogue for graph in drawn for thing in graph.things)
+
+
+def test_files_name_libraries_of_ones_own_by_path(
+    catalogue: Catalogue, area: WorkArea, stage: StageInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(catalogue.opened, "kitchen", f"{tmp_path}/mine/")
+    (tmp_path / "mine").mkdir()
+    request = ProposalRequest(count=1, seed=0, uses_physics=False, folder=tmp_path / "tasks")
+    workshop = Workshop(request, catalogue, stage, area)
+    graph = put_into(["kitchen.lemon"], "containers.crate")
+    trial = workshop.try_graph(graph, index=0, attempt=0)
+    assert "thing_0: {library: ../mine/, kinds: [lemon]" in trial.text
+    assert "box: {library: containers, kinds: [crate]" in trial.text
 
 
 def test_a_full_table_is_one_line(catalogue: Catalogue, area: WorkArea, stage: StageInfo) -> None:

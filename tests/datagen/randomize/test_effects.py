@@ -1,4 +1,4 @@
-"""What every kind does is seen: in physics, in pictures or in words. One that is new is tested without being named."""
+"""Effect of every kind, seen in physics, in pictures or in words. A new kind is tested without being named."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from tests.support.drawn_layouts import NAMES, drawn
 from tests.support.one_can import TEXT, assets, task, thing
 
 RATE = 15.0
-SIMULATION = NewtonSimulation(assets().stage, assets().robot, rate=RATE)
 CUPBOARD = dataclasses.replace(
     thing("cupboard_0"),
     library="furniture",
@@ -36,33 +35,38 @@ CUPBOARD = dataclasses.replace(
 
 
 @lru_cache
+def simulation() -> NewtonSimulation:
+    return NewtonSimulation(assets().stage, assets().robot, rate=RATE)
+
+
+@lru_cache
 def renderer() -> SceneRenderer:
     return SceneRenderer(assets().stage, assets().robot, libraries=("trash",), stack=2)
 
 
 def moved(physical: PhysicalLayout) -> np.ndarray:
-    """What physics knows of a layout: masses, friction, damping, and where everything is after a turn of the arm."""
-    SIMULATION.load(physical)
-    SIMULATION.restore(SIMULATION.state())
-    model = SIMULATION.model
-    action = SIMULATION.present_action()
+    """Return the state of physics in a layout: masses, friction, damping, and all positions after a turn of the arm."""
+    simulation().load(physical)
+    simulation().restore(simulation().state())
+    model = simulation().model
+    action = simulation().present_action()
     for period in range(3):
         action[0] += 0.02 * (period + 1)
-        SIMULATION.advance(action)
+        simulation().advance(action)
     given = [model.body_mass, model.geom_friction.ravel(), model.dof_damping]
-    return np.concatenate([*given, SIMULATION.body_positions().ravel()])
+    return np.concatenate([*given, simulation().body_positions().ravel()])
 
 
 def pictures(visual: VisualLayout) -> dict[str, np.ndarray]:
     """Colours and depth of the second of two moments, between which everything is lifted."""
     physical = drawn()[0]
-    SIMULATION.load(physical)
-    positions = np.stack([SIMULATION.body_positions()] * 2)
+    simulation().load(physical)
+    positions = np.stack([simulation().body_positions()] * 2)
     positions[1, :, 2] += 0.05
-    turns = np.stack([SIMULATION.body_wxyz()] * 2)
+    turns = np.stack([simulation().body_wxyz()] * 2)
     renderer().load(Layout(key=EpisodeKey(task="t", task_hash="h", seed=0, index=0), physical=physical, visual=visual))
     late = shown_poses(positions, turns, rate=RATE, latency=visual.latency)
-    frames = renderer().render(SIMULATION.body_names, *late)["front"]
+    frames = renderer().render(simulation().body_names, *late)["front"]
     return {"rgb": frames.rgb[1].astype(float), "depth": frames.depth[1].astype(float)}
 
 
@@ -170,8 +174,8 @@ def test_what_things_are_covered_with_keeps_its_tint() -> None:
 def test_physics_of_joints_takes_the_factor() -> None:
     stiff = {}
     for factor in (1.0, 2.0):
-        SIMULATION.load(PhysicalLayout(objects=(dataclasses.replace(CUPBOARD, damping=factor),)))
-        model: mujoco.MjModel = SIMULATION.model
+        simulation().load(PhysicalLayout(objects=(dataclasses.replace(CUPBOARD, damping=factor),)))
+        model: mujoco.MjModel = simulation().model
         doors = [model.jnt_dofadr[joint] for joint in range(model.njnt) if "cupboard_0." in model.joint(joint).name]
         assert doors
         stiff[factor] = model.dof_damping[doors], model.dof_frictionloss[doors]

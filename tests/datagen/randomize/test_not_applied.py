@@ -1,4 +1,4 @@
-"""What a simulator cannot honour is told as not applied, and a layout says nothing that is not to be seen."""
+"""Values that a simulator cannot honor are reported as not applied, and a layout holds nothing that is not shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every randomizer there is: one that is new is tested here without being named."""
+"""Laws of all randomizers: a new one is tested here without being named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the front camera of the tabletop task can read."""
+"""Signs that the front camera of the tabletop task can read."""
 
 from __future__ import annotations
 

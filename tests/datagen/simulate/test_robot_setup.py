@@ -1,4 +1,4 @@
-"""What physics makes of how an episode's robot is set up."""
+"""Setup of an episode's robot in physics."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ class Wave(Skill):
 
 @pytest.fixture
 def registry_of_its_own(monkeypatch):
-    """What a test registers is not there for others."""
+    """Keep the components that a test registers from others."""
     monkeypatch.setattr(registry, "_components", dict(registry._components))
 
 

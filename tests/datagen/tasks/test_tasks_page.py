@@ -1,4 +1,4 @@
-"""What the page about task files shows is read as it stands."""
+"""Examples of the page about task files, read as they stand."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.support.render_scene import layout, states
 
 
 def validation_errors(stage: Any) -> list[str]:
-    """What USD's own validators say."""
+    """Run USD's own validators; returns their errors."""
     from pxr import UsdValidation
 
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()

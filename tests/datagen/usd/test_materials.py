@@ -1,4 +1,4 @@
-"""What a layout says of surfaces stands in the files that RTX renders and in exported stages."""
+"""Surfaces of a layout in the files that RTX renders and in exported stages."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
@@ -44,7 +44,7 @@ def surface_of(prim: Any) -> Any:
 
 
 def diffuse(prim: Any) -> tuple[Any, Any]:
-    """What gives a prim its colour: a shader, and the attribute's value."""
+    """Return the source of a prim's color: a shader, and the attribute's value."""
     (attribute,) = surface_of(prim).GetInput("diffuseColor").GetValueProducingAttributes()
     from pxr import UsdShade
 

@@ -1,4 +1,4 @@
-"""How runs end that are stopped, refused, or have no room; and that the next one goes on."""
+"""Ends of runs that are stopped, refused, or have no room; the next run goes on."""
 
 from __future__ import annotations
 

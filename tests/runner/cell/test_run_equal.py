@@ -18,7 +18,7 @@ EPISODES = 12
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What each pipeline makes in one process."""
+    """Hashes of the dataset that each pipeline makes in one process."""
     made = {}
     for pipeline in ("drive", "fused"):
         spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=pipeline, episodes=EPISODES)

@@ -8,6 +8,7 @@ import h5py
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.registry import forget
 from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
 from tests.support.runs import run, start
@@ -15,10 +16,11 @@ from tests.support.runs import run, start
 
 @pytest.mark.slow
 def test_stored_actions_end_the_same_way_in_a_fresh_process(tiny: Path, tmp_path: Path):
-    out, error = start("replay", str(tiny), "--json", cwd=tmp_path).communicate(timeout=120)
+    first, _, second, _ = sorted(path.stem for path in tiny.glob("episodes/*"))  # two variants of each have one motion
+    out, error = start("replay", str(tiny), first, second, "--json", cwd=tmp_path).communicate(timeout=300)
     assert error == ""
     results = json.loads(out)
-    assert [result["episode_id"] for result in results] == sorted(path.stem for path in tiny.glob("episodes/*"))
+    assert [result["episode_id"] for result in results] == [first, second]
     for result in results:
         assert result["same_outcome"] and result["stored"] == "success"
         assert result["joint_error"] == result["body_error"] == 0.0
@@ -67,6 +69,20 @@ def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
     assert line.count("\n") == 1 and "replay needs the same assets" in line
 
 
+def test_paths_of_a_stored_task_begin_in_the_working_directory(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    with h5py.File(path, "r+") as file:
+        text: Any = file["provenance"]
+        stored = json.loads(text[()].decode())
+        stored["task_text"] = stored["task_text"].replace("robot: panda", "robot: own/calm.yaml")
+        del file["provenance"]
+        file["provenance"] = json.dumps(stored)
+    assert main(["replay", str(copy), path.stem]) == 2
+    line = capsys.readouterr().err
+    why = "(a stored task's paths begin in the working directory: stand in the task's folder)"
+    assert "own/calm.yaml: no such file" in line and line.endswith(f"{why}\n") and line.count("\n") == 1
+
+
 def test_source_hashed_episode_is_not_replayed(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
     set_robot(path, "b52b7606f340")
@@ -101,12 +117,16 @@ class Pause(Skill):
 
 
 @pytest.mark.slow
-def test_replay_asks_for_the_folder_of_skills(tmp_path: Path, task_text: str):
+def test_replay_asks_for_the_folder_of_skills(tmp_path: Path, task_text: str, capsys):
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "pause.py").write_text(PAUSE)
     (tmp_path / "mine.yaml").write_text(task_text.replace("\nsuccess:", "\n  - pause_before_replay\nsuccess:"))
     own = ("--skills", str(tmp_path / "skills"))
-    assert run("--episodes", "1", *own, out=tmp_path / "data", task=tmp_path / "mine.yaml") == 0
-    out, error = start("replay", str(tmp_path / "data")).communicate(timeout=120)
+    words = ("--episodes", "1", "--images", "none", *own)
+    assert run(*words, out=tmp_path / "data", task=tmp_path / "mine.yaml") == 0
+    forget([("skill", "pause_before_replay")])  # as in a later process
+    capsys.readouterr()
+    assert main(["replay", str(tmp_path / "data")]) == 2
+    out, error = capsys.readouterr()
     assert out == "" and error.count("\n") == 1
     assert "unknown skill 'pause_before_replay'" in error and "--skills DIR" in error

@@ -16,7 +16,7 @@ from nimbus.runner.cluster.local_cluster import nodes_folder
 from tests.support.cells import finish, make_spec
 from tests.support.clusters import ClusterRun
 
-EPISODES = 6
+EPISODES = 4
 
 
 def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:

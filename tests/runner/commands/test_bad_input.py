@@ -241,10 +241,10 @@ def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: P
     stored = sorted((out / "episodes").iterdir())
     assert 1 <= len(stored) < 4 and not list((out / "stage").iterdir())
     sound(out)
-    assert main(["verify", str(out)]) == 0
     subprocess.run(["mount", "-o", "remount,size=40m", str(folder)], check=True)
-    assert run("--episodes", "2", "--variants", "2", out=out) == 0
-    assert {path.name for path in (tiny / "episodes").iterdir()} <= {path.name for path in (out / "episodes").iterdir()}
+    assert run("--episodes", "2", out=out) == 0
+    first_variants = sorted(path.name for path in (tiny / "episodes").iterdir())[::2]
+    assert {*first_variants} <= {path.name for path in (out / "episodes").iterdir()}
     sound(out)
 
 

@@ -17,7 +17,7 @@ from nimbus.runner.cli import main
 
 
 def validation_errors(stage: Any) -> list[str]:
-    """What USD's own validators say."""
+    """Run USD's own validators; returns their errors."""
     from pxr import UsdValidation
 
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()

@@ -41,7 +41,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(task: Path) -> Path:
     folder = task.parent / "data"
-    assert run("--episodes", "4", out=folder, task=task) == 0
+    assert run("--episodes", "3", out=folder, task=task) == 0
     return folder
 
 
@@ -73,14 +73,14 @@ def test_layouts_and_plans_come_out_again(
 def test_cell_and_killed_run_store_the_same_bytes(task: Path, data: Path):
     """A cell ended with SIGKILL after its first episode, and continued, gives the hashes of the serial run."""
     out = task.parent / "killed"
-    words = ("run", "--task", str(task), "--episodes", "4", "--workers", "1x1", "--out", str(out))
+    words = ("run", "--task", str(task), "--episodes", "3", "--workers", "1x1", "--out", str(out))
     first = start(*words)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not episodes(out) and time.monotonic() < deadline and first.poll() is None:
         time.sleep(0.05)
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
-    assert run("--episodes", "4", out=out, task=task) == 0
+    assert run("--episodes", "3", out=out, task=task) == 0
     assert dataset_hashes(out) == dataset_hashes(data)
 
 

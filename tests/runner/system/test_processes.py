@@ -56,7 +56,7 @@ def forked(work: Callable[[], object]) -> int:
 
 
 def is_gone(pid: int, *, within: float = 60.0) -> bool:
-    """Whether a process, of anybody, ends in time."""
+    """Check that a process, of anybody, ends in time."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -18,7 +18,7 @@ from tests.support import ROOT
 from tests.support.runs import RUNNER, TINY, start
 
 SILENT = ("", f"{LOADING}\n")
-"""What a run says before it finds a mistake; the line only where the machine is slow."""
+"""Output of a run before it finds a mistake; the line appears only on a slow machine."""
 
 
 WHEN_NUMPY_LOADS = """

@@ -31,7 +31,7 @@ const middle = one => {
   const box = one.getBoundingClientRect();
   return [box.x + box.width / 2, box.y + box.height / 2]; };
 """
-"""What the scripts below need to find their places."""
+"""Functions by which the scripts below find their places."""
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--hide-scrollbars"),
     *("--enable-unsafe-swiftshader", "--no-first-run", "--remote-debugging-port=0", "--mute-audio"),

@@ -62,7 +62,7 @@ def visited(address: str, folder: Path) -> Iterator[Browser]:
 
 
 def seen_at(browser: Any, point: tuple[float, float, float]) -> tuple[float, float]:
-    """Where a point of the world is seen from the first viewpoint [px]."""
+    """Return the place of a point of the world from the first viewpoint [px]."""
     script = "(b => [b.x, b.y, b.width, b.height])(document.querySelector('canvas').getBoundingClientRect())"
     left, top, width, height = browser.run(script)
     view_T_world = quat_to_matrix(look_at(VIEW_FROM, VIEW_AT)).T

@@ -128,7 +128,7 @@ class LightPlanner(Planner):
 
 
 def outcomes(index: int) -> tuple[Outcome, ...]:
-    """Of the attempts at an episode."""
+    """Return the outcomes of the attempts at an episode."""
     failed = Outcome(success=False, phase="walk", reason=Reason.NO_PATH)
     if index % 10 == 7:
         return failed, failed
@@ -193,7 +193,7 @@ class LightRenderer(Renderer):
 
 
 def frames(random: np.random.Generator, layout: Layout, trajectory: Trajectory, start: int) -> CameraFrames:
-    """What the camera sees in one chunk; the plan is in it."""
+    """Make the camera's frames of one chunk; the plan is in them."""
     noise = random.uniform(0, 127, (CHUNK, SIZE, SIZE, 3)) * np.asarray(layout.visual.light.color)
     place = 64 * (1 + np.clip(trajectory.body_positions[start : start + CHUNK, 0], -1, 1))
     flat = (CHUNK, SIZE, SIZE)

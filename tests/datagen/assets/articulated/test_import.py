@@ -214,6 +214,11 @@ REFUSED = {
     "too many": (urdf(*(joint(number) for number in range(1, 201)), links=201), "has 200 joints; the limit is 24"),
     "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "move on each other as in a robot"),
     "entity": ('<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><robot>&e;</robot>', "declares XML entities"),
+    "xacro": (
+        '<robot xmlns:xacro="http://ros.org/wiki/xacro"><xacro:property name="r2" value="0.1"/></robot>',
+        "expand them first: xacro IN.urdf.xacro > OUT.urdf",
+    ),
+    "xacro value": (urdf(joint(inner='<origin xyz="${x} 0 0"/>')), "has macros of xacro"),
     "no mesh": (
         '<robot><link name="a"><visual><geometry><mesh filename="../../x.obj"/></geometry></visual></link></robot>',
         "no mesh '../../x.obj': left out",

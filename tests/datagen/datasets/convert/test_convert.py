@@ -50,7 +50,7 @@ def episodes_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def video_of(folder: Path, row: dict[str, Any], camera: str) -> np.ndarray:
-    """What a reader of v3.0 sees of an episode: the frame at ``from_timestamp + k / fps``."""
+    """Return the frames of an episode as a reader of v3.0 finds them: at ``from_timestamp + k / fps``."""
     info, key = json.loads((folder / "meta/info.json").read_text()), f"videos/{camera}"
     spot = {name: row[f"{key}/{name}"] for name in ("chunk_index", "file_index")}
     begin, end = row[f"{key}/from_timestamp"], row[f"{key}/to_timestamp"]

@@ -1,4 +1,4 @@
-"""What holds for every format: whole or absent, the same bytes, nobody else's folder."""
+"""Laws of every format: whole or absent, the same bytes, no folder of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/training.md tells people to write is run, word for word."""
+"""Code of docs/training.md, run word for word."""
 
 from __future__ import annotations
 

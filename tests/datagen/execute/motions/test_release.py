@@ -1,4 +1,4 @@
-"""Where a held object can be let go: heights of what lies below, free spots, headings."""
+"""Places where a held object can be let go: heights of surfaces below, free spots, headings."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
 
 
 def run(counts: list[int]) -> list[str]:
-    """What happens when each of some functions pauses so many times."""
+    """Run functions that each pause so many times; returns the order of events."""
     told: list[str] = []
 
     def work(name: str, count: int) -> None:

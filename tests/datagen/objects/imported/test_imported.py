@@ -232,6 +232,7 @@ def test_what_can_be_no_thing_is_one_line(folder: Path, mesh: trimesh.Trimesh, s
         ("thing.glb", b"this is no mesh at all, only words", r"thing\.glb: cannot be read as GLB"),
         ("thing.stl", bytes(range(256)) * 4, r"thing\.stl: (cannot be read as STL|holds no triangle|.*not a number)"),
         ("thing.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", r"thing\.obj: (holds no triangle|cannot be read)"),
+        ("thing.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n", r"thing\.obj: .*not a number"),
         ("thing.usda", b"#usda 1.0\ndef Mesh oops {", r"thing\.usda: cannot be read as USD"),
         ("notes.txt", b"hello", r"no mesh in this folder; put OBJ, GLB"),
     ],

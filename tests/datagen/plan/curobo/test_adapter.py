@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, describe_robot
+from nimbus.datagen.plan.curobo.robot import ATTACHED, TOOL, RobotModel, describe_robot
 from tests.support.panda_table import ACCELERATION, HOME, VELOCITY, make_scene, table_model
 from tools.contract.curobo_python import standin
 
 SCENE = make_scene(table_model())
-ROBOT = describe_robot(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
 AWAY = HOME + [0.6, 0.2, 0.0, 0.3, 0.0, 0.2, 0.0]
+
+
+@cache
+def robot() -> RobotModel:
+    """The robot of the scene, its links as spheres."""
+    return describe_robot(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
 
 
 @pytest.fixture
@@ -34,7 +40,7 @@ def adapter(tmp_path: Path, built: list[str]) -> Iterator[Any]:
 def query(count: int = 1, *, boxes: int = 1, size: float = 0.1, spheres: int = 2, **changed: Any) -> tuple[Any, Any]:
     """From home to another posture, beside some boxes and one mesh."""
     header: dict[str, Any] = {
-        "robot": {"urdf": ROBOT.urdf, "config": ROBOT.config, "joints": list(ROBOT.joints)},
+        "robot": {"urdf": robot().urdf, "config": robot().config, "joints": list(robot().joints)},
         "tool": TOOL,
         "attached": ATTACHED,
         "worlds": [{"key": f"{boxes} {size}", "mesh_names": ["tetrahedron-0"]}],
@@ -72,7 +78,7 @@ def test_planners_are_kept_until_the_world_outgrows_them_or_the_robot_changes(ad
     adapter.plan(*query(count=3))
     assert len(built) == 3
     header, arrays = query()
-    header["robot"] = header["robot"] | {"urdf": ROBOT.urdf + "\n"}
+    header["robot"] = header["robot"] | {"urdf": robot().urdf + "\n"}
     adapter.plan(header, arrays)
     assert len(built) == 4
     adapter.close()

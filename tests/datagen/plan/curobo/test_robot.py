@@ -1,4 +1,4 @@
-"""What cuRobo is told of the robot and the world, against the simulator's own geometry."""
+"""Robot and world as cuRobo gets them, against the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ OURS = frozenset({*panda_table.ROBOT, "can"})
 
 
 def touches_by_spheres(scene: PlanningScene, robot: RobotModel, q: np.ndarray) -> bool:
-    """What cuRobo would say of a posture and the world, computed from what it is told."""
+    """Compute from the description of the robot if cuRobo would find a posture in contact with the world."""
     scene.tool_pose(q)
     parts = scene.parts()
     placed: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""What a lens and a sensor make of a picture."""
+"""Effects of a lens and a sensor on a picture."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def show(renderer: IsaacSimRenderer) -> None:
 
 
 def names(isaac: IsaacSim) -> list[str]:
-    """What was done since the last time."""
+    """Return the names of the calls since the last time."""
     done = [entry if isinstance(entry, str) else entry[0] for entry in isaac.done]
     isaac.done.clear()
     return done

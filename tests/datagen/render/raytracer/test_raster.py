@@ -17,7 +17,7 @@ WIDTH, HEIGHT, FOCAL = 40, 30, 25.0
 
 
 def picture(points, faces, eye, rotation):
-    """What a camera among triangles sees: distance along its axis (H, W), 0 where there is nothing, and faces."""
+    """Render triangles for a camera: distance along its axis (H, W), 0 where there is nothing, and faces."""
     scene, shown = DeviceScene(), Raster()
     scene.mesh_count = 1
     flat = np.zeros((len(points), 2), dtype=np.float32)

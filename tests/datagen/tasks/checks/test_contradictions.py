@@ -18,7 +18,7 @@ PLACE = "place: {object: 'items[0]', into: organic}"
 
 
 def check(*steps: str) -> str:
-    """What is said about some steps; empty when nothing is."""
+    """Return the complaint about some steps; empty when there is none."""
     text = HEAD + "steps:\n" + "".join(f"  - {step}\n" for step in steps) + TAIL
     try:
         parse_task(text)
@@ -92,7 +92,7 @@ def flow(step: str) -> str:
 
 
 def ways(canonical: Any, hand: frozenset[str]) -> frozenset[str]:
-    """What may be in the gripper after a step, ``?`` for anything; empty where no way gets through."""
+    """Return the possible contents of the gripper after a step, ``?`` for anything; empty where no way gets through."""
     ((name, value),) = canonical.items() if len(canonical) == 1 else ((next(iter(canonical)), canonical),)
     if name == "choose":
         return frozenset().union(*(run(branch, hand) for branch in value))

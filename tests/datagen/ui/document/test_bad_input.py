@@ -1,4 +1,4 @@
-"""What goes wrong around an open task is one line, and nothing is lost."""
+"""Mistakes around an open task are one line, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.preview import Preview
-from tests.support.runs import TINY, start
+from tests.support.runs import TINY, run_and
 
 BROKEN = {
     "a robot that is no YAML": ("robot", "robot.yaml", "urdf: [", "robot.yaml"),
@@ -49,13 +49,12 @@ def test_a_library_that_does_not_load_is_one_line_at_its_field(tmp_path: Path):
 def test_a_task_that_is_saved_while_it_is_run_changes_nothing_of_the_run(tmp_path: Path):
     (path := tmp_path / "mine.yaml").write_text(TINY.read_text())
     draft, out = TaskDraft(str(path)), tmp_path / "out"
-    process = start("run", "--serial", "--task", str(path), "--episodes", "2", "--out", str(out))
-    assert process.stdout
-    assert any(": stored, " in line for line in process.stdout)
-    draft.set(("objects", "items", "kinds"), ["bottle"])
-    draft.save()
-    process.communicate()
-    assert process.returncode == 0
+
+    def save() -> None:
+        draft.set(("objects", "items", "kinds"), ["bottle"])
+        draft.save()
+
+    assert run_and(save, "--episodes", "2", "--images", "none", out=out, task=path) == 0
     texts = []
     for file in sorted((out / "episodes").glob("*.hdf5")):
         with EpisodeFile(file) as episode:

@@ -1,4 +1,4 @@
-"""What is typed into fields, and what «add» adds, whoever draws the fields."""
+"""Values that are typed into fields, and entries that «add» adds, in every front end."""
 
 from __future__ import annotations
 

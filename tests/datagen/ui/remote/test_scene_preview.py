@@ -1,4 +1,4 @@
-"""What the editor shows of a task is really drawn and planned: stages that open, marks at their places, pictures."""
+"""Task as the editor shows it, really drawn and planned: stages that open, marks at their places, pictures."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 

@@ -31,7 +31,7 @@ def _plans() -> bool:
 
 
 def _due(mode: str) -> bool:
-    """Whether this is to go wrong now; what went wrong before is counted in files."""
+    """Check that this is to go wrong now; files count the earlier times."""
     if mode != _MODE:
         return False
     for number in range(int(_TIMES or 1000)):

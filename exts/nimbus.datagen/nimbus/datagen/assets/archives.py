@@ -15,7 +15,7 @@ from nimbus.datagen.objects.imported.read import SUFFIXES
 ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
-    *(".xml", ".urdf", ".json", ".pbtxt", ".config", ".sdf"),
+    *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
 """Suffixes of files that may belong to an asset; other members are not unpacked."""
 _MEMBERS = 500_000

@@ -103,14 +103,15 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
     """Return the assets of URDF and MJCF files, and refused files; of several with equal meshes, the first is kept."""
     found, lines, seen = [], [], {}
     for name in sorted(files, key=lambda name: (len(name), name)):  # 'can.xml' before 'can-visual.xml'
-        reader = {".urdf": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
+        reader = {".urdf": read_urdf, ".xacro": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
         if reader is None:
             continue
         try:
             assets = reader(root, name)
         except InputError as error:
-            if name.lower().endswith(".urdf") or _is_mjcf(root / name):
-                layout = "urdf" if name.lower().endswith(".urdf") else "mjcf"
+            is_urdf = name.lower().endswith((".urdf", ".xacro"))
+            if is_urdf or _is_mjcf(root / name):
+                layout = "urdf" if is_urdf else "mjcf"
                 lines.append(FoundAsset(name=PurePosixPath(name).stem, path=name, layout=layout, refused=error.what))
             continue
         for asset in assets:

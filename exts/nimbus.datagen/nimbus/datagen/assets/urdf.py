@@ -25,18 +25,21 @@ _PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
 """Names of files that identify PartNet-Mobility."""
 _MOST_TEXT = 1 << 20
 """Largest size of a file beside a URDF [bytes]."""
+_XACRO = "has macros of xacro; expand them first: xacro IN.urdf.xacro > OUT.urdf"
 
 
 def read_urdf(root: Path, path: str) -> list[FoundAsset]:
     """Read a file as one asset.
 
     Raises:
-        InputError: The file is not XML, or its fixed joints form a cycle.
+        InputError: The file is not XML, needs xacro, or its fixed joints form a cycle.
     """
     file = root / path
     robot = parse_xml(file)
     if robot.tag != "robot":
         return []
+    if _needs_xacro(robot):
+        raise InputError(_XACRO, where=path, instead="import the expanded file")
     meshes = [below(root, file.parent, mesh.get("filename") or "") for mesh in robot.iter("mesh")]
     claims = tuple(sorted(set(filter(None, meshes))))
     is_partnet = file.name == _PARTNET
@@ -68,6 +71,14 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
         return [attach_links(links, asset)]
     except InputError as error:
         return [FoundAsset(**common, refused=error.what)]
+
+
+def _needs_xacro(robot: Element) -> bool:
+    """Check for macros of xacro, and for values that only xacro computes: read as they are, numbers would be wrong."""
+    return any(
+        one.tag.startswith("{") and "xacro" in one.tag or any("${" in value for value in one.attrib.values())
+        for one in robot.iter()
+    )
 
 
 def _links(root: Path, file: Path, robot: Element) -> tuple[list[RawLink], list[str]]:

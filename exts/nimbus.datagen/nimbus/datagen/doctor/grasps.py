@@ -73,8 +73,8 @@ def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
 
 def check_grasps(case: Case) -> Iterator[Diagnostic]:
     """Count the grasps of each variant that a group may draw."""
-    for step, group in _once(case):
-        yield from _not_graspable(case, group)
+    for _, group in _once(case):
+        slippery = _not_graspable(case, group)
         shapes = _grippers(case)
         most = max(1, _MOST_VARIANTS // max(1, len(case.kinds(group))))
         counts = {
@@ -90,19 +90,20 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
             for kind, rows in counts.items()
             for variant, scale, count in rows
         }
-        yield from _tell(case, step.keys, group, counts, shapes)
+        good = [kind for kind, rows in counts.items() if kind not in slippery and all(row[2] for row in rows)]
+        if slippery:
+            what = f"{len(slippery)} of {len(counts)} kinds are not graspable, as the import found out: "
+            what += "; ".join(f"'{kind}': {line}" for kind, line in list(slippery.items())[:_FEW])
+            yield _about_kinds(case, group, what, good)
+        yield from _tell(case, group, counts, shapes, good)
 
 
-def _not_graspable(case: Case, group: str) -> Iterator[Diagnostic]:
-    """Name the kinds of a group of which no grasp held when they were imported."""
+def _not_graspable(case: Case, group: str) -> dict[str, str]:
+    """List the kinds of a group of which no grasp held when they were imported, with the reason."""
     library = case.library(group)
     if not isinstance(library, PreparedLibrary):
-        return
-    why = {kind: line for kind in case.kinds(group) if (line := library.entries[kind].not_graspable)}
-    if why:
-        what = f"{len(why)} of {len(case.kinds(group))} kinds are not graspable, as the import found out: "
-        what += "; ".join(f"'{kind}': {line}" for kind, line in list(why.items())[:_FEW])
-        yield _about_kinds(case, group, what, [kind for kind in case.kinds(group) if kind not in why])
+        return {}
+    return {kind: line for kind in case.kinds(group) if (line := library.entries[kind].not_graspable)}
 
 
 def check_graspable(case: Case) -> Iterator[Diagnostic]:
@@ -150,13 +151,12 @@ def _count(case: Case, group: str, kind: str, variant: int, scale: float, shapes
     return most
 
 
-def _tell(case: Case, keys: tuple, group: str, counts: dict, shapes: list[GripperShape]) -> Iterator[Diagnostic]:
+def _tell(case: Case, group: str, counts: dict, shapes: list[GripperShape], good: list[str]) -> Iterator[Diagnostic]:
     bad = {kind: [row for row in rows if not row[2]] for kind, rows in counts.items()}
     lost = [kind for kind, rows in counts.items() if len(bad[kind]) == len(rows)]
     if len(lost) == len(counts):
         yield _hopeless(case, group, shapes)
         return
-    good = [kind for kind in counts if not bad[kind]]
     for kind in lost:
         model = case.library(group).model(kind, 0, case.scales(group)[0])
         what = f"no grasp of any '{kind}': {_size(model, shapes)}"

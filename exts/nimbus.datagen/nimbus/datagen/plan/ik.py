@@ -35,13 +35,20 @@ def solve_ik(
         accept: Test of a posture; by default that it is free of collision.
     """
     target, seed = np.asarray(world_T_tool, dtype=float), np.asarray(seed_q, dtype=float)
-    accept = accept or (lambda q: not scene.in_collision(q))
+    is_free = accept or (lambda q: not scene.in_collision(q))
     found: list[FloatArray] = []
+    is_hopeless = False
     for trial in range(1 + restarts):
-        # Increasingly far away: a near posture is preferred, and gives short motions.
+        # Increasingly far away: a near posture is preferred, and gives short motions. Drawn for hopeless poses too, so
+        # that the stream goes on alike.
         start = seed + rng.normal(scale=0.25 * trial, size=len(seed)) if trial else seed
-        q = scene.arm.solve(target, start)
-        if q is None or not accept(q) or any(np.abs(q - other).max() < 0.1 for other in found):
+        q = None if is_hopeless else scene.arm.solve(target, start)
+        if q is None:
+            continue
+        if not is_free(q):
+            is_hopeless = accept is None and scene.blocks_tool(q)
+            continue
+        if any(np.abs(q - other).max() < 0.1 for other in found):
             continue
         found.append(q)
         if len(found) == solutions:

@@ -18,6 +18,8 @@ from nimbus.datagen.random_streams import generator
 
 BodyPair = tuple[str, str]
 
+_TOLERANCE = 1e-3
+"""Displacement of a hand or held object between two solutions of one pose, at most [m]."""
 _WORLD = 1
 """Collision bit of everything outside the robot; the robot's bodies use the bits after it."""
 
@@ -62,6 +64,7 @@ class PlanningScene:
         self._robot_names = frozenset(robot_bodies)
         self.gripper_bodies = frozenset(gripper_bodies)
         self._gripper = {model.body(name).id for name in gripper_bodies}
+        self._hand = {body for body in self._gripper if self._tool in _chain(model, body)}
         joints = [model.joint(name) for name in arm_joints]
         self._moving = {body for body in self._robot if _has_joint(model, body)}
         self._address = np.array([joint.qposadr[0] for joint in joints])
@@ -192,6 +195,19 @@ class PlanningScene:
         pairs = self.contacts(q)
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
+    def blocks_tool(self, q: ArrayLike) -> bool:
+        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of this pose is free.
+
+        Contact that the tolerance of solutions could undo does not count.
+        """
+        if not self.in_collision(q):
+            return False
+        found = self._data.contact
+        bodies = self._model.geom_bodyid[found.geom[found.dist < self.margin - _TOLERANCE]]
+        moving = np.isin(bodies, [*self._hand, *([] if self._held is None else [self._held])])
+        fixed = ~np.isin(bodies, [*self._robot, *([] if self._held is None else [self._held])])
+        return bool((moving.any(axis=1) & fixed.any(axis=1)).any())
+
     def clearance(self, q: ArrayLike, *, reach: float = 0.05) -> float:
         """Return the smallest signed distance to anything but the robot [m], negative in contact.
 
@@ -309,6 +325,11 @@ class PlanningScene:
         model.body_contype[:], model.body_conaffinity[:] = contype, conaffinity
         model.geom_contype[:] = np.where(self._solid, contype[model.geom_bodyid], 0)
         model.geom_conaffinity[:] = np.where(self._solid, conaffinity[model.geom_bodyid], 0)
+
+
+def _chain(model: mujoco.MjModel, body: int) -> list[int]:
+    """List a body and those above it, without the world."""
+    return [body, *_chain(model, int(model.body_parentid[body]))] if body else []
 
 
 def _has_joint(model: mujoco.MjModel, body: int) -> bool:

@@ -134,14 +134,18 @@ class Catalogue(Mapping[str, KindEntry]):
 
     Args:
         robot: The robot, whose first gripper counts the grasps.
-        libraries: Names of libraries; all that come with Nimbus when empty.
+        libraries: Names or paths of libraries; all that come with Nimbus when empty.
     """
 
     def __init__(self, robot: Robot, libraries: Iterable[str] = ()) -> None:
         self.robot = robot
+        self.opened: dict[str, str] = {}
+        """Names and paths under which libraries were opened, by their names."""
         self._entries: dict[str, KindEntry] = {}
         for name in libraries or scene_names("objects"):
-            for entry in _entries(open_library(name), robot.arms[0].gripper.shape):
+            library = open_library(name)
+            self.opened[library.name] = name
+            for entry in _entries(library, robot.arms[0].gripper.shape):
                 self._entries[entry.name] = entry
 
     def __getitem__(self, name: str) -> KindEntry:

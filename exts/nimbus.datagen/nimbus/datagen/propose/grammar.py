@@ -120,7 +120,9 @@ class GraphDraft:
         return options[int(self.rng.choice(len(options), p=weights / weights.sum()))]
 
     def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
-        """Add a thing and return its name; empty if the table has no space for it."""
+        """Add a thing and return its name; empty without a kind, or if the table has no space for it."""
+        if not kind:
+            return ""
         entry = self.vocabulary.catalogue[kind]
         large = sum(self.vocabulary.catalogue[one.kind].radius > _LARGE for one in self.things)
         objects = sum(one.count for one in self.things if not one.inside)

@@ -8,6 +8,7 @@ seeds give equal files.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from nimbus.datagen.doctor.examine import look_for
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.propose.catalogue import Catalogue
 from nimbus.datagen.propose.difficulty import CURRICULUM, curriculum, curriculum_text
@@ -102,6 +104,8 @@ class ProposalRequest:
     uses_physics: bool = True
     rounds: int = ROUNDS
     layouts: int = LAYOUTS
+    folder: Path = Path()
+    """Folder of the task files: paths of libraries in them begin there."""
 
 
 class Workshop:
@@ -125,6 +129,10 @@ class Workshop:
     ) -> None:
         self.request, self.catalogue, self.stage, self.area = request, catalogue, stage, area
         self._instructions = instructions
+        self._libraries = {
+            name: _path_from(request.folder, opened) if is_path(opened) else opened
+            for name, opened in catalogue.opened.items()
+        }
 
     @classmethod
     def open(
@@ -167,9 +175,11 @@ class Workshop:
             places = self._pack(graph, index, attempt)
             goals, words = order_goals(graph), self._instructions(graph)
             top = self.stage.surfaces[self.area.surface].upper[2]
-            text = write_task(graph, plan, places, self.catalogue, goals=goals, top=top, instructions=words)
+            text = write_task(
+                graph, plan, places, self.catalogue, goals=goals, top=top, instructions=words, libraries=self._libraries
+            )
             stage = "doctor"
-            task = parse_task(text, name=f"proposal_{index}")
+            task = parse_task(text, name=f"proposal_{index}", folder=self.request.folder)
             case = Case(task, load_assets(task), seed=self.request.seed)
         except InputError as error:
             return Trial(graph, stage, (error.diagnostic,), text=text, steps=steps, plan=written)
@@ -255,6 +265,12 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
             entries = curriculum(done, workshop.catalogue)
             write_atomic(folder / CURRICULUM, curriculum_text(entries), durable=False, shared=True)
             yield proposal
+
+
+def _path_from(folder: Path, library: str) -> str:
+    """Path of a library as files in a folder write it; that of a folder keeps its trailing slash."""
+    path = os.path.relpath(library, folder)
+    return f"{path}/" if Path(library).is_dir() else path
 
 
 def _line(index: int, attempt: int, stage: str, graph: GoalGraph, trial: Trial | None = None) -> str:

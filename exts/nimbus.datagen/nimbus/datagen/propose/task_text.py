@@ -45,6 +45,7 @@ def write_task(
     goals: Iterable[Goal],
     top: float,
     instructions: Iterable[str] = (),
+    libraries: Mapping[str, str] | None = None,
 ) -> str:
     """Write the file.
 
@@ -56,8 +57,9 @@ def write_task(
         goals: Goals in the order of the steps, for the plain wording.
         top: Height of the table [m].
         instructions: Wordings; by default the plain one.
+        libraries: Libraries as the file writes them, by name; by default their names.
     """
-    plain = plain_wording(goals)
+    plain, named = plain_wording(goals), libraries or {}
     kinds = [catalogue[one.kind] for one in graph.things]
     things = {one.name: one for one in _ordered(graph.things)}
     preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
@@ -70,7 +72,10 @@ def write_task(
         "regions:",
         *(f"  {name}: {write_flow(_region(region))}" for name, region in places.regions.items()),
         "objects:",
-        *(f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name))}" for name, one in things.items()),
+        *(
+            f"  {name}: {_object(one, catalogue[one.kind], places.yaws.get(name), named)}"
+            for name, one in things.items()
+        ),
         "steps:",
         *_list(plan.steps),
         "success:",
@@ -109,8 +114,8 @@ def _region(region: Region) -> dict[str, Any]:
     return {"on": region.on, "center": region.center, "size": region.size}
 
 
-def _object(one: Thing, kind: KindEntry, yaw: float | None) -> str:
-    entry: dict[str, Any] = {"library": kind.library, "kinds": [kind.kind]}
+def _object(one: Thing, kind: KindEntry, yaw: float | None, libraries: Mapping[str, str]) -> str:
+    entry: dict[str, Any] = {"library": libraries.get(kind.library, kind.library), "kinds": [kind.kind]}
     entry |= {"count": one.count} if one.count > 1 else {}
     entry |= {"region": one.inside or start_region(one.name)}
     if kind.parts:
