@@ -129,7 +129,12 @@ chaos: .venv/installed-dev
 # The documentation site in build/site; a broken link ends it. `make gallery` adds videos of all tasks, in about ten CPU-minutes.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
-	@echo "open build/site/index.html"
+	@echo "open build/site/index.html; the search needs a server: make docs-serve"
+
+# Serve the built site on this machine, with its search, which browsers block in local files.
+.PHONY: docs-serve
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 # Run the shell blocks of the pages, except those marked as not run, with few episodes. PAGES=docs/export.md selects pages.
 docs-commands: .venv/installed-dev

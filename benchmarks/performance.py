@@ -5,7 +5,8 @@ Run it as ``python benchmarks/performance.py [--part PART ...] [--turns N] [--js
 - ``episodes``: CPU seconds of one more stored episode, and stored demonstrations an hour, of two tasks or of those of
   ``--task``. Two runs of different lengths are subtracted, so that starting, compiling and loading are left out.
   Demonstrations an hour are those of all cores at work, by the CPU seconds: what the clock says depends on what else
-  runs, so it is not counted, and the load is stated.
+  runs, so it is not counted, and the load is stated. Demonstrations of both may differ in length; so their steps are
+  counted, too.
 - ``views``: CPU milliseconds of a view of 64 consecutive rows of an episode (``views.py``).
 - ``growth``: the same over objects, pixels and cameras, this checkout alone.
 - ``opengl``: views against MuJoCo's OpenGL renderer (``rendering.py``).
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ sys.path[:0] = [str(ROOT)]
 from benchmarks import performance_page  # noqa: E402
 
 OBJECTS = (0, 8, 32)
-"""Objects of some 1,300 faces that are added to the table."""
+"""Objects of 1,000 to 1,300 faces that are added to the table."""
 LENGTHS = {"sort_trash": (2, 6), "pick_and_place": (4, 16)}
 """Episodes of the short and of the long run of a task."""
 SIZES = ("160x120", "320x240", "640x480", "1280x720")
@@ -57,6 +58,8 @@ class Cost:
     """[s]"""
     wall: float
     """[s]"""
+    steps: int = 0
+    """Recorded steps of the stored episodes."""
 
 
 def run_timed(command: list[str], folder: Path) -> Cost:
@@ -78,11 +81,27 @@ def cost_of_episodes(checkout: Path, task: str, *, short: int, long: int) -> Cos
 
     def make(episodes: int) -> Cost:
         with tempfile.TemporaryDirectory() as folder:
-            words = ["--task", task, "--episodes", str(episodes), "--seed", "3", "--out", str(Path(folder) / "data")]
-            return run_timed([str(checkout / ".venv/bin/python"), "runner/runner.py", *words], checkout)
+            data = Path(folder) / "data"
+            words = ["--task", task, "--episodes", str(episodes), "--seed", "3", "--out", str(data)]
+            cost = run_timed([str(checkout / ".venv/bin/python"), "runner/runner.py", *words], checkout)
+            return replace(cost, steps=count_steps(data))
 
     few, many = make(short), make(long)
-    return Cost(cpu=(many.cpu - few.cpu) / (long - short), wall=(many.wall - few.wall) / (long - short))
+    more = long - short
+    return Cost(
+        cpu=(many.cpu - few.cpu) / more, wall=(many.wall - few.wall) / more, steps=(many.steps - few.steps) // more
+    )
+
+
+def count_steps(data: Path) -> int:
+    """Recorded steps of all stored episodes of a dataset of any version."""
+    import h5py
+
+    found = 0
+    for path in (data / "episodes").rglob("*.hdf5"):
+        with h5py.File(path) as file:
+            found += file["time"].shape[0]
+    return found
 
 
 def measure_episodes(baseline: Path, turns: int, tasks: Sequence[str] = tuple(LENGTHS)) -> dict[str, Any]:
@@ -96,7 +115,9 @@ def measure_episodes(baseline: Path, turns: int, tasks: Sequence[str] = tuple(LE
         ]
         for column, name in enumerate(("baseline", "now")):
             cpu = statistics.median(turn[column].cpu for turn in costs)
-            found[f"{task} {name}"] = {"cpu_s": cpu, "per_hour": 3600.0 * (os.cpu_count() or 1) / cpu}
+            steps = costs[0][column].steps  # the same seed makes the same episodes
+            per_hour = 3600.0 * (os.cpu_count() or 1) / cpu
+            found[f"{task} {name}"] = {"cpu_s": cpu, "per_hour": per_hour, "steps": steps}
     return found | {"load": round(os.getloadavg()[2], 1), "turns": turns}
 
 

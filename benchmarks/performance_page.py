@@ -53,6 +53,11 @@ def _episodes(found: Figures) -> Iterator[str]:
         rows.append(
             (f"CPU per stored episode of `{task}` [s]", f"{old['cpu_s']:.1f}", f"{new['cpu_s']:.1f}", f"{cpu:.2f}")
         )
+        if old.get("steps") and new.get("steps"):
+            steps, times = (old["steps"], new["steps"]), [one["cpu_s"] / one["steps"] * 1e3 for one in (old, new)]
+            rows.append((f"recorded steps of such an episode of `{task}`", *steps, f"{steps[1] / steps[0]:.2f}"))
+            cells = (f"{time:.1f}" for time in times)
+            rows.append((f"CPU per recorded step of `{task}` [ms]", *cells, f"{times[1] / times[0]:.2f}"))
         counts = f"{old['per_hour']:,.0f}", f"{new['per_hour']:,.0f}"
         rows.append((f"stored episodes of `{task}` per hour", *counts, f"{hour:.2f}"))
     yield from _table(*rows)
@@ -93,7 +98,7 @@ def _robosuite(found: Figures) -> Iterator[str]:
 
 def _growth(found: Figures) -> Iterator[str]:
     yield "CPU ms per view, best of the turns, one camera in one call.\n"
-    for title, key in (("further objects of 1,300 faces", "objects"), ("image", "pixels")):
+    for title, key in (("further objects of 1,000 to 1,300 faces", "objects"), ("image", "pixels")):
         lines = ((name, f"{row['front']:.1f}", f"{row['wrist']:.1f}") for name, row in found[key].items())
         yield from _table((title, "front", "wrist"), *lines)
     yield from _table(("cameras in one call", "ms per view"), *((n, f"{ms:.1f}") for n, ms in found["cameras"].items()))

@@ -98,7 +98,7 @@ def compare_views(count: int, seed: int, sheet: Path | None) -> dict[str, Any]:
     made = run_attempt(task, simulation, physical, streams=partial(generator, 0, 0, "attempt", 0), planner="ompl")
     first = max(0, (made.step_count - count) // 2)
     states = made.body_names, made.body_positions[first : first + count], made.body_wxyz[first : first + count]
-    renderers, pictures = {}, []
+    renderers, pictures, views = {}, [], 0
     for family in (BENCH, *FAMILIES):
         task = in_family(VIEWED, family, seed)
         assets = load_assets(task)
@@ -107,10 +107,10 @@ def compare_views(count: int, seed: int, sheet: Path | None) -> dict[str, Any]:
         renderers[family] = renderer = SceneRenderer(assets.stage, assets.robot)
         renderer.load(Layout(key=key, physical=physical, visual=visual))
         shown = _render(renderer, states)
+        views = count * len(visual.cameras)
         pictures.append(np.concatenate([one.rgb[-1] for one in shown.values()], axis=1))
     if sheet:
         Image.fromarray(np.concatenate(pictures)).save(sheet)
-    views = count * len(visual.cameras)
     times: dict[str, list[float]] = {family: [] for family in renderers}
     for _ in range(TURNS):
         for family, renderer in renderers.items():

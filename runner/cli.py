@@ -26,6 +26,17 @@ if TYPE_CHECKING:
 OWN = 1
 INTERRUPTED = 130
 _HELP = ("-h", "--help")
+_REFUSALS = {
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.ELOOP: "remove the link that leads back to itself",
+    errno.EACCES: "give a path that you may use",
+    errno.EPERM: "give a path that you may use",
+    errno.EROFS: "give a path on a disk that can be written",
+    errno.EIO: "the disk or its connection has a fault",
+}
+"""Errors of the system about a path that are no bug, and the fix of each."""
+_LONGEST_PATH = 200
+"""Characters of a path in such a message."""
 
 _BEGINNING = """usage: nimbus COMMAND [FLAGS], or nimbus FLAGS, which is nimbus run FLAGS
 
@@ -72,6 +83,15 @@ def output_complaint(error: Exception) -> str:
     return f"{error.filename or 'standard output'}: no space left on device; write it where there is room"
 
 
+def path_complaint(error: Exception) -> str:
+    """Message of a path that the system refuses, wherever it was used first; empty for other errors."""
+    if not isinstance(error, OSError) or error.errno not in _REFUSALS or error.filename is None:
+        return ""
+    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
+    short = name if len(name) <= _LONGEST_PATH else f"{name[:_LONGEST_PATH]}…"
+    return f"{short}: {(error.strerror or '').lower()}; {_REFUSALS[error.errno]}"
+
+
 def report_crash(error: Exception, *, in_full: bool = False) -> int:
     """Report an internal error; returns the exit code.
 
@@ -109,6 +129,9 @@ def main(words: Sequence[str] | None = None) -> int:
         if line := output_complaint(error):
             write_error(line + "\n")
             return 1
+        if line := path_complaint(error):
+            write_error(single_line(line) + "\n")
+            return InputError.exit_code
         return report_crash(error, in_full="--serial" in words)
 
 

@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path) -> Path:
     """The wheel's files, beside the dependencies of this environment."""
     target = wheel.parent / "installed"
-    pip("install", "--no-deps", "--target", str(target), str(wheel))
+    pip("install", "--no-deps", "--no-compile", "--target", str(target), str(wheel))
     return target
 
 

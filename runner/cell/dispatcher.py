@@ -13,11 +13,11 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.cell.commit_queue import CommitQueue
 from nimbus.runner.cell.feed import Feed
-from nimbus.runner.cell.plan_slots import PlanSlots, spill_path
+from nimbus.runner.cell.lease_chooser import LeaseChooser
+from nimbus.runner.cell.plan_slots import PlanSlots
 from nimbus.runner.cell.queue.deadlines import Deadlines
 from nimbus.runner.cell.queue.lease import Lease, Role, Settled
 from nimbus.runner.cell.queue.poison import PoisonDetector
-from nimbus.runner.cell.queue.scheduler import Choice, FreeWorker, Snapshot, choose
 from nimbus.runner.cell.queue.throughput import Throughput
 from nimbus.runner.cell.queue.work_queue import WorkQueue
 from nimbus.runner.cell.start_costs import StartCosts
@@ -25,7 +25,6 @@ from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.messages import (
     EpisodeWritten,
     Idle,
-    Order,
     PlanMade,
     PlanOrder,
     Recorded,
@@ -39,9 +38,6 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 from nimbus.runner.monitor.progress import Progress, line, stored_of
 from nimbus.runner.monitor.span_merger import SpanMerger, Stay
-
-_RISK = 0.2
-"""Largest accepted probability that a worker ends within a batch of orders, whose remainder is then made again."""
 
 
 class Dispatcher:
@@ -89,6 +85,17 @@ class Dispatcher:
         self.start_costs = StartCosts(spec.instances.folder)
         self._run, self._merger = run, SpanMerger(started=time.time())
         self.plan_slots = PlanSlots(dataset.folder, slots)
+        self.leases = LeaseChooser(
+            spec,
+            dataset,
+            pool,
+            work=self.work,
+            plan_slots=self.plan_slots,
+            throughput=self.throughput,
+            evidence=evidence,
+            has_planner=has_planner,
+            lanes=lanes,
+        )
         self.commits = CommitQueue(dataset, self, load_time=load_time)
         self.switches = 0
         self.orders = 0
@@ -108,12 +115,12 @@ class Dispatcher:
         """Give an idle worker orders; False when no work fits it now."""
         if handle.idle_at == self._changes:
             return False
-        lease = self._lease_for(handle)
+        lease = self.leases.lease_for(handle)
         if lease is None:
             handle.idle_at = self._changes
             return False
         # Further leases only after the first one is reserved: its slot and index are no longer available to them.
-        leases = [lease, *self._more_like(lease, handle)]
+        leases = [lease, *self.leases.more_like(lease, handle)]
         if not self.orders:
             self.progress.end_phase("workers")
             self.progress.ready()
@@ -128,9 +135,9 @@ class Dispatcher:
         handle.only_index = lease.index if handle.is_fresh else None
         handle.is_idle, handle.orders = False, handle.orders + len(leases)
         handle.ordered, handle.ordered_as = time.monotonic(), lease.role
-        orders = tuple(self._order(each, handle) for each in leases)
+        orders = tuple(self.leases.order(each, handle) for each in leases)
         plans = lease.role is Role.PLANNER or not self.has_planner
-        lanes = self.lanes if self._fits_lockstep(lease, handle) else 0
+        lanes = self.lanes if self.leases.fits_lockstep(lease, handle) else 0
         self.pool.send(handle, PlanOrder(orders=orders, lanes=lanes) if plans else RenderOrder(orders=orders))
         return True
 
@@ -140,12 +147,12 @@ class Dispatcher:
         Only indices that were never lost: one that ended its worker is planned alone, so that the death is charged to
         it.
         """
-        leases = self._draw_fresh(handle, handle.room)
+        leases = self.leases.draw_fresh(handle, handle.room)
         if not leases:
             return False
         handle.room -= len(leases)
         handle.orders, self.orders = handle.orders + len(leases), self.orders + len(leases)
-        orders = tuple(self._order(each, handle) for each in leases)
+        orders = tuple(self.leases.order(each, handle) for each in leases)
         self.pool.send(handle, PlanOrder(orders=orders, lanes=self.lanes))
         return True
 
@@ -175,133 +182,6 @@ class Dispatcher:
         handle.stopped, handle.is_idle = True, False
         handle.ordered = time.monotonic()
         self.pool.send(handle, Stop())
-
-    def _lease_for(self, handle: WorkerHandle) -> Lease | None:
-        only = Role(handle.role) if self.has_fixed_roles else None
-        # Isolated episodes first: a worker is fresh only once, and any other order would use that up.
-        if handle.is_fresh and (isolated := self.work.next_isolated(handle.number, role=only)):
-            return isolated
-        if not self.has_planner:
-            return self.work.next_render(handle.number)
-        plans = handle.role == Role.PLANNER
-        # A shortcut: choose() would return the same, but needs a snapshot of the whole cell.
-        if own := self._next_plan(handle) if plans else self.work.next_render(handle.number):
-            return own
-        has_other = self.work.has_plan if plans else self._free_plan_slots > 0 and self.work.has_pending
-        if self.has_fixed_roles or not has_other:
-            return None
-        # A worker that has built both halves of the chain changes its role for nothing.
-        switch = 0.0 if len(handle.roles) > 1 else self.throughput.switch_seconds
-        choice = choose(FreeWorker(Role(handle.role), switch, switch_once=True), self.snapshot())
-        if choice is Choice.PLAN:
-            return self._next_plan(handle)
-        return self.work.next_render(handle.number) if choice is Choice.RENDER else None
-
-    def _more_like(self, lease: Lease, handle: WorkerHandle) -> list[Lease]:
-        """Return further leases for the worker, where orders are so short that it would mostly wait for the next.
-
-        The batch is at most the worker's share of the waiting work, and smaller where workers end often. The first
-        order of a role comes alone, because it builds the components that later orders reuse.
-        """
-        if self._fits_lockstep(lease, handle):
-            # As many as there are lanes; fewer where many workers end, and never so many that colleagues have none.
-            rate = self.evidence.observed(lease.role)
-            return self._draw_fresh(handle, min(self.lanes, int(_RISK / rate) if rate else self.lanes) - 1)
-        most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
-        if most <= 1 or lease.is_isolated or lease.role not in handle.roles or self.evidence.deaths(lease.index):
-            return []
-        counts = self.work.counts
-        colleagues = sum(each.role == lease.role and each is not handle for each in self.pool)
-        if lease.role is Role.PLANNER:
-            waiting = min(counts.pending, self._free_plan_slots - 1)  # the first lease's slot is not reserved yet
-        else:
-            waiting = counts.planned if self.has_planner else counts.pending
-        draw = self.work.next_plan if lease.role is Role.PLANNER else self.work.next_render
-        more = (draw(handle.number) for _ in range(min(most - 1, waiting // (1 + colleagues))))
-        return [each for each in more if each]
-
-    def _fits_lockstep(self, lease: Lease, handle: WorkerHandle) -> bool:
-        """Return True when a lease can be planned beside others; the first one builds the components alone."""
-        is_sound = not lease.is_isolated and not self.work.losses(lease.index)
-        return self.lanes > 1 and lease.role is Role.PLANNER and lease.role in handle.roles and is_sound
-
-    def _draw_fresh(self, handle: WorkerHandle, most: int) -> list[Lease]:
-        """Lease up to so many indices to a planner, at most its share of the waiting ones."""
-        colleagues = sum(each.role == Role.PLANNER and each is not handle for each in self.pool)
-        waiting = self.work.counts.pending
-        leases: list[Lease] = []
-        # A slot is reserved when the order is built, and the first lease of a request has none yet.
-        free = self._free_plan_slots - sum(each.place is None for each in self._unordered(handle))
-        for _ in range(min(most, max(1, waiting // (1 + colleagues)), free)):
-            if (lease := self.work.next_plan(handle.number, is_fresh=True)) is None:
-                break
-            leases.append(lease)
-        return leases
-
-    def _unordered(self, handle: WorkerHandle) -> list[Lease]:
-        """Return the leases of a planner whose orders are not built yet."""
-        return [
-            each
-            for each in self.work.held_by(handle.number)
-            if not self.plan_slots.is_reserved(handle.number, each.index)
-        ]
-
-    def _next_plan(self, handle: WorkerHandle) -> Lease | None:
-        return self.work.next_plan(handle.number) if self._free_plan_slots > 0 else None
-
-    @property
-    def _free_plan_slots(self) -> int:
-        """Number of further plans that slots and spill files can hold."""
-        spill = self.spec.resources.spill - self.plan_slots.file_count if self.spec.resources.fixed_roles else 0
-        return self.plan_slots.free_count + max(0, spill)
-
-    @property
-    def has_fixed_roles(self) -> bool:
-        """True when workers keep the role that they start with; False where there is only one role."""
-        return self.has_planner and self.spec.resources.fixed_roles
-
-    def snapshot(self) -> Snapshot:
-        """Counts and durations that the scheduler decides by."""
-        counts = self.work.counts
-        roles = [handle.role for handle in self.pool if not handle.stopped]
-        return Snapshot(
-            pending=counts.pending,
-            planning=counts.planning,
-            ready=counts.planned,
-            free_slots=self._free_plan_slots,
-            slots=self.plan_slots.slot_count,
-            planners=roles.count(Role.PLANNER),
-            renderers=roles.count(Role.RENDERER),
-            plan_seconds=self.throughput.seconds(Role.PLANNER),
-            render_seconds=self.throughput.seconds(Role.RENDERER),
-            plan_yield=self.throughput.plan_yield,
-            fixed=self.has_fixed_roles,
-        )
-
-    def _order(self, lease: Lease, handle: WorkerHandle) -> Order:
-        # The ledger has the lease before the worker has the order: a result of an older lease can be refused at any
-        # time.
-        self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(handle.row))
-        slot, generation, spill = self._place(lease, handle)
-        return Order(
-            index=lease.index,
-            variants=lease.variants,
-            lease=lease.number,
-            slot=slot,
-            generation=generation,
-            spill=spill,
-            stored=lease.stored_plan,
-            stored_attempt=lease.stored_attempt,
-        )
-
-    def _place(self, lease: Lease, handle: WorkerHandle) -> tuple[int, int, str]:
-        """Return slot, generation and spill file of an order's plan; without a slot the plan goes into the file."""
-        if lease.place is None:
-            slot, generation = self.plan_slots.reserve(handle.number, lease.index) if self.has_planner else (-1, 0)
-            return slot, generation, spill_path(lease.index, lease.number)
-        if isinstance(lease.place, str):
-            return -1, 0, lease.place
-        return lease.place, self.plan_slots.take(lease.place, handle.number), ""
 
     # Results
 

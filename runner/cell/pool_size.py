@@ -121,7 +121,7 @@ class PoolSizer:
         if not (needed := self._dispatcher.work.isolated_roles):
             return
         staying = [handle for handle in self._pool if not handle.stopped]
-        if not self._dispatcher.has_fixed_roles:
+        if not self._dispatcher.leases.has_fixed_roles:
             _retire_one(staying)
             return
         for role in needed:
@@ -135,7 +135,7 @@ class PoolSizer:
         planners, renderers = self.split
         if self._pool.gpus:
             planners, renderers = limit_split(self.split, self._pool.gpus.worker_count)
-        if self._dispatcher.has_fixed_roles:
+        if self._dispatcher.leases.has_fixed_roles:
             return min(planners, left), min(renderers, left)
         total = min(planners + renderers, left)
         return min(planners, total), max(0, total - planners)
@@ -169,7 +169,7 @@ class PoolSizer:
 
     def _lacking(self) -> list[Role]:
         wanted, roles = self.wanted(), [handle.role for handle in self._staying()]
-        if self._dispatcher.has_fixed_roles:
+        if self._dispatcher.leases.has_fixed_roles:
             missing = [count - roles.count(role) for role, count in zip(_ROLES, wanted, strict=True)]
             return [role for role, count in zip(_ROLES, missing, strict=True) for _ in range(count)]
         planners = roles.count(Role.PLANNER)
@@ -182,7 +182,7 @@ class PoolSizer:
         is_changing = any(handle.retiring or handle.stopped or handle.ending for handle in self._pool)
         if is_changing or self._pool.instance_starts or self._lacking():
             return
-        counts, cell = self._dispatcher.work.counts, self._dispatcher.snapshot()
+        counts, cell = self._dispatcher.work.counts, self._dispatcher.leases.snapshot()
         state = InstanceCell(
             planners=cell.planners,
             renderers=cell.renderers,

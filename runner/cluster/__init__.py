@@ -1,1 +1,1 @@
-"""Many machines."""
+"""Runs on clusters of several machines."""

@@ -1,8 +1,8 @@
 """Balance of a job over nodes: fenced leases, recall, copies, and reports of nodes. Pure: time is an argument.
 
-Nodes pull. A lease holds as many episodes as the node's slots do in a share of the remaining work, at most 30 s, the
-longest first, from the context that the node has loaded. At the end, episodes that no node has begun are recalled,
-and late ones are copied to an idle node: the first result counts, and equal inputs make equal results.
+Nodes pull. A lease holds as many episodes as the node's slots can make in a fraction of the remaining work, at most 30
+s, the longest first, from the context that the node has loaded. At the end, episodes that no node has begun are
+recalled, and late ones are copied to an idle node. The first result counts, and equal inputs make equal results.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 from nimbus.runner.cluster.poison_votes import PoisonVotes
 
 _LEASE_SECONDS = 30.0
-"""Longest expected work of a lease for each slot [s]: that of a lost node is repeated, that of a slow one awaited."""
+"""Longest expected work of a lease per slot [s]; a lost node's lease is repeated, and a slow node's is waited for."""
 _SHARE = 2.0
-"""A lease holds this fraction of the node's share of the remaining work: guided self-scheduling."""
+"""Fraction of the node's share of the remaining work that a lease holds: guided self-scheduling."""
 _SILENCE = 30.0
-"""Time without a message after which the leases of a node go back [s]."""
+"""Time without a message after which a node's leases are taken back [s]."""
 _LATE = 1.3
-"""Times the expected seconds, after which an episode is copied to an idle node."""
+"""Ratio to the expected time above which an episode is copied to an idle node."""
 _COPIES = 2
-"""Nodes that have an episode at once, at most."""
+"""Largest number of nodes that hold an episode at once."""
 _MOST_LEASED = 2000
-"""Episodes of a lease: more of very light ones do not fit into a message."""
+"""Largest number of episodes in a lease; more would not fit into a message."""
 
 
 class Balance:
-    """Shares of a job's episodes over nodes that join, leave, die and lag.
+    """Distribution of a job's episodes over nodes that join, leave, die and lag.
 
     Args:
         groups: Tasks of the job.
         states: State of each episode by group, as earlier runs settled them; all pending by default.
-        cost_classes: Cost class of an episode by group; one class when left out.
+        cost_classes: Cost class of an episode by group; a single class by default.
         epoch: Number of the start of the head.
-        lease_seconds: Longest work that a lease holds for a slot [s].
+        lease_seconds: Longest work of a lease per slot [s].
         has_recall: Recall episodes that are not begun when a node is idle.
         has_copies: Copy late episodes to idle nodes.
     """
@@ -62,7 +62,7 @@ class Balance:
         self.nodes: dict[str, NodeRecord] = {}
         self.health = NodeHealth()
         self.given_up: dict[Item, tuple[str, ...]] = {}
-        """Evidence of nodes by episode that was given up."""
+        """Evidence of nodes by given-up episode."""
         self._number = epoch << EPOCH_BITS
         self._holders: dict[Item, list[str]] = {}
         self._votes = PoisonVotes()
@@ -74,7 +74,7 @@ class Balance:
     # Nodes
 
     def join(self, cell: str, slots: int, now: float, *, groups: Iterable[str] | None = None) -> None:
-        """Register a node, or one that restarts: its earlier episodes go back unless its next heartbeat names them."""
+        """Register a node. Episodes of a restarted node are taken back unless its next heartbeat names them."""
         known = self.nodes.get(cell)
         record = NodeRecord(cell, slots, None if groups is None else frozenset(groups), last_beat=now)
         if known:
@@ -87,7 +87,7 @@ class Balance:
         self.nodes[cell] = record
 
     def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
-        """Process a heartbeat; episodes of the node that it does not name go back."""
+        """Process a heartbeat; take back the node's episodes that it does not name."""
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
         if held is None:
@@ -101,21 +101,21 @@ class Balance:
                 self._hold(node, item, HeldItem(0, now))
 
     def leave(self, cell: str, *, is_lost: bool = False) -> None:
-        """Remove a node; its episodes go back."""
+        """Remove a node and take back its episodes."""
         if node := self.nodes.pop(cell, None):
             for item in list(node.holdings):
                 self._release(node, item, is_lost=is_lost)
 
     def drain(self, cell: str) -> None:
-        """Hand a node out nothing more."""
+        """Give a node no further leases."""
         self.nodes[cell].is_draining = True
 
     def block(self, cell: str, groups: Iterable[str]) -> None:
-        """Hand a node out no first lease of groups whose needs it has not free."""
+        """Give a node no first lease of groups whose needs it lacks."""
         self.nodes[cell].blocked = frozenset(groups)
 
     def has_work_for(self, cell: str) -> bool:
-        """Check whether an open group is left that a node can work on."""
+        """Return True if an open group is left that a node can work on."""
         return any(work.open for name, work in self.work.items() if self.nodes[cell].can_take(name))
 
     def look(self, now: float) -> list[str]:
@@ -134,9 +134,9 @@ class Balance:
 
         Args:
             cell: The node.
-            idle: Slots of it that have nothing to do.
+            idle: Idle slots of the node.
             now: Time of the monotonic clock [s].
-            ahead: Further slots without work after their current episode; they wait while others are idle.
+            ahead: Further slots without work after their current episode, which wait while others are idle.
         """
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
@@ -168,12 +168,12 @@ class Balance:
         """Settle an episode by the first valid result, from any node; False when it was settled before.
 
         Args:
-            cell: The node that made it.
-            number: Of the lease under which it did; an old one is as good.
+            cell: Node that made it.
+            number: Number of its lease, which may be an old one.
             group: Group of the episode.
             index: Index of the episode.
             now: Time of the monotonic clock [s].
-            seconds: Time of one slot that the episode took; 0 when unknown [s].
+            seconds: Time of one slot for the episode [s]; 0 if unknown.
         """
         item, node = (group, index), self.nodes.get(cell)
         work = self.work[group]
@@ -204,15 +204,15 @@ class Balance:
                 self._release(node, item, is_lost=False)
 
     def note_loaded(self, cell: str, group: str) -> None:
-        """Note the context that a node has, which a head that restarted does not know."""
+        """Record the context that a node has loaded, which a restarted head does not know."""
         node = self.nodes[cell]
         if not node.loaded and group in self.work:
             node.loaded = group
 
     def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
-        """Take a node's evidence that an episode ends workers; True when the episode is given up.
+        """Record a node's evidence that an episode ends workers; True when the episode is given up.
 
-        An episode is given up on evidence from two nodes, or from every node where there is only one that can take it.
+        Evidence from two nodes is required, or from every node if only one can make the episode.
         """
         item = (group, index)
         self.health.record_vote(cell, item)
@@ -225,15 +225,15 @@ class Balance:
         return self._try_giving_up(item)
 
     def withdraw_votes(self, cell: str) -> None:
-        """Drop the evidence of a node that fails everything."""
+        """Discard the evidence of a node that fails everything."""
         self._votes.withdraw(cell)
 
     def try_giving_up(self) -> list[Item]:
-        """Give up episodes that all present nodes able to make them gave up; return these."""
+        """Give up episodes that all present nodes able to make them have given up; return them."""
         return [item for item in self._votes.items if self._try_giving_up(item)]
 
     def recall_for(self, count: int, *, by: str = "") -> dict[str, int]:
-        """Choose nodes that give back up to ``count`` episodes that they have not begun, from the fullest ones."""
+        """Choose the nodes, fullest first, that give back up to ``count`` episodes not begun."""
         chosen: dict[str, int] = {}
         full = [node for node in self.nodes.values() if node.name != by and not node.is_silent]
         while count > 0:
@@ -247,43 +247,43 @@ class Balance:
         return chosen
 
     def take_recall(self, cell: str) -> int:
-        """Return how many episodes a node is to give back, and expect them."""
+        """Return the number of episodes that a node must give back, and expect them."""
         node = self.nodes[cell]
         wanted, node.recall = node.recall, 0
         return wanted
 
     def others(self, group: str, index: int, *, than: str = "") -> list[str]:
-        """Nodes that hold an episode."""
+        """Return the nodes that hold an episode."""
         return [name for name in self._holders.get((group, index), ()) if name != than]
 
     def is_settled(self, group: str, index: int) -> bool:
-        """Check whether an episode needs no more work."""
+        """Return True if an episode needs no more work."""
         return not self._is_open((group, index))
 
     @property
     def waiting(self) -> int:
-        """Episodes that no node has."""
+        """Number of episodes without a node."""
         return sum(work.left for work in self.work.values())
 
     @property
     def held(self) -> int:
-        """Episodes that nodes have."""
+        """Number of episodes held by nodes."""
         return len(self._holders)
 
     @property
     def open_seconds(self) -> float:
-        """Expected work of all episodes that are not settled, on one slot [s]."""
+        """Expected work of all unsettled episodes on one slot [s]."""
         return sum(work.open * work.costs.mean_seconds for work in self.work.values())
 
     @property
     def done(self) -> bool:
-        """All episodes are settled or given up."""
+        """True if all episodes are settled or given up."""
         return not self._left
 
     # Choices
 
     def _choose(self, node: NodeRecord) -> str:
-        """Group for a node: of the highest priority, the one it has loaded, else the one with most work for a node."""
+        """Choose a group for a node: of the highest priority, its loaded group, else that with most work per node."""
         fit = [work for name, work in self.work.items() if work.left and node.can_begin(name)]
         fit = [work for work in fit if self._has_work_for(node.name, work)]
         if not fit:
@@ -304,7 +304,7 @@ class Balance:
         return work.left > refused
 
     def _idle_lease(self, node: NodeRecord, idle: int, now: float) -> NodeLease | None:
-        """Recall or copy for a node that nothing is left for."""
+        """Recall or copy episodes for a node without work."""
         if not idle or self.done:
             return None
         if self._has_recall and self.recall_for(idle, by=node.name):
@@ -325,7 +325,7 @@ class Balance:
         return self._lease(node, copies[0][0], [index for _, index in copies], now, is_copy=True)
 
     def _late_items(self, now: float) -> Iterator[Item]:
-        """Held episodes that are late, the latest first."""
+        """Return held episodes that are late, the latest first."""
         if now > self._late_until:
             late: list[tuple[float, Item]] = []
             for item, holders in self._holders.items():
@@ -371,7 +371,7 @@ class Balance:
             self.nodes[name].holdings.pop(item, None)
 
     def _try_giving_up(self, item: Item) -> bool:
-        # Silent nodes may be gone for good, and tasks that no node can make never end: neither is waited for.
+        # Silent nodes may never return, and tasks that no node can make never end, so neither is waited for.
         present = [node for node in self.nodes.values() if not node.is_draining and not node.is_silent]
         able = [node.name for node in present if node.can_take(item[0])]
         is_last = bool(able) and not self._holders.get(item) and self._has_only_votes(present)
@@ -382,7 +382,7 @@ class Balance:
         return True
 
     def _has_only_votes(self, present: Sequence[NodeRecord]) -> bool:
-        """Check whether all that is left for some nodes are episodes with evidence against them."""
+        """Return True if all remaining episodes of some nodes have evidence against them."""
         left = {name for name, work in self.work.items() if work.open and any(node.can_take(name) for node in present)}
         voted = sum(group in left for group, _ in self._votes.items)
         return sum(self.work[name].open for name in left) <= voted

@@ -1,4 +1,4 @@
-"""Process of a node's cell: the launcher of any run, bound to the agent that started it."""
+"""Process of a node's cell: the launcher of an ordinary run, which ends with the agent that started it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.runner.system.processes import die_with_parent
 
 
 def main(words: list[str]) -> int:
-    """Run the spec on standard input: ``cell_process PARENT_PID``; the last line of standard output is how it ended."""
+    """Run the spec on standard input: ``cell_process PARENT_PID``; print the result as the last line."""
     die_with_parent(int(words[0]))
     spec = CellSpec.from_text(sys.stdin.read())
     folder = Path(spec.folder)
@@ -33,7 +33,7 @@ def main(words: list[str]) -> int:
 
 
 def structure(ended: Ended) -> dict[str, object]:
-    """Return the end of a cell as plain values."""
+    """Return the result of a cell as plain values."""
     return {"code": ended.code, "state": ended.state, "line": ended.line}
 
 

@@ -1,4 +1,4 @@
-"""Place of a cluster: nodes on this machine, or the address of a Ray cluster."""
+"""Address of a cluster: nodes on this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MOST_LOCAL_NODES = 256
-"""Nodes that one machine runs at once."""
+"""Largest number of nodes on one machine."""
 _FORM = "write local:N, auto, ray://HOST:10001 or http://HOST:8265"
 
 
@@ -17,7 +17,7 @@ class ClusterAddress:
     kind: str
     """``local``, ``auto``, ``ray`` (Ray's client server) or ``http`` (Ray's dashboard, which takes jobs)."""
     nodes: int = 0
-    """Nodes on this machine."""
+    """Number of nodes on this machine."""
     host: str = ""
     port: int = 0
 
@@ -29,12 +29,15 @@ class ClusterAddress:
 
     @property
     def is_local(self) -> bool:
-        """True where the nodes are processes of this run."""
+        """True if the nodes are processes of this run."""
         return self.kind == "local"
 
 
 def parse_cluster(text: str) -> ClusterAddress:
-    """Parse ``local:N``, ``auto``, ``ray://HOST:PORT`` or ``http://HOST:PORT``; ``ValueError`` when it is none."""
+    """Parse ``local:N``, ``auto``, ``ray://HOST:PORT`` or ``http://HOST:PORT``.
+
+    Raise ``ValueError`` for other texts.
+    """
     if match := re.fullmatch(r"local:([0-9]{1,3})", text):
         if 1 <= int(match[1]) <= MOST_LOCAL_NODES:
             return ClusterAddress(kind="local", nodes=int(match[1]))

@@ -1,13 +1,13 @@
-"""Expected seconds of episodes by class, as measured so far. Pure."""
+"""Expected time of episodes by class, from measurements. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 _FIRST_SECONDS = 10.0
-"""Assumed time of an episode before any was measured [s]: a lease then has one or two for each slot."""
+"""Assumed time of an episode before measurements [s]; a lease then has one or two per slot."""
 _PRIOR_WEIGHT = 2.0
-"""Episodes that the mean of the whole group counts for in the mean of a class that has few of its own."""
+"""Number of prior episodes, at the mean of the whole group, in the mean of a class."""
 
 
 @dataclass(slots=True)
@@ -21,27 +21,27 @@ class _Mean:
 
 
 class CostModel:
-    """Means by cost class, which lean on the mean of all classes while a class has few episodes.
+    """Means by cost class, which stay near the mean of all classes while a class has few episodes.
 
     Args:
-        weights: Expected ratio of the classes' costs before anything is measured, by class.
+        weights: Expected ratio of the classes' costs before measurements, by class.
     """
 
     def __init__(self, weights: tuple[float, ...] = (1.0,)) -> None:
         self._weights = weights
         self._all = _Mean()
         self._scaled = _Mean()
-        """Seconds over the weight of the class."""
+        """Time [s] divided by the weight of the class."""
         self._by_class: dict[int, _Mean] = {}
 
     def record(self, cost_class: int, seconds: float) -> None:
-        """Count an episode that took ``seconds`` [s] of one slot."""
+        """Record an episode that took ``seconds`` [s] of one slot."""
         self._all.add(seconds)
         self._scaled.add(seconds / self._weights[cost_class])
         self._by_class.setdefault(cost_class, _Mean()).add(seconds)
 
     def seconds(self, cost_class: int) -> float:
-        """Expected time of an episode of a class on one slot [s]."""
+        """Return the expected time of an episode of a class on one slot [s]."""
         base = self._scaled.total / self._scaled.count if self._scaled.count else _FIRST_SECONDS
         prior = base * self._weights[cost_class]
         own = self._by_class.get(cost_class)
@@ -56,5 +56,5 @@ class CostModel:
 
     @property
     def is_measured(self) -> bool:
-        """An episode was measured."""
+        """True if an episode was measured."""
         return self._all.count > 0

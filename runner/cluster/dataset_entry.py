@@ -1,4 +1,4 @@
-"""Entry of results into a task's dataset: compare-and-set by index, rows and files in one commit."""
+"""Entry of results into a task's dataset: compare-and-set by index, with rows and files in one commit."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from nimbus.runner.monitor.progress import Progress, line, stored_of
 
 
 class DatasetEntry:
-    """Dataset of one task, as the head has it.
+    """Dataset of one task, from the view of the head.
 
     Args:
         task: The task.
-        slots: Slots of the cluster, for the row of the run.
+        slots: Number of slots of the cluster, for the row of the run.
         progress: Statuses that count the attempts.
 
     Raises:
-        InputError: The folder is not a fit place, or another run writes into it.
+        InputError: The folder cannot be used, or another run writes into it.
     """
 
     def __init__(self, task: JobTask, *, slots: int) -> None:
@@ -44,9 +44,9 @@ class DatasetEntry:
             raise InputError(what, where="--cluster", instead=instead)
         self.task = task
         self.missing: set[tuple[str, int]] = set()
-        """Episodes of the last commit whose files were not in their places."""
+        """Episodes of the last commit whose files were missing."""
         self.doubled = 0
-        """Results that came second."""
+        """Number of second results for settled episodes."""
         self.progress: tuple[Progress, ...] = ()
         self.dataset: Dataset = task.origin.open(task.spec.folder)
         self.run: Run = self.dataset.ledger.start_run(
@@ -59,11 +59,11 @@ class DatasetEntry:
 
     @property
     def upload_place(self) -> str:
-        """Place of the nodes' uploads."""
+        """Destination of the nodes' uploads."""
         return upload_place(self.dataset.folder)
 
     def sign(self, name: str, method: str) -> str:
-        """Return a URL with which a node may use an object of the dataset; empty where it is a folder.
+        """Return a URL with which a node may use an object of the dataset; empty for a dataset in a folder.
 
         Raises:
             InputError: The head's own credentials do not suffice.
@@ -71,7 +71,7 @@ class DatasetEntry:
         return self._entry.sign(name, method)
 
     def states(self) -> bytearray:
-        """State of each episode after earlier runs, by index."""
+        """Return the state of each episode after earlier runs, by index."""
         spec, ledger = self.task.spec, self.dataset.ledger
         states = bytearray(spec.episodes)
         for index in ledger.touched(episodes=spec.episodes):
@@ -86,16 +86,16 @@ class DatasetEntry:
         balance: Balance,
         now: float,
     ) -> None:
-        """Enter reports of nodes, those of settled episodes left out; all of them durable, or none.
+        """Enter reports of nodes except those of settled episodes; all of them durably, or none.
 
         Args:
-            reports: Node and report.
+            reports: Pairs of node and report.
             infos: ``dataset.json`` of nodes, by name.
             balance: Receives settled episodes.
             now: Time of the monotonic clock [s].
 
         Raises:
-            StorageError: The disk is full; the same reports may come again.
+            StorageError: The disk is full; the same reports may be sent again.
         """
         learned = self._learned(infos)
         fresh: dict[int, tuple[str, EpisodeReport]] = {}
@@ -125,7 +125,7 @@ class DatasetEntry:
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
-        """Note faults of a node's cell; return those that are new: a new agent reports all of its cell's ledger."""
+        """Record faults of a node's cell; return the new ones, because a new agent reports its cell's whole ledger."""
         new: list[Fault] = []
         for row in rows:
             if (key := (node, row.time, row.worker, row.kind, row.idx)) not in self._known_faults:
@@ -135,7 +135,7 @@ class DatasetEntry:
         return new
 
     def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
-        """Give an episode up."""
+        """Give up an episode."""
         self.dataset.quarantine(index, range(self.task.spec.variants), evidence=evidence)
 
     def flush(self) -> None:
@@ -146,7 +146,7 @@ class DatasetEntry:
             return  # the next commit meets it and reports it
 
     def close(self, state: str, startup_seconds: float) -> None:
-        """Enter how the run ended, and close the dataset."""
+        """Record the end of the run, and close the dataset."""
         wall = time.monotonic() - self._started
         try:
             self.dataset.ledger.end_run(self.run, state=state, wall_seconds=wall, startup_seconds=startup_seconds)
@@ -155,7 +155,7 @@ class DatasetEntry:
             self.dataset.close()
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
-        """Enter rows of an episode of which more follow, and count those that are new."""
+        """Enter partial rows of an episode, and count the new ones."""
         before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
@@ -167,7 +167,7 @@ class DatasetEntry:
                 self.missing.add((self.task.name, report.index))
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
-        """Compare a second result with the first: equal inputs make equal content."""
+        """Compare a second result with the first; equal inputs must make equal content."""
         self.doubled += 1
         first = {attempt.episode_id: attempt.sha256 for attempt in self.dataset.ledger.stored(report.index)}
         for attempt in report.attempts:

@@ -1,7 +1,7 @@
-"""Delivery of episodes from a node to the dataset: the seam at which a shared folder or an object store plugs in.
+"""Delivery of episodes from a node to the dataset: interface to shared folders and object stores.
 
-The node uploads files and reports the rows; the head enters the rows. Uploads are safe to repeat and never overwrite;
-rows are entered by compare-and-set, and entered rows are durable.
+The node uploads files and reports the rows; the head enters the rows. Uploads can be repeated safely and never
+overwrite; rows are entered by compare-and-set, and entered rows are durable.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class UploadedFiles:
     """Files of an attempt after their upload."""
 
     staged: str = ""
-    """Place of the files; empty where their names are enough."""
+    """Location of the files; empty if their names suffice."""
     objects: dict[str, int] = field(default_factory=dict)
-    """Sizes of the objects that are in a store now, by name [bytes]."""
+    """Sizes of the uploaded objects in a store, by name [bytes]."""
 
 
 class EpisodeUploader(Protocol):
-    """Node's side of the delivery. Threads share it."""
+    """Node's side of the delivery. Thread-safe."""
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
         """Upload the files of an attempt, those of an episode or of a kept failure.
@@ -57,33 +57,33 @@ class EpisodeUploader(Protocol):
             folder: Dataset of the node's cell.
 
         Raises:
-            StorageError: The place cannot be written now; the same call may be tried again.
-            InputError: It never can be.
+            StorageError: The destination cannot be written now; the same call may be repeated. InputError: It can never
+            be written.
         """
         ...
 
     def upload_incident(self, folder: Path, name: str) -> str:
-        """Upload the folder of an incident; its path in the dataset.
+        """Upload the folder of an incident; return its path in the dataset.
 
         Args:
             folder: The incident's folder.
-            name: Name that no other node gives one.
+            name: Name that is unique across nodes.
 
         Raises:
-            StorageError: The place cannot be written now.
+            StorageError: The destination cannot be written now.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class UploadedEpisode:
-    """An attempt whose files were uploaded: an episode, or a failure that is kept."""
+    """Attempt whose files were uploaded: an episode, or a kept failure."""
 
     attempt: Attempt
     staged: str = ""
-    """Place that the uploader named."""
+    """Location returned by the uploader."""
     objects: dict[str, int] = field(default_factory=dict)
-    """Sizes of the objects that it named [bytes]."""
+    """Sizes of the uploaded objects [bytes]."""
     lease: int = 0
     learned: DatasetInfo | None = None
 
@@ -92,24 +92,24 @@ class EpisodeEntry(Protocol):
     """Head's side of the delivery."""
 
     def sign(self, name: str, method: str) -> str:
-        """Return a URL with which a node may use an object; empty where its files are in no store."""
+        """Return a URL with which a node may use an object; empty if its files are not in a store."""
         ...
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Enter episodes and kept failures, durable when this returns; the ids of episodes whose files are in place.
+        """Enter episodes and kept failures durably; return the ids of episodes whose files are present.
 
         Raises:
-            StorageError: The disk is full; nothing of the group is entered.
+            StorageError: The disk is full; nothing was entered.
         """
         ...
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
-        """Remove uploaded files of results that came second, where they take room of their own."""
+        """Remove uploaded files of duplicate results, if they take up space."""
         ...
 
 
 class FolderUploader:
-    """Uploads into a folder that the nodes share with the head: a link where it is one disk, else a copy.
+    """Uploads into a folder shared with the head: by link on the same disk, else by copy.
 
     Args:
         dataset: Folder of the head's dataset.
@@ -154,7 +154,7 @@ class FolderUploader:
 
 
 def _place(source: Path, target: Path) -> None:
-    """Link or copy a file; a leftover of an earlier try is replaced."""
+    """Link or copy a file; replace the remains of an earlier try."""
     remove_file(target)
     try:
         link_file(source, target)
@@ -170,7 +170,7 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file to one that is not there, durable when this returns."""
+    """Copy a file to a new path, durably."""
     with source.open("rb") as read, os.fdopen(create_file(target), "wb") as write:
         shutil.copyfileobj(read, write, 1 << 20)
         write.flush()
@@ -214,7 +214,7 @@ class FolderEntry:
 
 
 def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> StagedEpisode:
-    """Return an uploaded episode as the dataset takes it.
+    """Convert an uploaded episode to the form that the dataset accepts.
 
     Args:
         dataset: Dataset of the head.
@@ -227,6 +227,6 @@ def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> St
 
 
 def info_of(text: str) -> DatasetInfo | None:
-    """Parse a node's ``dataset.json``; None where it knows nothing of the episodes yet."""
+    """Parse a node's ``dataset.json``; None while it has no information about episodes."""
     info = from_json(DatasetInfo, text)
     return info if info.features and info.rate else None

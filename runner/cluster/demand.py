@@ -1,4 +1,4 @@
-"""Number of nodes that a job wants. Pure."""
+"""Number of nodes requested by a job. Pure."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import math
 from dataclasses import dataclass
 
 HORIZON = 3600.0
-"""[s] from its start in which a job is to end, where its bounds allow it."""
+"""Target duration of a job, if its bounds allow it [s]."""
 _LEAST_HORIZON = 600.0
-"""[s] Shortest time that nodes are counted for: one that starts later than that before the end helps little."""
+"""Shortest horizon for counting nodes; a node that starts later than that before the end helps little [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeBounds:
-    """Fewest and most nodes of a job."""
+    """Bounds on the number of nodes of a job."""
 
     least: int
     most: int
 
 
 def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, horizon: float) -> int:
-    """Return how many nodes end the rest of a job within a horizon, within bounds.
+    """Return the number of nodes that finish the rest of a job within a horizon, within bounds.
 
     Args:
-        left_seconds: [s] of one slot that the rest takes.
+        left_seconds: Remaining work on one slot [s].
         node_slots: Slots of a node.
-        bounds: Fewest and most; a job without work wants no node.
+        bounds: Bounds; a job without work needs no node.
         horizon: [s]
     """
     if left_seconds <= 0:
@@ -35,5 +35,5 @@ def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, ho
 
 
 def time_left(elapsed: float) -> float:
-    """Return the horizon of a job that began ``elapsed`` [s] ago [s]."""
+    """Return the horizon [s] of a job that began ``elapsed`` [s] ago."""
     return max(_LEAST_HORIZON, HORIZON - elapsed)

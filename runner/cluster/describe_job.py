@@ -1,4 +1,4 @@
-"""Program that describes the task of a spec for the head: it loads simulator and objects, and exits."""
+"""Program that describes a spec's task for the head: loads simulator and objects, prints, and exits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe(spec: CellSpec) -> TaskDescription:
 
 
 def main() -> int:
-    """Describe the spec on standard input, as the last line of standard output."""
+    """Describe the spec on standard input, and print the description as the last line."""
     write_json(describe(CellSpec.from_text(sys.stdin.read())), indent=None)
     return 0
 

@@ -13,7 +13,7 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
-"""Episodes that are simulated for each slot, and at least; the rest keeps all slots busy."""
+"""Number of simulated episodes per slot, and in total at least; the rest keeps all slots busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class TaskCosts:
     name: str
     episodes: int
     seconds: tuple[float, ...]
-    """[s] of one slot that each measured episode took."""
+    """Measured times of episodes on one slot [s]."""
     priority: int = 0
 
     @property
@@ -39,15 +39,15 @@ class ClusterForecast:
     slots: int
     nodes: int
     wall_seconds: float
-    """[s] From the start of the nodes to the last result."""
+    """Time from the start of the nodes to the last result [s]."""
     efficiency: float
-    """Useful work over slots and time."""
+    """Useful work divided by slots times time."""
     faulty_wall_seconds: float
-    """[s] The same where nodes die every six hours, 3 % of them are slow, 10 % late, with partitions and hangs."""
+    """The same time if nodes die every six hours, 3 % are slow, 10 % are late, with partitions and hangs [s]."""
     faulty_efficiency: float
     node_hours: float
     cost: float = 0.0
-    """Cost of the node hours, where a price is known."""
+    """Cost of the node hours, if a price is known."""
 
 
 def forecast_cluster(
@@ -57,9 +57,9 @@ def forecast_cluster(
 
     Args:
         tasks: Tasks of the job.
-        slots: Of the cluster.
+        slots: Number of slots of the cluster.
         node_slots: Slots of a node; the last node has the rest.
-        startup: [s] From the start of a node to its first episode.
+        startup: Time from the start of a node to its first episode [s].
         price_per_hour: Price of a node hour.
     """
     nodes = [min(node_slots, slots - begin) for begin in range(0, slots, node_slots)]
@@ -81,7 +81,7 @@ def forecast_cluster(
 
 
 def slot_counts(least: int, most: int) -> list[int]:
-    """Return numbers of slots from the least to the most, each twice the one before."""
+    """Return numbers of slots from the smallest to the largest, each twice the previous one."""
     counts = [least]
     while 2 * counts[-1] < most:
         counts.append(2 * counts[-1])
@@ -89,7 +89,7 @@ def slot_counts(least: int, most: int) -> list[int]:
 
 
 def _simulate(tasks: Sequence[TaskCosts], nodes: Sequence[int], conditions: Conditions) -> tuple[SimulatedRun, float]:
-    """Simulate the last part of a job; return it, and the work of the part before it [s of one slot]."""
+    """Simulate the last part of a job; return it, and the work of the earlier part [s of one slot]."""
     count = sum(task.episodes for task in tasks)
     share = min(1.0, max(_LEAST, _PER_SLOT * sum(nodes)) / count)
     random = np.random.Generator(np.random.Philox(key=count))

@@ -1,4 +1,4 @@
-"""The head: the balance and the one ledger. Messages in, answers out; time is an argument, processes are elsewhere."""
+"""Head: the balance and the only ledger. A state machine from messages to answers; time is an argument."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ from nimbus.runner.cluster.messages import (
 from nimbus.runner.cluster.signing import is_allowed
 
 _POLL = 1.0
-"""Time that a node without work waits before it pulls again [s]."""
+"""Time after which a node without work pulls again [s]."""
 _ALIVE = 10.0
-"""Time without a heartbeat after which a node is counted as dead where nodes are dismissed [s]."""
+"""Time without a heartbeat after which a node counts as dead for the number of nodes [s]."""
 _GROUP = 64
 _GROUP_WAIT = 0.1
-"""So many episodes wait at most before they enter the ledger together, and [s] that the first of them waits."""
+"""Largest number of episodes waiting for a commit, and longest wait of the first [s]."""
 
 _TASKS_BYTES = MOST_BYTES - 4000
-"""[bytes] of descriptions of tasks in one message."""
+"""Largest size of task descriptions in one message [bytes]."""
 
 Reply = Callable[[Answer], None]
 
 
 @dataclass
 class _ReportQueue:
-    """Reports that wait for the next commit."""
+    """Reports waiting for the next commit."""
 
     reports: list[tuple[Report, Reply]] = field(default_factory=list)
     since: float = 0.0
@@ -86,23 +86,23 @@ class Head:
         self.job, self.balance, self.epoch = job, balance, epoch
         self.status = status
         self.failure = ""
-        """Reason of the last node that left because it can do nothing; empty once another joins."""
+        """Reason of the last node that left because it cannot work; empty once another joins."""
         self._entries = entries
         self._tasks = {task.name: task for task in job.tasks}
         self._waiting = _ReportQueue()
         self.wanted = job.bounds.least if job.bounds else 0
-        """Number of nodes that the job wants; 0 where it has no bounds."""
+        """Number of nodes that the job requests; 0 without bounds."""
         self._started: float | None = None
         self._drained: dict[str, str] = {}
-        """Why a node is to leave, by name."""
+        """Reasons for dismissing nodes, by name."""
         self._is_stopping = ""
         self._lacking: dict[str, str] = {}
-        """Need of a task that a node did not have, by name of the task."""
+        """Needs of tasks that a node lacked, by name of the task."""
         self._unwritten: list[tuple[str, int]] = []
-        """Episodes that were given up while the disk was full."""
+        """Episodes given up while the disk was full."""
 
     def take(self, request: Request, reply: Reply, now: float) -> None:
-        """Take a request; a report is answered by :meth:`commit`, any other at once.
+        """Process a request; a report is answered by :meth:`commit`, any other request at once.
 
         Args:
             request: The request.
@@ -110,7 +110,7 @@ class Head:
             now: Time of the monotonic clock [s].
 
         Raises:
-            ValueError: It names a task that is none of this job, or has rows of another episode.
+            ValueError: It names a task of another job, or has rows of another episode.
         """
         if strangers := [name for name in _groups(request) if name not in self._tasks]:
             raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
@@ -130,13 +130,13 @@ class Head:
             reply(self._answer(request, now))
 
     def commit_due(self, now: float) -> bool:
-        """Check whether the reports that wait are to be entered."""
+        """Return True if the waiting reports are to be committed."""
         if not self._waiting.reports:
             return False
         return self._waiting.count >= _GROUP or now >= self._waiting.since + _GROUP_WAIT
 
     def commit(self, now: float) -> None:
-        """Enter all reports that wait, durable when they are answered."""
+        """Commit all waiting reports; they are durable when answered."""
         reports, self._waiting = self._waiting.reports, _ReportQueue()
         for name, entry in self._entries.items():
             infos = {report.node: report.info for report, _ in reports if report.info}
@@ -157,9 +157,9 @@ class Head:
         self._forget_missing()
 
     def look(self, now: float) -> None:
-        """Run periodic checks: silent nodes, nodes that fail everything, episodes to be given up."""
+        """Run periodic checks for silent nodes, nodes that fail everything, and episodes to give up."""
         for name in self.balance.look(now):
-            self.status.tell(f"node {name}: silent; what it holds goes to others", kind="fault")
+            self.status.tell(f"node {name}: silent; its episodes go to others", kind="fault")
         for name in list(self.balance.nodes):
             if name not in self._drained and (evidence := self.balance.health.judge(name)):
                 self._drained[name] = evidence
@@ -173,14 +173,14 @@ class Head:
         self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted)
 
     def stop(self, why: str) -> None:
-        """Hand out nothing more; nodes leave with their next message."""
+        """Hand out no more work; nodes leave with their next message."""
         self._is_stopping = why
         for name in self.balance.nodes:
             self.balance.drain(name)
 
     @property
     def is_done(self) -> bool:
-        """Every episode is settled, and the rows are durable."""
+        """True if every episode is settled and the rows are durable."""
         return self.balance.done and not self._waiting.reports and not self._unwritten
 
     def _join(self, request: Join, now: float) -> Answer:
@@ -205,7 +205,7 @@ class Head:
         return self._described(set(fits), request.first)
 
     def _described(self, fits: Set[str], first: int) -> Joined:
-        """Describe tasks to a node, from a number on, as many as a message has room for."""
+        """Return descriptions of tasks for a node, from a number on, as many as fit into a message."""
         tasks: list[CellTask] = []
         room = _TASKS_BYTES
         for number, task in list(enumerate(self._tasks.values()))[first:]:
@@ -226,7 +226,7 @@ class Head:
         return Joined(epoch=self.epoch, tasks=tuple(tasks))
 
     def _note_lacking(self) -> None:
-        """Remember why tasks are left where the last node that could work on others leaves."""
+        """Record why tasks remain when the last node that could work on others leaves."""
         left = [
             name
             for name, work in self.balance.work.items()
@@ -286,11 +286,11 @@ class Head:
         return Done()
 
     def _count_alive(self, now: float) -> int:
-        """Count the nodes with a recent heartbeat: a dead one is no reason to dismiss another."""
+        """Count the nodes with a recent heartbeat, so that dead nodes do not cause the dismissal of others."""
         return sum(now - node.last_beat < _ALIVE for node in self.balance.nodes.values())
 
     def _count_wanted(self, now: float) -> None:
-        """Follow the demand for nodes, where the job has bounds for it."""
+        """Follow the demand for nodes, if the job has bounds."""
         if (bounds := self.job.bounds) is None:
             return
         if self._started is None:
@@ -323,7 +323,7 @@ class Head:
         self._write_given_up()
 
     def _write_given_up(self) -> None:
-        """Enter episodes that were given up; where the disk is full, the next call does."""
+        """Record given-up episodes; if the disk is full, the next call does."""
         try:
             while self._unwritten:
                 group, index = self._unwritten[0]
@@ -351,6 +351,6 @@ def _groups(request: Request) -> Iterator[str]:
 
 
 def _has_other_rows(request: Request) -> bool:
-    """Check whether a report holds rows of an episode under the number of another."""
+    """Return True if a report has rows of an episode under another's number."""
     reports = request.episodes if isinstance(request, Report) else ()
     return any(row.idx != episode.index for episode in reports for row in episode.attempts)

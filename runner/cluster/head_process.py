@@ -26,13 +26,13 @@ from nimbus.runner.system.processes import die_with_parent
 _TICK = 0.5
 """Interval of the checks of nodes and status [s]."""
 _WAIT = 0.02
-"""Time limit of a message while reports wait for their commit [s]."""
+"""Time limit for a message while reports wait for their commit [s]."""
 _FAREWELL = 15.0
-"""Time that nodes may take to leave once everything is settled [s]."""
+"""Time for nodes to leave once everything is settled [s]."""
 _ABANDONED = 60.0
-"""[s] after the last node left because it can do nothing, in which others may join; then the run ends."""
+"""Time for other nodes to join after the last node left because it cannot work; then the run ends [s]."""
 _STOPPING = 60.0
-"""Longest time for nodes to leave after a request to stop [s]: current episodes end and are delivered."""
+"""Longest time for nodes to leave after a stop request, in which current episodes are finished and delivered [s]."""
 
 
 class HeadServer:
@@ -41,10 +41,10 @@ class HeadServer:
     Args:
         job: The work.
         socket: Path of the socket.
-        slots: Slots that the cluster is expected to have.
+        slots: Expected number of slots of the cluster.
 
     Raises:
-        InputError: A folder is not a fit place for this run.
+        InputError: A folder cannot be used for this run.
     """
 
     def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
@@ -120,7 +120,7 @@ class HeadServer:
 
     @property
     def _has_present_nodes(self) -> bool:
-        """True while a node answers; one that was killed stays listed, for it may come back."""
+        """True while a node answers; a killed node stays listed, because it may return."""
         return any(not node.is_silent for node in self.head.balance.nodes.values())
 
     def _end_state(self) -> str:
@@ -138,7 +138,7 @@ class HeadServer:
             self._server.drop(connection)
 
     def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:
-        """Status of a task's dataset, where it is not that of the job."""
+        """Return the status of a task's dataset, if it differs from the job's."""
         if len(job.tasks) == 1:
             return ()
         own = Progress(
@@ -152,7 +152,7 @@ class HeadServer:
         return (own,)
 
     def _close(self, state: str) -> None:
-        with ExitStack() as closing:  # all of it, whatever one of them raises
+        with ExitStack() as closing:  # close everything, even if one of them raises
             closing.callback(self._server.close)
             closing.callback(self.progress.finish, state)
             for entry in self._entries.values():
@@ -163,7 +163,7 @@ class HeadServer:
 
 
 def main(words: list[str]) -> int:
-    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``, the job as JSON on standard input.
+    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``, with the job as JSON on standard input.
 
     The last line of standard output is a :class:`HeadEnd`.
     """

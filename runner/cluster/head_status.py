@@ -1,4 +1,4 @@
-"""Status of a cluster run: the status of a run, with nodes, leases and costs."""
+"""Status of a cluster run: that of a single-machine run, plus nodes, leases and costs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import ClusterStatus, NodeStatus
 
 _CLOCK = 60.0
-"""Difference of a node's clock that causes no event [s]: times in the ledger are the nodes'."""
+"""Largest difference of a node's clock that causes no event [s]; the ledger has the nodes' times."""
 _MOST_GONE = 50
-"""Nodes that have left and are still listed."""
+"""Number of listed nodes that have left."""
 
 
 @dataclass
@@ -45,7 +45,7 @@ class HeadStatus:
         self._faults: Counter[str] = Counter()
 
     def join(self, request: Join, now: float) -> None:
-        """List a node that joined."""
+        """Add a node that joined."""
         known = self._nodes.get(request.node)
         status = NodeStatus(
             name=request.node,
@@ -65,12 +65,12 @@ class HeadStatus:
             self.tell(f"node {request.node}: {what}", kind="fault")
 
     def note_message(self, name: str, now: float) -> None:
-        """Note that a message of a node came."""
+        """Record the time of a node's message."""
         if node := self._nodes.get(name):
             node.last_beat = now
 
     def read(self, name: str, reading: NodeReading) -> None:
-        """Note the state that a node reports."""
+        """Record the state reported by a node."""
         if node := self._nodes.get(name):
             node.status = replace(
                 node.status,
@@ -83,7 +83,7 @@ class HeadStatus:
             )
 
     def leave(self, name: str, why: str, *, has_failed: bool, settled: int = 0) -> None:
-        """Note that a node left, after it settled some episodes."""
+        """Record that a node left, with its number of settled episodes."""
         if node := self._nodes.get(name):
             node.left = time.monotonic()
             state, rate = "failed" if has_failed else "gone", settled / max(1e-3, node.left - node.joined)
@@ -91,7 +91,7 @@ class HeadStatus:
         self.tell(f"node {name} left: {why}", kind="fault" if has_failed else "workers")
 
     def leased(self, lease: NodeLease) -> None:
-        """Count a lease, and end the start-up with the first."""
+        """Count a lease; the first one ends the start-up."""
         self._leases += 1
         self.progress.ready()
         if self.progress.status.activity:
@@ -105,16 +105,16 @@ class HeadStatus:
             self.tell(f"node {node}: worker {row.worker}: {row.kind}{where}: {row.detail}"[:300], kind="fault")
 
     def give_up(self, group: str, index: int, evidence: Sequence[str], *, variants: int) -> None:
-        """Note that an episode was given up."""
+        """Record a given-up episode."""
         self.progress.update(quarantined=self.progress.status.quarantined + variants)
         self.tell(f"episode {index} of {group} given up: {'; '.join(evidence)}"[:300], kind="quarantine")
 
     def tell(self, text: str, *, kind: str) -> None:
-        """Note an event in one line."""
+        """Record an event in one line."""
         self.progress.tell(text, kind=kind)
 
     def update(self, balance: Balance, drained: Mapping[str, str], now: float, *, wanted_nodes: int = 0) -> None:
-        """Bring the status up to date."""
+        """Update the status."""
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
         shown = tuple(node for node in nodes if node.state not in ("gone", "failed") or node in gone)

@@ -14,12 +14,12 @@ from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.messages import Capabilities
 
 _MOST_CLASSES = 64
-"""Cost classes of a task; more objects than that are one class."""
+"""Number of cost classes of a task; larger numbers of objects share the last class."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeNeeds:
-    """Resources that a task needs free on a node."""
+    """Free resources that a task needs on a node."""
 
     simulator: str = "newton"
     engine: str = "ompl"
@@ -31,7 +31,7 @@ class NodeNeeds:
     memory_bytes: int = 0
 
     def lacking(self, node: Capabilities) -> str:
-        """Return a short list of the needs that a node lacks; empty where it has all."""
+        """Return a short list of the needs that a node lacks; empty if it has all."""
         if self.simulator not in node.simulators:
             return f"simulator {self.simulator}"
         if self.engine not in node.engines:
@@ -49,7 +49,7 @@ class NodeNeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class CountDraw:
-    """Draw of how many objects of a group an episode has, which explains most of its cost."""
+    """Distribution of the number of objects of a group, which explains most of an episode's cost."""
 
     address: tuple[str, ...]
     low: int
@@ -58,26 +58,26 @@ class CountDraw:
 
 @dataclass(frozen=True, kw_only=True)
 class JobTask:
-    """One task of a job."""
+    """Task of a job."""
 
     name: str
     spec: CellSpec
-    """Cell of the task; its folder is that of the dataset."""
+    """Cell of the task; its folder is the dataset's."""
     origin: Origin
     priority: int = 0
     needs: NodeNeeds = field(default_factory=NodeNeeds)
     address: str = ""
-    """Address in a store that its folder stands for; empty for a folder."""
+    """Address in a store that its folder represents; empty for a folder."""
     count_draws: tuple[CountDraw, ...] = ()
 
     @property
     def cost_class(self) -> Callable[[int], int]:
-        """Function that gives the cost class of an episode: how many objects it has beyond the fewest."""
+        """Return a function from an episode to its cost class: the number of objects beyond the smallest."""
         return partial(_objects_beyond, self.spec.seed, self.spec.split, self.count_draws)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Expected ratio of the costs of the classes: by the number of objects."""
+        """Expected ratio of the costs of the classes, by number of objects."""
         fewest = sum(draw.low for draw in self.count_draws)
         most = sum(draw.high for draw in self.count_draws)
         return tuple(max(1.0, fewest + beyond) for beyond in range(min(most - fewest + 1, _MOST_CLASSES)))
@@ -88,14 +88,14 @@ class ClusterJob:
     """Work of one cluster run."""
 
     folder: str
-    """Folder of the dataset, or of the datasets of a job of several tasks."""
+    """Folder of the dataset, or of the datasets of a job with several tasks."""
     tasks: tuple[JobTask, ...]
     price_per_hour: dict[str, float] = field(default_factory=dict)
     """Price of a node hour by price class."""
     bounds: NodeBounds | None = None
-    """Bounds of the number of nodes; None for all that there are."""
+    """Bounds on the number of nodes; None for all available ones."""
     gpus: str | None = None
-    """Text of ``--gpus``, by which each node chooses among its own; None where it was not given."""
+    """Text of ``--gpus``, by which each node chooses among its own GPUs; None by default."""
 
     def to_text(self) -> str:
         """Encode as JSON."""
@@ -103,20 +103,20 @@ class ClusterJob:
 
     @property
     def digest(self) -> str:
-        """Hash that is equal for the same command: the room for a spool follows the free disk of the moment."""
+        """Hash that is equal for equal commands; the size of the spool, which follows the free disk, has no effect."""
         specs = (replace(task.spec, resources=replace(task.spec.resources, spool_bytes=0)) for task in self.tasks)
         tasks = tuple(replace(task, spec=spec) for task, spec in zip(self.tasks, specs, strict=True))
         return hashlib.sha256(to_json(replace(self, tasks=tasks)).encode()).hexdigest()
 
     @classmethod
     def from_text(cls, text: str) -> ClusterJob:
-        """Decode from JSON; ``ValueError`` when it is none."""
+        """Decode from JSON; raise ``ValueError`` for other texts."""
         return from_json(cls, text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeadEnd:
-    """Last line on the head's standard output."""
+    """Last line of the head's standard output."""
 
     state: str
     """``done``, ``short``, ``interrupted`` or ``failed``."""

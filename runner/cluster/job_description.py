@@ -1,4 +1,4 @@
-"""Description of a task for the head, made in a process of its own: the head loads no simulator and stays small."""
+"""Description of a task for the head, made in a child process so that the head loads no simulator."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def describe_task(name: str, spec: CellSpec, *, needs: NodeNeeds, priority: int 
     """Load and check a task as a cell does, and describe it.
 
     Raises:
-        InputError: Something that the spec names is wrong.
-        SystemExit: Loading crashed; its traceback is shown.
+        InputError: An input of the spec is invalid. SystemExit: Loading crashed; its traceback is shown.
     """
     done = subprocess.run(
         module_command("nimbus.runner.cluster.describe_job"),

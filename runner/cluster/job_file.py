@@ -1,4 +1,4 @@
-"""File of a job: several tasks, with their counts, priorities, and what each needs of a node."""
+"""Job file: several tasks with their counts, priorities, and needs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.job import NodeNeeds
 
 RESERVED = ("nodes", "status.json", "status.json.tmp")
-"""Names in the folder of a job that no dataset has."""
+"""Reserved names in the folder of a job."""
 ByteCount = Annotated[float, Quantity("a size", "'8 GB'", (("B", 1.0), ("MB", 1e6), ("GB", 1e9))), Field(ge=0)]
 
 
 class NeedsEntry(StrictModel):
-    """Resources that a task needs free on a node."""
+    """Free resources that a task needs on a node."""
 
     simulator: Literal["", "newton", "isaacsim"] = ""
-    """Simulator of the task; that of ``--sim`` when empty."""
+    """Simulator of the task; empty for that of ``--sim``."""
     engine: Literal["", "ompl", "curobo"] = ""
-    """Motion planner of the task; that of ``--planner`` when empty."""
+    """Motion planner of the task; empty for that of ``--planner``."""
     gpu: Literal["", "cuda", "rt"] = ""
     """A GPU, or one with ray-tracing cores."""
     gpu_memory: ByteCount = 0.0
@@ -35,16 +35,16 @@ class NeedsEntry(StrictModel):
 
 
 class JobEntry(StrictModel):
-    """One task of a job."""
+    """Task of a job."""
 
     task: Annotated[str, Field(min_length=1)]
-    """Name of a task, or path of its file, from the folder of the job's file."""
+    """Name of a task, or path of its file relative to the job file."""
     episodes: Annotated[int, Field(ge=1, le=10**7)]
     name: FileName | None = None
-    """Name of its dataset; that of the task when left out."""
+    """Name of its dataset; by default that of the task."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    """Tasks of a higher number are handed out first."""
+    """Priority; tasks with a higher number come first."""
     needs: NeedsEntry = NeedsEntry()
 
 
@@ -56,17 +56,17 @@ class JobFile(StrictModel):
 
 @dataclass(frozen=True, kw_only=True)
 class JobItem:
-    """One task of a job, as it is run."""
+    """Task of a job, prepared for the run."""
 
     name: str
     spec: CellSpec
-    """Its folder is the name of its dataset."""
+    """Name of its dataset, which is also its folder."""
     priority: int
     needs: NodeNeeds
 
 
 def is_job(text: str) -> bool:
-    """Check whether a word of a command line is the file of a job rather than of a task."""
+    """Return True if an argument of a command is a job file and not a task."""
     path = Path(text)
     if path.suffix != ".yaml" or not path.is_file():
         return False
@@ -78,11 +78,11 @@ def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
     """Read a job.
 
     Args:
-        path: Its file.
-        spec: What the tasks have in common.
+        path: Path of the file.
+        spec: Common settings of the tasks.
 
     Raises:
-        InputError: There is no such file, it is no job, names an unknown task, or names two datasets alike.
+        InputError: The file is missing or not a job, names an unknown task, or gives two datasets the same name.
     """
     document = read(path)
     entries = document.validate(JobFile).tasks
@@ -133,7 +133,7 @@ def _item(entry: JobEntry, name: str, path: Path, spec: CellSpec) -> JobItem:
 
 
 def needs_of(spec: CellSpec) -> NodeNeeds:
-    """Return what the flags of a run need of a node."""
+    """Return the needs of a node that follow from the flags of a run."""
     has_isaac = spec.simulator == "isaacsim"
     has_cuda = has_isaac or spec.device == "cuda" or spec.planner == "curobo"
     return NodeNeeds(simulator=spec.simulator, engine=spec.planner, cuda=has_cuda, rt=has_isaac)

@@ -13,23 +13,23 @@ from pathlib import Path
 from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
 
 _PATIENCE = 10.0
-"""Time limit of an answer [s]: then the request is sent again, on a new connection."""
+"""Time limit for an answer, after which the request is sent again on a new connection [s]."""
 
 
 @dataclass(eq=False)
 class LineConnection:
-    """One agent's connection, as the head has it."""
+    """Connection of one agent, on the head's side."""
 
     socket: socket.socket
     received: bytearray = field(default_factory=bytearray)
 
     @property
     def is_closed(self) -> bool:
-        """The connection is over."""
+        """True if the connection has ended."""
         return self.socket.fileno() < 0
 
     def lines(self) -> list[bytes] | None:
-        """Whole lines that have come; None when the connection is over."""
+        """Return the complete lines received; None if the connection has ended."""
         try:
             data = self.socket.recv(1 << 16)
         except BlockingIOError:
@@ -44,12 +44,12 @@ class LineConnection:
         return None if len(rest) > MOST_BYTES else whole
 
     def drop(self) -> None:
-        """End the connection: the agent misses its answer, and asks again on a new one."""
+        """Close the connection; the agent asks again on a new one."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
     def answer(self, line: bytes) -> None:
-        """Send a line; an agent that is gone misses it, and asks again."""
+        """Send a line; an agent that has gone asks again."""
         with suppress(OSError):
             self.socket.settimeout(1.0)
             self.socket.sendall(line + b"\n")
@@ -61,7 +61,7 @@ class LineServer:
     """Server of a Unix socket, without threads.
 
     Args:
-        path: The socket; one that is there is replaced.
+        path: Path of the socket; an existing one is replaced.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,7 +76,7 @@ class LineServer:
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def serve(self, seconds: float, take: Callable[[LineConnection, bytes], None]) -> None:
-        """Wait for lines, and pass on all that have come.
+        """Wait for lines, and process all that have arrived.
 
         Args:
             seconds: Longest time to wait [s].
@@ -95,14 +95,14 @@ class LineServer:
                     take(connection, line)
 
     def drop(self, connection: LineConnection) -> None:
-        """End a connection; its descriptor may be that of the next one."""
+        """Close a connection; its descriptor may be reused by the next one."""
         if not connection.is_closed:
             self._selector.unregister(connection.socket)
             connection.socket.close()
 
     @property
     def connection_count(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
         return len(self._selector.get_map()) - 1
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class LineServer:
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
-        with suppress(OSError):  # no more wait, or there are too many open files: the agent tries again
+        with suppress(OSError):  # no more waiting, or too many open files: the agent tries again
             while True:
                 accepted, _ = self._socket.accept()
                 accepted.setblocking(False)
@@ -121,15 +121,15 @@ class LineServer:
 
 
 class HeadUnreachableError(OSError):
-    """No answer of the head came."""
+    """Raised when the head has not answered."""
 
 
 class HeadClient:
-    """Agent's connection to the head, made again when it is lost.
+    """Agent's connection to the head, reopened when it is lost.
 
     Args:
         path: The head's socket.
-        drop_every: Answers that are dropped as if they were lost: every n-th; 0: none. For tests.
+        drop_every: Drop every n-th answer as if it were lost, for tests; 0 for none.
     """
 
     def __init__(self, path: Path, *, drop_every: int = 0) -> None:
@@ -141,7 +141,7 @@ class HeadClient:
         """Send a request and return the answer.
 
         Raises:
-            HeadUnreachableError: There is none in time; the head may have taken the request all the same.
+            HeadUnreachableError: No answer arrived in time; the head may have processed the request nevertheless.
         """
         line = self.exchange(to_line(request), patience=patience)
         self._count += 1
@@ -163,7 +163,7 @@ class HeadClient:
             raise HeadUnreachableError(str(error)) from None
 
     def another(self) -> HeadClient:
-        """Return a client with a connection of its own, for another thread."""
+        """Return a client with its own connection, for another thread."""
         return HeadClient(self._path)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A cluster on this machine: a head and N node agents for one run, which leaves nothing behind."""
+"""Cluster on this machine: a head and N node agents for one run; all files are removed at the end."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.own_files import remove_tree
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command, module_environment
-from nimbus.runner.system.owned_folder import make_owned
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1
 _MOST_ENDS = 6
-"""A process that ends so often without anything settled in between is not started again."""
+"""Number of exits without progress after which a process is not restarted."""
 _GRACE = 45.0
-"""Time that processes may take to exit after a request to stop [s]."""
+"""Time for processes to exit after a stop request [s]."""
 _NODES = "nodes"
 
 
 def nodes_folder(dataset: Path) -> Path:
-    """Return the folder of the nodes: in that of the dataset, on one disk, so that files need not be copied.
+    """Return the folder of the nodes: inside the dataset's, on the same disk, so that files need not be copied.
 
-    For a dataset in a store it lies beside the spools: what is in these is taken for the dataset's.
+    For a dataset in a store it is beside the spools, whose content belongs to the dataset.
     """
     return remote_root() / _NODES / dataset.name if is_remote(dataset) else dataset / _NODES
 
 
 @dataclass
 class _Child:
-    """One process of the cluster, started again when it dies unasked."""
+    """Process of the cluster, restarted when it dies unexpectedly."""
 
     words: list[str]
     log: Path
@@ -71,7 +71,7 @@ class _Child:
         return self.process is not None and self.process.poll() is not None
 
     def delay(self, now: float) -> None:
-        """Set the time of the next start, later with each end."""
+        """Set the time of the next start, with a delay that grows with each exit."""
         self.ends += 1
         self.process, self.start_at = None, now + (min(10.0, 0.2 * 2**self.ends) if self.ends > 1 else 0.0)
 
@@ -82,9 +82,9 @@ class LocalCluster:
     Args:
         job: The work.
         nodes: Number of nodes.
-        slots: Slots of each.
+        slots: Slots of each node.
         watch: Called several times a second; shows the run, and returns the number of settled episodes.
-        environment: Added to the environment of the agents, by node number from 1; for tests.
+        environment: Additional environment variables of the agents, by node number from 1; for tests.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class LocalCluster:
         ]
         self._socket = socket
         self._active = job.bounds.least if job.bounds else nodes
-        """Number of agents that run; with bounds, the others start when the job wants them."""
+        """Number of running agents; with bounds, the others start when the job requests them."""
         self._settled = -1
         self._failure = self._last_words = ""
         self._has_begun = False
-        """The head has the datasets: the folder of the nodes is that of this run."""
+        """True once the head has opened the datasets, from when on the folder of the nodes belongs to this run."""
 
     def run(self) -> HeadEnd:
         """Run the job to its end."""
@@ -139,7 +139,7 @@ class LocalCluster:
 
     @property
     def processes(self) -> dict[str, int]:
-        """Processes that live, by name: ``head``, ``n1`` and so on."""
+        """Return the running processes by name: ``head``, ``n1`` and so on."""
         named = {"head": self._head} | {f"n{number}": agent for number, agent in enumerate(self._agents, 1)}
         return {name: child.process.pid for name, child in named.items() if child.process and not child.has_ended()}
 
@@ -180,7 +180,7 @@ class LocalCluster:
             time.sleep(_POLL)
 
     def _without_head(self, interruption: Interruption) -> HeadEnd:
-        """Return the end of a run whose head gave none."""
+        """Return the result of a run whose head gave none."""
         if interruption.requested:
             return HeadEnd(state="interrupted")
         return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")
@@ -201,7 +201,7 @@ class LocalCluster:
                 agent.start()
 
     def _wanted_agents(self) -> list[_Child]:
-        """List the agents that have started, and those that the job wants now."""
+        """List the started agents, and those that the job requests now."""
         if (bounds := self._job.bounds) and (status := read_status(Path(self._job.folder))) and status.cluster:
             wanted = min(bounds.most, status.cluster.wanted_nodes)
             self._active = max(self._active, wanted)
@@ -211,7 +211,7 @@ class LocalCluster:
         return all(agent.is_over for agent in self._agents[: self._active])
 
     def _head_end(self) -> HeadEnd | None:
-        """Return how the head ended; None where it was killed."""
+        """Return the result of the head; None if it was killed."""
         assert self._head.process and self._head.process.stdout
         try:
             return from_json(HeadEnd, self._head.process.stdout.read().splitlines()[-1])
@@ -232,7 +232,7 @@ class LocalCluster:
                     child.process.wait(max(0.0, deadline - time.monotonic()))
                 child.process.kill()
                 child.process.wait()
-        if self._has_begun:  # else another run may have the dataset, and its nodes are there
+        if self._has_begun:  # otherwise another run may have the dataset, with its own nodes in the folder
             for number in range(1, len(self._agents) + 1):
                 for task in self._job.tasks:
                     sweep(cell_tag(self._spool / f"n{number}" / task.name))

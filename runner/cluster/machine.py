@@ -1,4 +1,4 @@
-"""Description of a node: platform, and resources that are free."""
+"""Description of a node: platform, and free resources."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from nimbus.runner.system.gpus import list_gpus
 
 
 def platform_name() -> str:
-    """Return the properties that decide the last bits of results: operating system, architecture and Python."""
+    """Return the properties that determine the last bits of results: operating system, architecture and Python."""
     return f"{sys.platform}-{platform.machine()}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
 OFFER = "NIMBUS_NODE_OFFER"
-"""Environment variable with the most that a node offers: :class:`Capabilities` as JSON, what is left out as found."""
+"""Environment variable with the largest resources that a node offers: :class:`Capabilities` as JSON; missing fields are
+detected."""
 
 
 def read_capabilities() -> Capabilities:
-    """Detect the simulators, planners and devices that a task may need, as far as this node offers them.
+    """Detect the simulators, planners and devices that this node offers.
 
     Raises:
-        InputError: The offer is none.
+        InputError: The variable is not a valid description.
     """
     found = _detect()
     if not (text := os.environ.get(OFFER)):
@@ -83,7 +84,7 @@ def _detect() -> Capabilities:
 
 
 def available_memory() -> int:
-    """Memory that can be used without swapping [bytes]."""
+    """Return the memory available without swapping [bytes]."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -91,7 +92,7 @@ def available_memory() -> int:
 
 
 def free_disk(folder: Path) -> int:
-    """Room on the disk of a folder [bytes]."""
+    """Return the free space on the disk of a folder [bytes]."""
     found = os.statvfs(folder)
     return found.f_bavail * found.f_frsize
 

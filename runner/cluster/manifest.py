@@ -1,4 +1,4 @@
-"""Files with which other systems start a cluster for one run: a RayJob of KubeRay, and a batch script of Slurm."""
+"""Files with which other systems start a cluster for one run: a RayJob of KubeRay, or a batch script for Slurm."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 RAY_VERSION = "2.60.0"
-"""Version of Ray in an image that is not named otherwise."""
+"""Version of Ray in the default image."""
 _KEPT = 600
-"""[s] for which a finished RayJob is kept."""
+"""Time for which a finished RayJob is kept [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +21,19 @@ class ClusterShape:
     """Nodes of a cluster that is started for one run."""
 
     nodes: int
-    """Nodes, or the fewest of them."""
+    """Number of nodes, or the smallest number."""
     cpus: int
-    """CPUs of each node."""
+    """Number of CPUs of each node."""
     memory_gb: int
     """Memory of each node [10⁹ bytes]."""
     gpus: int = 0
-    """GPUs of each node."""
+    """Number of GPUs of each node."""
     most_nodes: int = 0
-    """Most nodes, which the run asks for by its demand; 0: it is the same number."""
+    """Largest number of nodes, requested by demand; 0 for a fixed number."""
 
     @property
     def is_elastic(self) -> bool:
-        """True where the number of nodes follows the demand."""
+        """True if the number of nodes follows the demand."""
         return self.most_nodes > self.nodes
 
 
@@ -44,10 +44,10 @@ def ray_job(
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
-        shape: Of the nodes.
-        name: Of the job.
-        image: With Nimbus and Ray.
-        service_account: Whose role may write into the store.
+        shape: Shape of the nodes.
+        name: Name of the job.
+        image: Image with Nimbus and Ray.
+        service_account: Account whose role may write into the store.
     """
     return {
         "apiVersion": "ray.io/v1",
@@ -89,13 +89,13 @@ def ray_job(
 
 
 def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: int = 6379) -> str:
-    """Write a batch script for ``sbatch``: one task a node starts Ray, and the run with it on the first.
+    """Write a batch script for ``sbatch``: one task per node starts Ray; the first one also starts the run.
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
-        shape: Of the nodes.
-        name: Of the job.
-        port: Of Ray's head.
+        shape: Shape of the nodes.
+        name: Name of the job.
+        port: Port of Ray's head.
     """
     gpus = f"#SBATCH --gpus-per-node={shape.gpus}\n" if shape.gpus else ""
     return f"""\
@@ -121,7 +121,7 @@ def _bounds(shape: ClusterShape) -> tuple[str, ...]:
 
 
 def to_yaml(content: dict[str, Any]) -> str:
-    """Write plain values as YAML, in their order."""
+    """Write plain values as YAML, in order."""
     return yaml.safe_dump(content, sort_keys=False, width=120)
 
 

@@ -1,4 +1,4 @@
-"""Messages between node agents and the head: JSON, none over 64 kB, all safe to repeat."""
+"""Messages between node agents and the head: JSON of at most 64 kB, all safe to repeat."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
 
 MOST_BYTES = 64_000
-"""[bytes] Largest message: larger content is sent in parts, so that no answer waits for long."""
+"""Largest message; larger content is sent in parts, so that no answer waits for long [bytes]."""
 
 FAILED = 3
-"""Exit code of an agent whose node can do nothing: it is not started again."""
+"""Exit code of an agent whose node cannot work; it is not restarted."""
 
 
 NodeName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")]
-"""Name of a node: a part of names of files, too."""
+"""Name of a node, which is also part of file names."""
 MOST_LETTERS = 1000
-"""[characters] Longest :data:`ShortText`."""
+"""Longest :data:`ShortText` [characters]."""
 ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
 Slots: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 SlotCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Base of all messages; ``kind`` names one."""
+    """Base of all messages, distinguished by ``kind``."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Resources that a node reports free."""
+    """Free resources reported by a node."""
 
     simulators: tuple[str, ...] = ("newton",)
     engines: tuple[str, ...] = ("ompl",)
@@ -40,26 +40,26 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rt: bool = False
     """GPUs with ray-tracing cores."""
     gpu_bytes: Count = 0
-    """Free memory of its largest GPU."""
+    """Free memory of its largest GPU [bytes]."""
     memory_bytes: Count = 0
-    """Available memory."""
+    """Available memory [bytes]."""
 
 
 class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of a node at a beat."""
+    """State of a node at a heartbeat."""
 
     state: ShortText = "starting"
     """``starting``, ``working``, ``idle`` or ``draining``."""
     resident_bytes: Count = 0
     disk_free_bytes: Count = 0
     outbox_bytes: Count = 0
-    """Size of episodes that are made and not acknowledged."""
+    """Size of finished, unacknowledged episodes [bytes]."""
     workers: Count = 0
     group: str = ""
 
 
 class Join(Struct, frozen=True, kw_only=True, tag="join"):
-    """First message of an agent; also after a restart of the head."""
+    """First message of an agent, also after a restart of the head."""
 
     node: NodeName
     slots: Slots
@@ -68,12 +68,12 @@ class Join(Struct, frozen=True, kw_only=True, tag="join"):
     host: ShortText
     pid: Count
     clock: Seconds
-    """[s since 1970]"""
+    """Time of the node's clock [s since 1970]."""
     price_class: ShortText = ""
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
-    """Resources that were free before the node loaded anything."""
+    """Free resources before the node loaded anything."""
     first: Count = 0
-    """Number of the first task to be described; see :attr:`Joined.next`."""
+    """Number of the first task to describe; see :attr:`Joined.next`."""
 
 
 class LeaseRequest(Struct, frozen=True, kw_only=True, tag="pull"):
@@ -92,36 +92,36 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     lease: Count
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
-    """Place of each stored attempt's files after the upload, by episode id, where names are not enough."""
+    """Location of each stored attempt's files after the upload, by episode id, if names do not suffice."""
     objects: dict[str, int] = msgspec.field(default_factory=dict)
-    """Sizes of the objects that are in the store now, by name [bytes]."""
+    """Sizes of the objects in the store, by name [bytes]."""
     is_partial: bool = False
-    """Further rows follow, in another message."""
+    """True if further rows follow in another message."""
     seconds: Seconds = 0.0
-    """[s] of one slot that it took."""
+    """Time of one slot for the episode [s]."""
 
 
 class Report(Struct, frozen=True, kw_only=True, tag="report"):
-    """Settled episodes; answered once they are durable."""
+    """Report of settled episodes, answered once they are durable."""
 
     node: NodeName
     episodes: tuple[EpisodeReport, ...]
     info: str = ""
-    """``dataset.json`` of the node, when it has changed."""
+    """Content of ``dataset.json`` of the node, when it has changed."""
 
 
 class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
-    """Sign of life, with every episode that the agent holds."""
+    """Heartbeat, with every episode that the agent holds."""
 
     node: NodeName
     held: dict[str, tuple[Count, ...]]
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
     capabilities: Capabilities | None = None
-    """Resources that are free now, twice a minute."""
+    """Free resources, twice a minute."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
-    """Episodes that are not begun."""
+    """Episodes not begun."""
 
     node: NodeName
     group: str
@@ -146,7 +146,7 @@ class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
 
 
 class SignatureRequest(Struct, frozen=True, kw_only=True, tag="sign"):
-    """Request for a URL with which the node may use one object of a store, for a while."""
+    """Request for a temporary URL with which the node may use one object of a store."""
 
     node: NodeName
     group: str
@@ -171,28 +171,28 @@ class CellTask(msgspec.Struct, frozen=True, kw_only=True):
     task_hash: str
     inputs: dict[str, str]
     upload: str
-    """Place of uploads."""
+    """Destination of uploads."""
     gpus: str | None = None
-    """Text of ``--gpus``; the node chooses among its own."""
+    """Text of ``--gpus``; the node chooses among its own GPUs."""
 
 
 class Joined(Struct, frozen=True, kw_only=True, tag="joined"):
-    """The node belongs to the cluster."""
+    """Acceptance of a node into the cluster."""
 
     epoch: int
     tasks: tuple[CellTask, ...]
     next: int = 0
-    """Number of the first task that has no room in this message; 0 when there is none."""
+    """Number of the first task that does not fit into this message; 0 if all fit."""
 
 
 class JoinRefused(Struct, frozen=True, kw_only=True, tag="refused"):
-    """The node does not fit; it exits with this line."""
+    """Refusal of a node, which exits with this reason."""
 
     line: str
 
 
 class Leased(Struct, frozen=True, kw_only=True, tag="leased"):
-    """Episodes for a node."""
+    """Lease of episodes for a node."""
 
     number: int
     group: str
@@ -200,13 +200,13 @@ class Leased(Struct, frozen=True, kw_only=True, tag="leased"):
 
 
 class NoLease(Struct, frozen=True, kw_only=True, tag="wait"):
-    """Nothing for a node now."""
+    """Answer that there is no work for a node now."""
 
     seconds: float
 
 
 class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
-    """Nothing more comes: the node leaves."""
+    """Answer that there is no more work: the node leaves."""
 
     why: str = ""
 
@@ -215,33 +215,33 @@ class Reported(Struct, frozen=True, kw_only=True, tag="reported"):
     """Result of a report: the named episodes are settled, except for missing ones."""
 
     missing: tuple[tuple[str, int], ...] = ()
-    """Episodes whose files are not in their places: upload them again."""
+    """Episodes whose files are missing and must be uploaded again."""
     is_full: bool = False
-    """The head's disk is full: report again later."""
+    """True if the head's disk is full, so that the node must report again later."""
 
 
 class Beaten(Struct, frozen=True, kw_only=True, tag="beaten"):
-    """Answer to a beat."""
+    """Answer to a heartbeat."""
 
     recall: int = 0
-    """Episodes to be given back, of those that are not begun."""
+    """Number of episodes to give back, of those not begun."""
     drain: str = ""
-    """Why the node is to leave."""
+    """Reason why the node must leave."""
 
 
 class Signed(Struct, frozen=True, kw_only=True, tag="signed"):
     """Answer to a request for a signature."""
 
     url: str = ""
-    """Empty where the node may not use the object."""
+    """URL; empty if the node may not use the object."""
 
 
 class Done(Struct, frozen=True, kw_only=True, tag="done"):
-    """The message was taken."""
+    """Acknowledgment of a message."""
 
 
 class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
-    """The head does not know the node: join first."""
+    """Answer that the head does not know the node, which must join first."""
 
 
 Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | SignatureRequest | Leave
@@ -256,7 +256,7 @@ def to_line(message: Request | Answer) -> bytes:
     """Encode a message as one line.
 
     Raises:
-        ValueError: It is too large.
+        ValueError: The message is too large.
     """
     line = _encode(message)
     if len(line) > MOST_BYTES:
@@ -265,10 +265,10 @@ def to_line(message: Request | Answer) -> bytes:
 
 
 def request_of(line: bytes) -> Request:
-    """Decode a request; ``ValueError`` when it is none."""
+    """Decode a request; raise ``ValueError`` for other texts."""
     return _requests.decode(line)
 
 
 def answer_of(line: bytes) -> Answer:
-    """Decode an answer; ``ValueError`` when it is none."""
+    """Decode an answer; raise ``ValueError`` for other texts."""
     return _answers.decode(line)

@@ -44,21 +44,21 @@ from nimbus.runner.system.processes import die_with_parent, resident_bytes
 _TICK = 0.05
 _BEAT = 2.0
 _CAPABILITIES = 30.0
-"""[s] Between two reports of free resources."""
+"""Interval between reports of free resources [s]."""
 _POLL = 0.2
-"""[s] Between two looks at the cell's ledger."""
+"""Interval between readings of the cell's ledger [s]."""
 _RETRY = 1.0
-"""[s] Before a request is sent again that got no answer."""
+"""Delay before an unanswered request is repeated [s]."""
 _IDLE = 60.0
-"""[s] without a lease, after which the cell ends; it loads again with the next."""
+"""Time without a lease after which the cell ends; it loads again with the next lease [s]."""
 _GRACE = 30.0
-"""[s] Time for current episodes after a request to stop."""
+"""Time for current episodes after a stop request [s]."""
 _DELIVERY = 10.0
-"""[s] Further time for the delivery of results."""
+"""Additional time for the delivery of results [s]."""
 _MOST_HELD = 4000
-"""Episodes that an agent holds at most before it pulls more: a beat lists them in one message."""
+"""Number of held episodes above which an agent pulls no more, because a heartbeat lists them in one message."""
 _OUTBOX_BYTES = 8 << 30
-"""[bytes] of episodes that are made and not acknowledged, above which no lease is pulled."""
+"""Size of finished, unacknowledged episodes above which no lease is pulled [bytes]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +68,10 @@ class AgentOptions:
     node: str
     slots: int
     folder: Path
-    """Folder of the node, on its own disk where the shared one is slow."""
+    """Folder of the node, on its own disk if the shared one is slow."""
     price_class: str = ""
     drop_every: int = 0
-    """Answers that are dropped, for tests; see :class:`HeadClient`."""
+    """Dropped answers, for tests; see :class:`HeadClient`."""
     idle_seconds: float = _IDLE
 
 
@@ -80,16 +80,16 @@ class _HeldWork:
     """Episodes of one group that the agent holds."""
 
     queued: deque[tuple[int, int]] = field(default_factory=deque)
-    """Index and lease, of those that the cell does not know yet."""
+    """Index and lease of episodes not yet passed to the cell."""
     fed: dict[int, int] = field(default_factory=dict)
-    """Lease by index, of those that the cell has."""
+    """Lease by index of episodes passed to the cell."""
 
 
 class NodeAgent:
-    """Keeps one node at work.
+    """Supplies one node with work.
 
     Args:
-        options: Of the node.
+        options: Settings of the agent.
         client: Connection to the head.
     """
 
@@ -111,18 +111,18 @@ class NodeAgent:
         self._first_task = 0
         """Number of the first task that the head describes next."""
         self._offer: Capabilities | None = None
-        """Resources that were free before this agent loaded anything."""
+        """Free resources before this agent loaded anything."""
         self._leaving, self._has_failed = "", False
         self._stop_at = 0.0
         self._next: dict[str, float] = {}
         self._last_lease = time.monotonic()
 
     def ask_to_stop(self) -> None:
-        """Drain: begin no more episodes, end the current ones, and leave."""
+        """Drain: begin no more episodes, finish the current ones, and leave."""
         self._leaving = self._leaving or "asked to stop"
 
     def run(self) -> int:
-        """Work until the head has nothing more; the exit code."""
+        """Work until the head has no more work; return the exit code."""
         try:
             return self._run()
         except InputError as error:
@@ -136,7 +136,7 @@ class NodeAgent:
                 cell.kill()
 
     def _run(self) -> int:
-        """Work until the head has nothing more, or this node leaves."""
+        """Work until the head has no more work, or this node leaves."""
         while True:
             now = time.monotonic()
             if not self._has_joined and self._is_due("join", now, _RETRY):
@@ -157,7 +157,7 @@ class NodeAgent:
     # Messages
 
     def _ask(self, request: Request) -> Answer | None:
-        """Ask the head; None where no answer came, or the head does not know this node any more."""
+        """Send a request to the head; None without an answer, or if the head no longer knows this node."""
         try:
             answer = self._client.ask(request)
         except HeadUnreachableError:
@@ -168,7 +168,7 @@ class NodeAgent:
         return answer
 
     def _join(self) -> bool:
-        """Join the cluster; False where the head refuses this node."""
+        """Join the cluster; False if the head refuses this node."""
         options = self._options
         self._offer = self._offer or read_capabilities()  # later, its own cells fill the memory
         answer = self._ask(
@@ -250,11 +250,11 @@ class NodeAgent:
 
     @property
     def _outbox_limit(self) -> int:
-        """Bytes of results that may wait [bytes]."""
+        """Size of results that may wait [bytes]."""
         return max((cell.spool_bytes for cell in self._cells.values()), default=0) or _OUTBOX_BYTES
 
     def _pull(self, now: float) -> None:
-        """Ask for a lease before slots run dry."""
+        """Pull a lease before slots run out of work."""
         if self._leaving or now < self._next.get("pull", 0.0) or self._delivery.byte_count > self._outbox_limit:
             return
         slots = self._options.slots
@@ -268,7 +268,7 @@ class NodeAgent:
             case Leased():
                 self._last_lease = now
                 work = self._held[answer.group]
-                # After a restart of the head, a lease may name what is made already and not acknowledged.
+                # After a restart of the head, a lease may name finished, unacknowledged episodes.
                 known = {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(answer.group)
                 work.queued.extend((index, answer.number) for index in answer.indices if index not in known)
             case Finished():
@@ -323,7 +323,7 @@ class NodeAgent:
     # End
 
     def _drain(self, now: float) -> bool:
-        """End current episodes; True once this node has left."""
+        """Finish current episodes; True once this node has left."""
         if not self._stop_at:
             self._stop_at = now + _GRACE
             for group, work in self._held.items():

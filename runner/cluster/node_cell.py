@@ -1,4 +1,4 @@
-"""Cell of a node for one task: started with its first lease, fed through a file, read from its own ledger."""
+"""Cell of a node for one task: started with the first lease, fed through a file, read through its ledger."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import cell_tag, describe, sweep
 
 _TYPICAL = (1.0, 4.0)
-"""[s] Planning and rendering of an episode, before anything is measured."""
+"""Assumed time for planning and rendering an episode before measurements [s]."""
 _ORIGIN = ("credits", "meanings", "inputs", "tasks")
-"""Fields of ``dataset.json`` that the head has from the task, and whose size grows with its assets."""
+"""Fields of ``dataset.json`` that the head knows from the task, and whose size grows with its assets."""
 _MOST_ENDS = 5
-"""A cell that ends so often without a result in between is not started again."""
+"""Number of exits without a result after which a cell is not restarted."""
 
 
 class NodeCell:
-    """A cell below this process.
+    """Cell in child processes of this one.
 
     Args:
         task: The task.
@@ -51,14 +51,14 @@ class NodeCell:
     def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
         self.task, self.folder = task, folder / task.group
         self.failure = ""
-        """Reason for which it cannot be started again."""
+        """Reason why it cannot be restarted."""
         self._feed = folder / f"{task.group}.feed.json"
         self._log = folder / f"{task.group}.log"
         spec = CellSpec.from_text(task.spec)
         workers = spec.resources.workers or default_split(slots, *_TYPICAL)
         self.slots = sum(workers)
         self.spool_bytes = spec.resources.spool_bytes
-        """[bytes] of results that may wait for the place of uploads; 0: any number."""
+        """Largest size of results that wait for upload; 0 for no limit [bytes]."""
         self._spec = replace(
             spec,
             folder=str(self.folder),
@@ -74,7 +74,7 @@ class NodeCell:
         self._process: subprocess.Popen[str] | None = None
         self._ledger: Ledger | None = None
         self._is_live = False
-        """The ledger was opened while its writer was at work: any other connection does not see what comes."""
+        """True if the ledger was opened while its writer was active; other connections would not see new rows."""
         self._fed: tuple[int, ...] = ()
         self._is_closed = self._is_checked = False
         self._fault_count = self._ends = 0
@@ -84,7 +84,7 @@ class NodeCell:
     # Process
 
     def keep_running(self, now: float) -> None:
-        """Start the cell, or start it again after a crash, with a growing delay."""
+        """Start the cell, or restart it after a crash, with a growing delay."""
         if self._process and self._process.poll() is None:
             return
         if self._process:
@@ -109,24 +109,24 @@ class NodeCell:
             self._process.stdin.close()
 
     def close_feed(self) -> None:
-        """Let the cell end once it is idle."""
+        """Stop the cell once it is idle."""
         if not self._is_closed:
             self._is_closed = True
             write_feed(self._feed, self._fed, closed=True)
 
     def drain(self) -> None:
-        """Let the cell end its current episodes."""
+        """Stop the cell after its current episodes."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
     @property
     def is_running(self) -> bool:
-        """Its process is there."""
+        """True if its process exists."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Process of its launcher; 0 where there is none."""
+        """Id of its launcher process; 0 if there is none."""
         return self._process.pid if self._process and self.is_running else 0
 
     def kill(self) -> None:
@@ -140,7 +140,7 @@ class NodeCell:
     # Work
 
     def feed(self, indices: Iterable[int]) -> None:
-        """Set the indices that are to be made and not settled."""
+        """Set the indices to make, without the settled ones."""
         wanted = tuple(indices)
         if wanted != self._fed:
             self._fed = wanted
@@ -149,7 +149,7 @@ class NodeCell:
     def is_fit(self) -> bool:
         """Check that the cell has loaded the same task and inputs as the head; False while it is loading.
 
-        A cell that has loaded something else has ``failure`` afterwards.
+        If it differs, ``failure`` is set.
         """
         if self._is_checked:
             return True
@@ -172,7 +172,7 @@ class NodeCell:
         return self._is_checked
 
     def results(self, indices: Iterable[int]) -> Iterator[CellResult]:
-        """Read those of some episodes that have ended from the cell's ledger."""
+        """Read from the cell's ledger those of some episodes that have ended."""
         if (ledger := self._open_ledger()) is None:
             return
         variants = tuple(range(self._spec.variants))
@@ -184,18 +184,18 @@ class NodeCell:
             lost = [state for state in states if state.state is EpisodeStatus.QUARANTINED]
             stored = [row for row in rows if row.path]
             if not all(has_files(self.folder, row) for row in stored):
-                continue  # made before, acknowledged and removed: the feed makes it again
+                continue  # made, acknowledged and removed earlier: the feed makes it again
             self._ends = 0
             yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
 
     def unreported(self) -> list[int]:
-        """Settled episodes whose files are still there: an earlier agent made them, and its report may be lost."""
+        """Return settled episodes whose files still exist, made by an earlier agent whose report may be lost."""
         if (ledger := self._open_ledger()) is None:
             return []
         return sorted({row.idx for row in ledger.stored() if has_files(self.folder, row)})
 
     def faults(self) -> list[Fault]:
-        """Faults since the last call."""
+        """Return the faults since the last call."""
         if (ledger := self._open_ledger()) is None:
             return []
         rows = ledger.faults()
@@ -203,7 +203,7 @@ class NodeCell:
         return new
 
     def info_text(self) -> str:
-        """``dataset.json``, where it has changed since the last call; else an empty text."""
+        """Return ``dataset.json`` if it has changed since the last call; else an empty text."""
         path = self.folder / INFO_NAME
         try:
             if (stamp := path.stat().st_mtime_ns) == self._info_stamp:
@@ -216,11 +216,11 @@ class NodeCell:
         return text
 
     def forget_info(self) -> None:
-        """Let the next :meth:`info_text` return the text again: its report was lost."""
+        """Make the next :meth:`info_text` return the text again, because its report was lost."""
         self._info_stamp = 0
 
     def has_features(self) -> bool:
-        """Check whether ``dataset.json`` describes episodes: it follows the ledger by some seconds."""
+        """Return True if ``dataset.json`` describes episodes; it follows the ledger by some seconds."""
         try:
             return bool(read_info(self.folder).features)
         except InputError:
@@ -234,7 +234,7 @@ class NodeCell:
                     remove_file(self.folder / path)
 
     def status(self) -> Status | None:
-        """Return its status; None where it has none."""
+        """Return the cell's status; None without one."""
         try:
             return read_status(self.folder)
         except InputError:
@@ -251,7 +251,7 @@ class NodeCell:
         return self._ledger
 
     def _note_end(self, now: float) -> None:
-        """Read how the process ended."""
+        """Read the result of the process."""
         assert self._process and self._process.stdout
         code, lines = self._process.returncode, self._process.stdout.read().splitlines()
         ended: dict[str, object] = {}

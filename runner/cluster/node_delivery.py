@@ -1,4 +1,4 @@
-"""Delivery of a node: uploads results beside its work, reports them, and removes what the head has acknowledged."""
+"""Delivery of a node: uploads and reports results in parallel with its work, and removes acknowledged ones."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attemp
 from nimbus.runner.cluster.store_delivery import open_uploader
 
 _THREADS = 2
-"""Uploads at once: one waits for the place while the other is read and hashed."""
+"""Number of parallel uploads; one waits for the destination while another is read and hashed."""
 _RETRY = 1.0
-"""[s] Before a report is sent again that got no answer."""
+"""Delay before an unanswered report is repeated [s]."""
 _AWAY = 5.0
-"""[s] Before an upload into a place that does not answer is tried again."""
+"""Delay before an upload is repeated after its destination did not answer [s]."""
 _MOST_MISSING = 5
-"""Times that the head does not find the files of an episode, before this node leaves."""
+"""Number of times that the head may miss the files of an episode before this node leaves."""
 _FAULTS = 8
-"""Rows of faults in a message."""
+"""Number of rows of faults in a message."""
 
 
 @dataclass
@@ -43,11 +43,11 @@ class NodeDelivery:
 
     Args:
         node: Name of the node.
-        slots: Of the node.
-        ask: Sends a request; None where no answer comes.
+        slots: Slots of the node.
+        ask: Sends a request; returns None without an answer.
         cells: Cells of the node, by group.
-        places: Place of uploads by group.
-        sign: Asks for a URL by group, name of an object and method; called in threads.
+        places: Destination of uploads by group.
+        sign: Requests a URL by group, name of an object and method; called in threads.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class NodeDelivery:
         sign: Callable[[str, str, str], str],
     ) -> None:
         self.failure = ""
-        """Reason for which nothing can be uploaded, in one line."""
+        """Reason why nothing can be uploaded, in one line."""
         self._node, self._slots, self._ask, self._cells, self._places = node, slots, ask, cells, places
         self._sign = sign
         self._outbox = Outbox()
@@ -70,33 +70,33 @@ class NodeDelivery:
         self._upload_at = self._report_at = self._fault_at = 0.0
         self._last_result = 0.0
         self._pressure = 1.0
-        """Wall-clock seconds of a slot for a CPU second of an episode."""
+        """Wall-clock time of a slot per CPU time of an episode."""
 
     def add(self, group: str, lease: int, result: CellResult, now: float) -> None:
-        """Take in the end of an episode."""
+        """Add the result of an episode."""
         self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
 
     def add_faults(self, cell: NodeCell, rows: Sequence[Fault]) -> None:
-        """Take in faults of a cell, with the folders of their incidents."""
+        """Add faults of a cell, with the folders of their incidents."""
         places = self._pool.submit(self._upload_incidents, cell, rows)
         self._faults.append(_WaitingFaults(cell.task.group, rows, places))
 
     def indices(self, group: str) -> set[int]:
-        """Indices of a group that are not acknowledged."""
+        """Return the unacknowledged indices of a group."""
         return self._outbox.indices(group)
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all files that wait [bytes]."""
+        """Size of all waiting files [bytes]."""
         return self._outbox.byte_count
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits."""
+        """True if nothing waits."""
         return self._outbox.is_empty and not self._faults
 
     def go_on(self, now: float) -> None:
-        """Begin and end uploads, and report what is uploaded."""
+        """Start and finish uploads, and report uploaded episodes."""
         self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
             if entry.result.evidence:
@@ -107,7 +107,7 @@ class NodeDelivery:
             self._report(now)
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Abandon work in progress."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _vote(self, entry: OutboxEntry) -> None:
@@ -116,7 +116,7 @@ class NodeDelivery:
             self._outbox.drop(entry)
 
     def _upload(self, entry: OutboxEntry, now: float) -> None:
-        """Begin the upload of an episode, or note how it ended."""
+        """Start the upload of an episode, or record its end."""
         if entry.upload is None:
             if now >= self._upload_at and not self.failure:
                 entry.upload = self._pool.submit(self._send, entry)
@@ -173,7 +173,7 @@ class NodeDelivery:
             for begin in range(0, len(rows), _FAULTS):
                 message = Faults(node=self._node, group=waiting.group, rows=tuple(rows[begin : begin + _FAULTS]))
                 if self._ask(message) is None:
-                    self._fault_at = now + _RETRY  # all again: the head knows those that it has
+                    self._fault_at = now + _RETRY  # report all again; the head recognizes known ones
                     return
             self._faults.remove(waiting)
 
@@ -181,7 +181,7 @@ class NodeDelivery:
         return [self._upload_incident(cell, row.incident) if row.incident else "" for row in rows]
 
     def _upload_incident(self, cell: NodeCell, path: str) -> str:
-        """Upload the folder of an incident; its place, empty where that cannot be."""
+        """Upload the folder of an incident; return its path, empty if it cannot be uploaded."""
         try:
             uploader = self._uploader(cell.task.group)
             return uploader.upload_incident(cell.folder / path, f"{self._node}-{Path(path).name}")
@@ -195,7 +195,7 @@ class NodeDelivery:
         return self._uploaders[place]
 
     def _slot_seconds(self, result: CellResult, now: float) -> float:
-        """Time of a slot that an episode took, from its CPU time and how much slower the clock ran of late [s]."""
+        """Return the time of a slot for an episode, from its CPU time and the recent ratio to wall-clock time [s]."""
         cpu = result.cpu_seconds
         if self._last_result and cpu > 0:
             wall = (now - self._last_result) * self._slots

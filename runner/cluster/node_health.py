@@ -1,4 +1,4 @@
-"""Health of nodes: one that fails everything is drained, and none of its episodes is charged. Pure."""
+"""Health of nodes: a node that fails everything is drained, and none of its episodes is charged. Pure."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from nimbus.runner.cluster.node_record import Item
 
 _LEAST_FAULTS = 6
 _CHANCE = 1e-6
-"""Probability that a node as healthy as the others has so many faults."""
+"""Probability of a healthy node's faults below which a node counts as unhealthy."""
 _LEAST_RATE = 0.5
-"""Share of a node's leases that end in faults, below which it works, if badly."""
+"""Fraction of a node's leases that end in faults below which it remains in use."""
 
 
 class NodeHealth:
-    """Counts of faults and results by node, and whose rate of faults is far from the others'."""
+    """Counts of faults and results by node, to find nodes whose rate of faults is far above the others'."""
 
     def __init__(self) -> None:
         self.faults: Counter[str] = Counter()
-        """Workers that ended unasked, and episodes that were given up, by node."""
+        """Number of unexpected worker exits and given-up episodes, by node."""
         self.results: Counter[str] = Counter()
         self._votes: set[tuple[str, Item]] = set()
-        """Node and episode of each evidence that was counted."""
+        """Pairs of node and episode of counted evidence."""
 
     def record_fault(self, node: str, count: int = 1) -> None:
         """Count faults of a node."""
         self.faults[node] += count
 
     def record_result(self, node: str) -> None:
-        """Count an episode that a node settled."""
+        """Count an episode settled by a node."""
         self.results[node] += 1
 
     def record_vote(self, node: str, item: Item) -> None:
-        """Count an episode that a node holds to be poison as a fault; once, however often it is sent."""
+        """Count an episode that a node considers poison as a fault, once however often it is sent."""
         if (node, item) not in self._votes:
             self._votes.add((node, item))
             self.record_fault(node)
 
     def judge(self, node: str) -> str:
-        """Return the evidence against a node in one line; empty where there is not enough, or nothing to compare."""
+        """Return the evidence against a node in one line; empty if it is insufficient or cannot be compared."""
         faults, results = self.faults[node], self.results[node]
         other_faults = self.faults.total() - faults
         other_results = self.results.total() - results
@@ -52,7 +52,7 @@ class NodeHealth:
 
 
 def _tail(least: int, count: int, probability: float) -> float:
-    """Probability of at least ``least`` events among ``count``: binomial."""
+    """Return the probability of at least ``least`` events among ``count``: binomial."""
     log_p, log_q = math.log(probability), math.log1p(-probability)
     terms = (
         math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * log_p + (count - k) * log_q

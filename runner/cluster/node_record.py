@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 EPOCH_BITS = 32
-"""Bits of a lease's number below those of the epoch."""
+"""Number of bits of a lease's number below those of the epoch."""
 
 Item = tuple[str, int]
 """Group and index of an episode."""
@@ -13,10 +13,10 @@ Item = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class NodeLease:
-    """Episodes of one group in the hands of one node."""
+    """Episodes of one group leased to one node."""
 
     number: int
-    """Fence: grows with each lease, over restarts of the head as well."""
+    """Fencing token, which grows with each lease, also over restarts of the head."""
     group: str
     indices: tuple[int, ...]
     is_copy: bool = False
@@ -24,7 +24,7 @@ class NodeLease:
 
 @dataclass(frozen=True, slots=True)
 class HeldItem:
-    """Hold of a node on an episode."""
+    """Assignment of an episode to a node."""
 
     number: int
     since: float
@@ -32,30 +32,30 @@ class HeldItem:
 
 @dataclass(slots=True)
 class NodeRecord:
-    """A node, as the balance sees it."""
+    """Node in the balance."""
 
     name: str
     slots: int
     groups: frozenset[str] | None = None
-    """Groups that it can work on; None: all."""
+    """Groups that it can work on; None for all."""
     blocked: frozenset[str] = frozenset()
-    """Groups among them that lack free memory now."""
+    """Groups among them that currently lack free memory."""
     last_beat: float = 0.0
     is_silent: bool = False
     is_draining: bool = False
     holdings: dict[Item, HeldItem] = field(default_factory=dict)
     loaded: str = ""
-    """Group whose context it has."""
+    """Group whose context it has loaded."""
     recall: int = 0
-    """Episodes that it is to give back, of those that it has not begun."""
+    """Number of episodes to give back, of those not begun."""
     settled_count: int = 0
     speed: float = 1.0
-    """Expected over measured seconds of its episodes."""
+    """Ratio of expected to measured time of its episodes."""
 
     def can_take(self, group: str) -> bool:
-        """Check whether it can work on a group."""
+        """Return True if it can work on a group."""
         return self.groups is None or group in self.groups
 
     def can_begin(self, group: str) -> bool:
-        """Check whether it has what a group needs free now."""
+        """Return True if it has the free resources that a group needs."""
         return self.can_take(group) and (group not in self.blocked or group == self.loaded)

@@ -1,4 +1,4 @@
-"""Outbox of a node: episodes that are made and that the head has not acknowledged."""
+"""Outbox of a node: finished episodes that the head has not acknowledged."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from nimbus.runner.cluster.delivery import UploadedFiles
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
 _ROOM = MOST_BYTES - 32_000
-"""[bytes] of rows in a report, beside the node's ``dataset.json``."""
+"""Largest size of rows in a report, apart from the node's ``dataset.json`` [bytes]."""
 _MOST_EPISODES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """End of one episode in a cell."""
+    """Result of one episode in a cell."""
 
     index: int
     attempts: tuple[Attempt, ...]
     evidence: str = ""
-    """Reason for which the cell gave the episode up; empty where it is settled."""
+    """Reason why the cell gave up the episode; empty if it is settled."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -34,7 +34,7 @@ class CellResult:
 
 @dataclass(eq=False)
 class OutboxEntry:
-    """One episode."""
+    """Episode in the outbox."""
 
     group: str
     lease: int
@@ -42,51 +42,51 @@ class OutboxEntry:
     seconds: float
     is_uploaded: bool = False
     missing_count: int = 0
-    """Times that the head did not find its files."""
+    """Number of times that the head did not find its files."""
     is_complete: bool = False
-    """All of its rows are in the report that was sent last."""
+    """True if all of its rows are in the last report."""
     upload: Future[dict[str, UploadedFiles]] | None = None
-    """Upload that is under way."""
+    """Upload in progress."""
     files: dict[str, UploadedFiles] = field(default_factory=dict)
     """Uploaded files by attempt; see :func:`attempt_key`."""
 
 
 class Outbox:
-    """Episodes on their way to the head, in the order in which they were made."""
+    """Episodes on their way to the head, in the order in which they were finished."""
 
     def __init__(self) -> None:
         self._entries: list[OutboxEntry] = []
 
     def add(self, group: str, lease: int, result: CellResult, *, seconds: float) -> None:
-        """Take in an episode."""
+        """Add an episode."""
         self._entries.append(OutboxEntry(group, lease, result, seconds))
 
     def drop(self, entry: OutboxEntry) -> None:
-        """Forget an acknowledged episode."""
+        """Remove an acknowledged episode."""
         self._entries.remove(entry)
 
     def waiting_for_upload(self) -> list[OutboxEntry]:
-        """Entries that are not uploaded."""
+        """Entries not uploaded yet."""
         return [entry for entry in self._entries if not entry.is_uploaded]
 
     def indices(self, group: str) -> set[int]:
-        """Indices of a group."""
+        """Return the indices of a group."""
         return {entry.result.index for entry in self._entries if entry.group == group}
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all files that wait [bytes]."""
+        """Size of all waiting files [bytes]."""
         rows = [row for entry in self._entries for row in entry.result.attempts]
         kept = sum(row.failure.byte_count for row in rows if row.failure)
         return kept + sum(row.stored_bytes for row in rows if row.path)
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits."""
+        """True if nothing waits."""
         return not self._entries
 
     def reports(self) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
-        """Uploaded episodes in reports that fit into a message; one with too many rows comes in parts."""
+        """Yield uploaded episodes in reports that fit into a message; one with too many rows is split."""
         entries: list[OutboxEntry] = []
         episodes: list[EpisodeReport] = []
         room = _ROOM
@@ -109,13 +109,13 @@ class Outbox:
     def _parts(
         self, entry: OutboxEntry, sizes: list[int]
     ) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
-        """Reports of one episode; all but the last are partial."""
+        """Yield reports of one episode; all but the last are partial."""
         rows: list[Attempt] = []
         room, entry.is_complete = _ROOM, False
         for row, size in zip(entry.result.attempts, sizes, strict=True):
             if rows and size > room:
                 yield [entry], (_report(entry, tuple(rows), is_partial=True),)
-                if not entry.is_uploaded:  # files of this part are missing: all again after their upload
+                if not entry.is_uploaded:  # files of this part are missing; report all again after their upload
                     return
                 rows, room = [], _ROOM
             rows.append(row)
@@ -125,7 +125,7 @@ class Outbox:
 
 
 def attempt_key(attempt: Attempt) -> str:
-    """Return a name of an attempt, different for each of an episode."""
+    """Return a name of an attempt that is unique in its episode."""
     return f"{attempt.episode_id}.a{attempt.attempt}"
 
 

@@ -1,4 +1,4 @@
-"""Episodes of a task that no node has, by cost class: the longest first, drawn in windows. Pure."""
+"""Episodes of a task without a node, by cost class: the longest first, drawn in windows. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from enum import IntEnum
 from nimbus.runner.cluster.cost_model import CostModel
 
 _WINDOW = 16_384
-"""Episodes that are classed at once: of a million only the last ones have to be in order, and 0.3 s of drawing are not
-noticed."""
+"""Number of episodes classified at once; only the last ones of a million need an order, and drawing takes 0.3 s."""
 _FEW_LOSSES = 2
-"""An episode that nodes lost this often waits behind all others: it may be the cause."""
+"""Number of losses after which an episode waits behind all others, because it may be the cause."""
 
 
 class ItemState(IntEnum):
@@ -31,17 +30,17 @@ class WorkGroup:
 
     name: str
     count: int
-    """Episodes, by index from 0."""
+    """State of the episodes, by index from 0."""
     priority: int = 0
-    """A group of a higher number is handed out first."""
+    """Priority; a group with a higher number comes first."""
     load_seconds: float = 0.0
-    """[s] A node takes to load the context; 0 while it is not measured."""
+    """Time to load the context on a node [s]; 0 while unknown."""
     weights: tuple[float, ...] = (1.0,)
     """Expected ratio of the costs of its cost classes."""
 
 
 def one_class(index: int) -> int:
-    """Return the only cost class of a task without a known one."""
+    """Return the only cost class of a task without known classes."""
     return 0
 
 
@@ -57,12 +56,12 @@ class PendingWork:
     def __init__(self, group: WorkGroup, states: bytearray, *, cost_class: Callable[[int], int] = one_class) -> None:
         self.group, self.costs = group, CostModel(group.weights)
         self.left = states.count(ItemState.PENDING)
-        """Episodes pending."""
+        """Number of pending episodes."""
         self.open = group.count - states.count(ItemState.SETTLED) - states.count(ItemState.GIVEN_UP)
-        """Episodes pending or held."""
+        """Number of pending or held episodes."""
         self._states, self._class_of = states, cost_class
         self._classes: dict[int, int] = {}
-        """Class of each episode drawn and not settled."""
+        """Class of each drawn, unsettled episode."""
         self._queues: dict[int, deque[int]] = {}
         self._returned: deque[int] = deque()
         self._last: deque[int] = deque()
@@ -70,10 +69,10 @@ class PendingWork:
         self._drawn = 0
 
     def take(self, *, without: Container[int] = ()) -> int | None:
-        """Take the episode that is expected to take longest; None where nothing is left.
+        """Take the episode that is expected to take longest; None if none is left.
 
         Args:
-            without: Episodes that are not to be taken.
+            without: Episodes to leave.
         """
         if not self.left:
             return None
@@ -87,7 +86,7 @@ class PendingWork:
         return None
 
     def put_back(self, index: int, *, is_lost: bool) -> None:
-        """Put an episode back: before the others when it was given back, behind them when it was lost repeatedly."""
+        """Put an episode back: in front of the others if it was given back, behind them if it was lost repeatedly."""
         if self._states[index] != ItemState.HELD:
             return
         self._states[index] = ItemState.PENDING
@@ -97,13 +96,13 @@ class PendingWork:
         (self._last if self._losses.get(index, 0) >= _FEW_LOSSES else self._returned).append(index)
 
     def claim(self, index: int) -> None:
-        """Take a pending episode that a node turned out to have."""
+        """Take a pending episode that a node reports to hold."""
         if self._states[index] == ItemState.PENDING:
             self._states[index] = ItemState.HELD
             self.left -= 1
 
     def settle(self, index: int, state: ItemState) -> None:
-        """Settle an episode, or give it up."""
+        """Mark an episode as settled or given up."""
         if self._states[index] == ItemState.PENDING:
             self.left -= 1
         self._states[index] = state
@@ -112,12 +111,12 @@ class PendingWork:
         self._losses.pop(index, None)
 
     def cost_class(self, index: int) -> int:
-        """Class of an episode."""
+        """Return the class of an episode."""
         known = self._classes.get(index)
         return self._class_of(index) if known is None else known
 
     def seconds(self, index: int) -> float:
-        """Expected time of an episode on one slot [s]."""
+        """Return the expected time of an episode on one slot [s]."""
         return self.costs.seconds(self.cost_class(index))
 
     @property
@@ -126,7 +125,7 @@ class PendingWork:
         return self.left * self.costs.mean_seconds
 
     def _draw(self) -> None:
-        """Class the next window, once nothing is left of the one before."""
+        """Classify the next window, once the previous one is used up."""
         while self._drawn < self.group.count and not any(self._live(queue) for queue in self._queues.values()):
             end = min(self._drawn + _WINDOW, self.group.count)
             for index in range(self._drawn, end):

@@ -21,7 +21,7 @@ from nimbus.runner.system.output import write_error
 
 
 def refuse_flags(flags: Mapping[str, object]) -> None:
-    """Refuse flags that mean something on one machine, or of one task, only.
+    """Refuse flags that apply only to one machine or to one task.
 
     Raises:
         InputError: One of them is given.
@@ -44,14 +44,14 @@ def run_on_cluster(
     """Run a spec on nodes, show stored episodes, and return the exit code.
 
     Args:
-        spec: The run; its folder is that of the dataset.
-        address: Of the cluster.
-        bounds: Of the number of nodes; all that there are where left out.
+        spec: The run, with the folder of the dataset.
+        address: Address of the cluster.
+        bounds: Bounds on the number of nodes; all available ones by default.
         gpus: Text of ``--gpus``, for each node.
         price_per_hour: Price of a node hour.
 
     Raises:
-        InputError: Something that the spec names is wrong.
+        InputError: An input of the spec is invalid.
         KeyboardInterrupt: The run was stopped.
     """
     folder = Path(spec.folder)
@@ -66,7 +66,7 @@ def run_on_cluster(
 
 
 def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:
-    """Show how a cluster run ended; return its exit code.
+    """Show the result of a cluster run; return its exit code.
 
     Raises:
         KeyboardInterrupt: It was stopped.

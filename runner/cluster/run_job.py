@@ -1,4 +1,4 @@
-"""Run of a job of several tasks on a cluster: a dataset each, below one folder or address."""
+"""Run of a job with several tasks on a cluster: one dataset per task, below one folder or address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error, write_out
 
 _JOBS = "jobs"
-"""Folder of the statuses of jobs whose datasets are in a store, beside these."""
+"""Folder of the statuses of jobs whose datasets are in a store."""
 
 
 def run_job(
@@ -37,20 +37,20 @@ def run_job(
     spool: int | None = None,
     price_per_hour: float | None = None,
 ) -> int:
-    """Run the tasks of a job, show what is stored of each, and return the exit code.
+    """Run the tasks of a job, show the stored episodes of each, and return the exit code.
 
     Args:
         file: The job.
-        spec: What the tasks have in common; its folder holds their datasets.
-        cluster: Its address.
-        bounds: Of the number of nodes; all that there are where left out.
+        spec: Common settings of the tasks, with the folder of their datasets.
+        cluster: Address of the cluster.
+        bounds: Bounds on the number of nodes; all available ones by default.
         gpus: Text of ``--gpus``, for each node.
-        address: Store below which the datasets are, in the place of the folder.
-        spool: [bytes] of files that may wait for the store.
+        address: Store below which the datasets are, instead of the folder.
+        spool: Largest size of files that wait for the store [bytes].
         price_per_hour: Price of a node hour.
 
     Raises:
-        InputError: The job, or something that a task names, is wrong.
+        InputError: The job, or an input of a task, is invalid.
         KeyboardInterrupt: The run was stopped.
     """
     items = load_job(file, spec)
@@ -100,7 +100,7 @@ def _run(
 
 
 def _conclude(end: HeadEnd, folder: Path, items: list[JobItem], *, price: float | None) -> int:
-    """Show how the job ended; return its exit code.
+    """Show the result of the job; return its exit code.
 
     Raises:
         KeyboardInterrupt: It was stopped.

@@ -1,4 +1,4 @@
-"""Signed URLs: the head alone has the keys of a store, and its nodes may create what they hold, for a while."""
+"""Signed URLs: only the head has the keys of a store, and gives nodes temporary access to their objects."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.messages import SignatureRequest, Signed
 
 VALID = 900.0
-"""[s] for which a URL is valid: an upload that takes longer goes on, one that begins later asks again."""
+"""Validity of a URL [s]; a running upload continues beyond it, and a later one requests a new URL."""
 UPLOADS = "NIMBUS_UPLOADS"
-"""Environment variable of a node: ``signed`` to use no credentials of its own, whatever it finds."""
+"""Environment variable of a node; ``signed`` disables its own credentials."""
 _EPISODE = re.compile(r"(?:episodes|failures)/[A-Za-z0-9_.+=-]*-([0-9]{6,})-v[0-9]+-[A-Za-z0-9_.-]+")
 _INCIDENT = re.compile(r"incidents/([A-Za-z0-9][A-Za-z0-9_.-]*)(?:/[A-Za-z0-9_+=-][A-Za-z0-9_.+=-]*)+")
 
 
 def is_allowed(name: str, node: str, may_write: Callable[[int], bool]) -> bool:
-    """Check whether a node may use an object: of an episode that it holds, or of an incident of its own.
+    """Return True if a node may use an object of an episode that it holds, or of its own incident.
 
     Args:
         name: Path of the object in the dataset.
         node: Name of the node.
-        may_write: Check an index of an episode.
+        may_write: Returns True for the index of a writable episode.
     """
     if episode := _EPISODE.fullmatch(name):
         return may_write(int(episode[1]))
@@ -38,7 +38,7 @@ class UrlSigner:
     """Head's side: signs for one dataset.
 
     Args:
-        address: Of the dataset.
+        address: Address of the dataset.
     """
 
     def __init__(self, address: StoreAddress) -> None:
@@ -50,7 +50,7 @@ class UrlSigner:
 
 
 class HeadSignatures:
-    """Node's side: asks the head, on a connection of its own. Threads share it.
+    """Node's side: requests URLs from the head on its own connection. Thread-safe.
 
     Args:
         node: Name of the node.
@@ -69,7 +69,7 @@ class HeadSignatures:
             method: ``PUT``, ``GET`` or ``HEAD``.
 
         Raises:
-            StoreAwayError: The head does not answer, or does not sign this now.
+            StoreAwayError: The head does not answer, or refuses to sign now.
         """
         request = SignatureRequest(node=self._node, group=group, name=name, method=method)
         try:
@@ -87,5 +87,5 @@ class HeadSignatures:
 
 
 def needs_signatures(address: StoreAddress) -> bool:
-    """Check whether this node has no way of its own into a store."""
+    """Return True if this node has no credentials of its own for a store."""
     return address.scheme == "s3" and (os.environ.get(UPLOADS) == "signed" or not has_credentials(address))

@@ -11,10 +11,10 @@ from nimbus.runner.cluster.node_record import Item, NodeLease
 
 
 class SimulatedPolicy(Protocol):
-    """Seam of the balance that a simulation drives; see :class:`Balance` for each method."""
+    """Interface of the balance that a simulation drives; see :class:`Balance` for each method."""
 
     def join(self, cell: str, slots: int, now: float) -> None:
-        """Take in a node."""
+        """Add a node."""
         ...
 
     def pull(self, cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
@@ -22,7 +22,7 @@ class SimulatedPolicy(Protocol):
         ...
 
     def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
-        """Take a sign of life."""
+        """Process a heartbeat."""
         ...
 
     def settled(self, cell: str, number: int, group: str, index: int, now: float, *, seconds: float = 0.0) -> bool:
@@ -30,11 +30,11 @@ class SimulatedPolicy(Protocol):
         ...
 
     def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
-        """Take back episodes that are not begun."""
+        """Take back episodes not begun."""
         ...
 
     def leave(self, cell: str, *, is_lost: bool = False) -> None:
-        """Forget a node."""
+        """Remove a node."""
         ...
 
     def look(self, now: float) -> list[str]:
@@ -42,51 +42,51 @@ class SimulatedPolicy(Protocol):
         ...
 
     def take_recall(self, cell: str) -> int:
-        """Return how many episodes a node is to give back."""
+        """Return the number of episodes that a node must give back."""
         ...
 
     @property
     def done(self) -> bool:
-        """All episodes are settled or given up."""
+        """True if all episodes are settled or given up."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Conditions of the simulated nodes; every time in seconds."""
+    """Conditions of the simulated nodes; all times in seconds."""
 
     start: float = 10.0
-    """From the start of a node to its first pull."""
+    """Time from the start of a node to its first pull."""
     round_trip: float = 0.003
     head_busy: float = 0.0007
-    """CPU of the head for a message; it answers one after the other."""
+    """CPU time of the head per message; it answers one after the other."""
     upload: float = 1.0
-    """From the end of an episode to its report; the slot goes on meanwhile."""
+    """Time from the end of an episode to its report, during which the slot continues."""
     load: float = 0.0
-    """To load the context of another group."""
+    """Time to load the context of another group."""
     mean_life: float = math.inf
-    """Life of a node, exponential."""
+    """Mean life of a node, exponentially distributed."""
     noticed: float = 16.0
-    """From the death of a node to the head's knowing of it."""
+    """Time from the death of a node to its detection by the head."""
     replaced: float = 120.0
-    """From the death of a node to the start of its successor."""
+    """Time from the death of a node to the start of its successor."""
     slow_share: float = 0.0
     slow_speed: float = 0.4
     late_share: float = 0.0
-    """Share of nodes that start late, by up to ``late_by``."""
+    """Fraction of nodes that start late, by up to ``late_by``."""
     late_by: float = 600.0
     partitions: float = 0.0
-    """Partitions a node and hour, of ``partition_seconds``: it works on, and reports later."""
+    """Network partitions per node and hour, of ``partition_seconds``; the node works on and reports later."""
     partition_seconds: float = 90.0
     hang_share: float = 0.0
-    """Share of attempts that hang, and are ended by the watchdog after ``hang_seconds``."""
+    """Fraction of attempts that hang and are ended by the watchdog after ``hang_seconds``."""
     hang_seconds: float = 60.0
 
 
 FAULTY = Conditions(
     mean_life=6 * 3600.0, slow_share=0.03, late_share=0.1, partitions=0.5, hang_share=0.001, late_by=60.0
 )
-"""Nodes that die every six hours, 3 % of them slow, 10 % late, with partitions and hangs."""
+"""Nodes that die every six hours, 3 % slow, 10 % late, with partitions and hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +94,15 @@ class SimulatedRun:
     """Result of a simulation."""
 
     seconds: float
-    """Until the last episode was settled."""
+    """Time until the last episode was settled."""
     efficiency: float
-    """Useful work over slots × speed × time; start-up, deaths and repairs count as loss."""
+    """Useful work divided by slots × speed × time; start-up, deaths and repairs count as loss."""
     settled: int
     doubled: int
-    """Results that came second, and were dropped."""
+    """Number of dropped duplicate results."""
     lost_seconds: float
-    """Work of dead nodes and of results that came second."""
+    """Work of dead nodes and of duplicate results."""
     leases: int
     deaths: int
     node_seconds: float
-    """Σ of the nodes' lives, for the cost."""
+    """Sum of the nodes' lives, for the cost."""

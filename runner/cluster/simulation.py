@@ -1,4 +1,4 @@
-"""Simulation of a job on nodes, in discrete events: the balance of real runs under a virtual clock. Pure."""
+"""Discrete-event simulation of a job on nodes: the balance of real runs under a virtual clock. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nimbus.runner.cluster.node_record import Item
 from nimbus.runner.cluster.simulated_run import Conditions, SimulatedPolicy, SimulatedRun
 
 _BEAT = 2.0
-"""[s] Between two beats of a node."""
+"""Interval between heartbeats of a node [s]."""
 _POLL = 1.0
-"""[s] A node without work waits before it pulls again."""
+"""Time after which a node without work pulls again [s]."""
 _HORIZON = 1e7
-"""[s] A run that is not done by then never ends."""
+"""Simulated time after which a run counts as endless [s]."""
 
 
 @dataclass(slots=True)
@@ -31,21 +31,21 @@ class _SimulatedNode:
     free: int = 0
     queue: deque[tuple[Item, int]] = field(default_factory=deque)
     running: dict[Item, tuple[int, float, float]] = field(default_factory=dict)
-    """Lease, begin and end by item."""
+    """Lease, start and end by item."""
     loaded: str = ""
     cut_until: float = 0.0
     is_pulling: bool = False
 
 
 class Simulation:
-    """One simulated run.
+    """Simulated run.
 
     Args:
-        policy: The balance, or another one with its methods.
-        costs: [s] of each episode on a slot of speed 1, by group and index.
+        policy: The balance, or another policy with its methods.
+        costs: Time of each episode on a slot of speed 1, by group and index [s].
         nodes: Slots of each node.
         conditions: Faults of the nodes.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Simulation:
         """Simulate until every episode is settled.
 
         Raises:
-            RuntimeError: It never is.
+            RuntimeError: The run never ends.
         """
         while not self._policy.done:
             if not self._events or self._now > _HORIZON:
@@ -100,7 +100,7 @@ class Simulation:
         heapq.heappush(self._events, (when, self._count, event))
 
     def _message(self, node: _SimulatedNode, then: Callable[[], None]) -> None:
-        """Send a message to the head, which takes one after the other; a node that is cut off sends it later."""
+        """Send a message to the head, which processes one after the other; a disconnected node sends it later."""
         if self._now < node.cut_until:
             self._at(node.cut_until, lambda: self._message(node, then))
             return

@@ -1,4 +1,4 @@
-"""Start of a described job on its nodes, here or on a Ray cluster."""
+"""Start of a described job on its nodes, on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def check_cluster(address: ClusterAddress) -> None:
     """Check that a cluster can be reached, before a task is loaded.
 
     Raises:
-        InputError: It cannot, it needs a token, or an extra is missing.
+        InputError: It cannot be reached, it needs a token, or an extra is missing.
     """
     if not address.is_local:
         check_ray(address)
 
 
 def node_spec(spec: CellSpec, address: ClusterAddress) -> CellSpec:
-    """Return the spec of a run as its nodes have it: each finds its own Isaac Sim, and has its share of the spool."""
+    """Return the spec of a run for the nodes: each finds its own Isaac Sim, and gets its part of the spool."""
     share = spec.resources.spool_bytes // max(1, address.nodes)
     return replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
 
@@ -37,8 +37,8 @@ def run_cluster_job(job: ClusterJob, address: ClusterAddress, resources: Resourc
 
     Args:
         job: The job.
-        address: Of the cluster.
-        resources: Of each node.
+        address: Address of the cluster.
+        resources: Resources of each node.
 
     Raises:
         InputError: There is no cluster, or it does not fit.

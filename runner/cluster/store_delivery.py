@@ -1,4 +1,4 @@
-"""Delivery into an object store: nodes create the objects, the head enters their names; no episode passes the head."""
+"""Delivery into an object store: nodes create the objects, the head enters their names; no data passes the head."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StoreUploader:
     """Creates objects of a dataset in a store, videos first; nothing is overwritten.
 
     Args:
-        store: Of the dataset.
+        store: Store of the dataset.
     """
 
     def __init__(self, store: EpisodeTarget) -> None:
@@ -62,7 +62,7 @@ class StoreEntry:
         self._signer: UrlSigner | None = None
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Note the objects, then enter the rows; see :class:`EpisodeEntry`."""
+        """Record the objects, then enter the rows; see :class:`EpisodeEntry`."""
         self._uploads.add(item for episode in episodes for item in episode.objects.items())
         folder = self._dataset.folder
         placed = [
@@ -78,15 +78,15 @@ class StoreEntry:
         return self._signer.sign(name, method)
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
-        """Do nothing: the objects are those of the first result."""
+        """Do nothing, because the objects are those of the first result."""
 
     def close(self) -> None:
-        """Close its files."""
+        """Close the files of the dataset."""
         self._uploads.close()
 
 
 def upload_place(folder: Path) -> str:
-    """Return the place of the nodes' uploads for a dataset: its folder, or the address that this stands for."""
+    """Return the destination of the nodes' uploads for a dataset: its folder, or the address behind the folder."""
     return address_of(folder)
 
 
@@ -94,12 +94,12 @@ def open_uploader(place: str, node: str, *, sign: Callable[[str, str], str] | No
     """Open the node's side of the delivery.
 
     Args:
-        place: See :func:`upload_place`.
+        place: Destination, see :func:`upload_place`.
         node: Name of the node.
-        sign: Ask the head for a URL by an object's name and a method: for a node without credentials.
+        sign: Requests a URL from the head by an object's name and a method, for a node without credentials.
 
     Raises:
-        InputError: The store needs an extra or credentials that this node lacks, or the folder is not there.
+        InputError: The store needs an extra or credentials that this node lacks, or the folder does not exist.
     """
     if is_address(place):
         address = parse_address(place)
@@ -114,8 +114,8 @@ def open_entry(dataset: Dataset, closing: ExitStack) -> EpisodeEntry:
     """Open the head's side of the delivery.
 
     Args:
-        dataset: Opened by this process.
-        closing: Closes what is opened here.
+        dataset: Dataset opened by this process.
+        closing: Closes the opened files.
     """
     if not is_remote(dataset.folder):
         return FolderEntry(dataset)

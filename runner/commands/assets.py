@@ -10,6 +10,7 @@ import typer
 
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.runner.commands.options import Budget, ModelName, Replay, one_of, open_model, whole
+from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ def command(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=Path, help="mesh files, folders, archives, Python wheels; or LIB"),
+        typer.Argument(metavar="PATH", parser=path, help="mesh files, folders, archives, Python wheels; or LIB"),
     ],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="LIB", parser=Path, help="import: folder of the library")
+        Path | None, typer.Option("--out", metavar="LIB", parser=new_path, help="import: folder of the library")
     ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets prepared at once; 0.5 to 2 GB each")

@@ -9,6 +9,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 _PICTURES = 2_000
@@ -20,7 +21,7 @@ def command(
     *,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=Path, help="file of the card (README.md of the dataset)"),
+        typer.Option("--out", metavar="FILE", parser=new_path, help="file of the card (README.md of the dataset)"),
     ] = None,
     license: Annotated[
         str, typer.Option("--license", metavar="ID", parser=str, help="license of the dataset")

@@ -10,6 +10,7 @@ import typer
 
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import AsJson, Seed, Serial, Skills, Videos, Workers, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def command(
     ] = 8,
     videos: Videos = 4,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/loop_<task>)")
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the output (out/loop_<task>)"),
     ] = None,
     workers: Workers = None,
     serial: Serial = False,

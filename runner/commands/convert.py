@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import LEROBOT_FORMATS, AsJson, DatasetFolder, EpisodeSize, ShardSize, one_of
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_json
 
 
@@ -21,7 +22,7 @@ def command(
     ] = LEROBOT_FORMATS[0],
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="OUT", parser=Path, help="folder of the new dataset (DIR_FORMAT beside DIR)"),
+        typer.Option("--out", metavar="OUT", parser=new_path, help="folder of the new dataset (DIR_FORMAT beside DIR)"),
     ] = None,
     episode_size: EpisodeSize = 1000,
     shard_size: ShardSize = 10**9,

@@ -10,6 +10,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import Device, Images, Serial, Skills, Workers
+from nimbus.runner.commands.parser import new_path, path
 
 PIPELINE = "demonstration"
 
@@ -19,10 +20,11 @@ def command(
     *,
     recordings: Annotated[
         Path | None,
-        typer.Option("--recordings", metavar="DIR", parser=Path, help="folder of the recordings (DIR-recordings)"),
+        typer.Option("--recordings", metavar="DIR", parser=path, help="folder of the recordings (DIR-recordings)"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="the dataset (out/demonstrations_<task>)")
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=new_path, help="the dataset (out/demonstrations_<task>)"),
     ] = None,
     images: Images = "lossless",
     workers: Workers = None,

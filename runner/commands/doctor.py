@@ -42,7 +42,7 @@ def command(
     if machine:
         if task is not None:
             instead = f"write nimbus doctor {task}, or nimbus doctor --machine"
-            raise InputError(f"--machine looks at no task, and '{task}' is given", instead=instead)
+            raise InputError(f"--machine takes no task, but '{task}' is given", instead=instead)
         return _machine(as_json)
     if task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -103,13 +102,14 @@ def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
     Raises:
         InputError: Something that the task names is wrong, or no episode came out.
     """
+    from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.run import run_serial
 
-    with tempfile.TemporaryDirectory(prefix="nimbus-estimate-") as folder:
+    with make_owned("nimbus-estimate-") as folder:
         with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer
-            run_serial(replace(spec, folder=str(Path(folder) / "probe")))
-        ledger = Ledger(Path(folder) / "probe", read_only=True)
+            run_serial(replace(spec, folder=str(folder / "probe")))
+        ledger = Ledger(folder / "probe", read_only=True)
         try:
             attempts, runs = ledger.attempts(), ledger.runs()
         finally:

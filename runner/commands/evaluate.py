@@ -10,6 +10,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import AsJson, Device, Execute, Seed, Serial, Skills, Videos, Workers, whole
+from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_json, write_out
 
 
@@ -60,13 +61,13 @@ def command(
         typer.Option(
             "--trained-on",
             metavar="DIR",
-            parser=Path,
+            parser=path,
             help="dataset or export with the policy's actions and states; robot, rate and cameras must match the task",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/eval_<task>)"),
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the output (out/eval_<task>)"),
     ] = None,
     layouts: Annotated[
         str,

@@ -1,23 +1,20 @@
-"""``nimbus export-usd``: a layout of a task, or a stored episode, as one USD stage that USD programs open."""
+"""``nimbus export-usd``: a layout, a scene to drive in, or a stored episode, as one stage that USD programs open."""
 
 from __future__ import annotations
 
 import errno
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import Seed, Skills, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
-
-if TYPE_CHECKING:
-    from nimbus.datagen.episode.layout import Layout
-    from nimbus.datagen.robots.robot import Robot
-    from nimbus.datagen.usd.layout_export import BodyMotion
-    from nimbus.datagen.usd.stage import StageInfo
 
 
 def command(
@@ -43,7 +40,7 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=Path, help="a .usda or .usdc file (<episode id>.usda)"),
+        typer.Option("--out", metavar="FILE", parser=new_path, help="a .usda or .usdc file (<episode id>.usda)"),
     ] = None,
     skills: Skills = None,
 ) -> int:
@@ -64,7 +61,7 @@ def command(
 
 
 def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed: int, index: int, variant: int) -> Path:
-    """Write the layout of one episode before anything moves; return the path of the stage.
+    """Write the layout of one episode before anything moves, or the scene in which a body drives; return the path.
 
     Args:
         task_name: Name of the task, or the path of its file.
@@ -78,10 +75,16 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
     from nimbus.datagen.simulate.newton import NewtonSimulation
-    from nimbus.datagen.tasks.task import load_task
-    from nimbus.datagen.usd.layout_export import BodyMotion
+    from nimbus.datagen.tasks.task import NavigationTask, load_any_task
+    from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
+    from nimbus.datagen.usd.scene_stage import write_scene_stage
 
-    task = load_task(task_name, skill_folders=skills)
+    task = load_any_task(task_name, skill_folders=skills)
+    if isinstance(task, NavigationTask):
+        scene, _ = task.address(index)
+        path = out or Path(f"{task.name}-scene-{scene}.usda")
+        _write(path, partial(write_scene_stage, path, task.source.open(scene)))
+        return path
     assets = load_assets(task)
     physical = draw_physical(task, assets, seed=seed, index=index)
     key = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=seed, index=index, variant=variant)
@@ -93,7 +96,7 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
         names=simulation.body_names, positions=simulation.body_positions()[None], wxyz=simulation.body_wxyz()[None]
     )
     path = out or Path(f"{key.id}.usda")
-    _write(path, assets.stage, assets.robot, layout, motion)
+    _write(path, partial(write_layout_stage, path, assets.stage, assets.robot, layout, motion))
     return path
 
 
@@ -101,7 +104,7 @@ def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
     """Write a stored episode as an animation; return the path of the stage."""
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.store.episode_file.read import EpisodeFile
-    from nimbus.datagen.usd.layout_export import BodyMotion
+    from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.checks.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
 
@@ -118,16 +121,14 @@ def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
         rate=trajectory.rate,
     )
     path = out or Path(f"{episode_id}.usda")
-    _write(path, stage, robot, layout, motion)
+    _write(path, partial(write_layout_stage, path, stage, robot, layout, motion))
     return path
 
 
-def _write(path: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: BodyMotion) -> None:
-    from nimbus.datagen.usd.layout_export import write_layout_stage
-
+def _write(path: Path, write: Callable[[], None]) -> None:
     try:
         _check_place(path)
-        write_layout_stage(path, stage, robot, layout, motion)
+        write()
     except OSError as error:
         what = f"cannot be written: {error.strerror or error}"
         raise InputError(what, where=f"--out {path}", instead="choose another --out") from None

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from nimbus.runner.commands.options import AsJson, Execute, Seed, one_of, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 MODES = ("async", "lockstep")
@@ -19,7 +20,8 @@ def command(
     task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
     *,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the output (out/improve_<task>)")
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the output (out/improve_<task>)"),
     ] = None,
     rounds: Annotated[
         int,
@@ -75,7 +77,7 @@ def command(
 ) -> int:
     """Improve a policy in rounds; the same command goes on where a killed one stopped."""
     from nimbus.datagen.errors import InputError
-    from nimbus.datagen.store.folder_lock import lock_folder
+    from nimbus.datagen.files.folder_lock import lock_folder
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.results import lines_of, summarize, write_results

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_out
 
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=Path, help="folder of an improvement, or of a dataset")
+        Path, typer.Argument(metavar="DIR", parser=path, help="folder of an improvement, or of a dataset")
     ],
     episode: Annotated[str, typer.Argument(metavar="ID", parser=str, help="id of the episode: its file's name")],
 ) -> int:

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, NewFolder
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_json
 
 
 def command(
-    parts: Annotated[list[Path], typer.Argument(metavar="PART...", parser=Path, help="folders of datasets")],
+    parts: Annotated[list[Path], typer.Argument(metavar="PART...", parser=path, help="folders of datasets")],
     *,
     out: NewFolder,
     as_json: AsJson = False,

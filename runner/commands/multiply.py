@@ -10,6 +10,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import PLANNERS, Images, Seed, Serial, Skills, Workers, one_of, whole
+from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_out
 
 BESIDE = ".demonstrations"
@@ -20,7 +21,7 @@ def command(
     demos: Annotated[
         Path,
         typer.Argument(
-            metavar="DEMOS", parser=Path, help="demonstrations: dataset of Nimbus or LeRobot v3.0, file of robomimic"
+            metavar="DEMOS", parser=path, help="demonstrations: dataset of Nimbus or LeRobot v3.0, file of robomimic"
         ),
     ],
     *,
@@ -30,7 +31,7 @@ def command(
     ] = 100,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", parser=Path, help="folder of the dataset (out/multiplied_<task>)"),
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the dataset (out/multiplied_<task>)"),
     ] = None,
     use: Annotated[
         int | None,
@@ -39,7 +40,7 @@ def command(
     mapping: Annotated[
         Path | None,
         typer.Option(
-            "--mapping", metavar="FILE", parser=Path, help="meaning of the columns of a LeRobot or robomimic set"
+            "--mapping", metavar="FILE", parser=path, help="meaning of the columns of a LeRobot or robomimic set"
         ),
     ] = None,
     cut_only: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.commands.parser import path
 from nimbus.runner.commands.table import align, leading_comment
 from nimbus.runner.system.output import write_out
 
@@ -28,7 +29,7 @@ def command(
         str, typer.Option("--robot", metavar="NAME", parser=str, help="robot whose gripper must hold them")
     ] = "panda",
     picture: Annotated[
-        Path | None, typer.Option("--sheet", metavar="OUT.png", parser=Path, help="draw every kind into an image")
+        Path | None, typer.Option("--sheet", metavar="OUT.png", parser=path, help="draw every kind into an image")
     ] = None,
 ) -> int:
     """Print the libraries, or the kinds of one; draw them where a picture is asked for."""

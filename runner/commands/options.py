@@ -13,7 +13,7 @@ import typer
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.cell.transport.spec import MOST_WORKERS
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
-from nimbus.runner.commands.parser import DatasetAddress
+from nimbus.runner.commands.parser import DatasetAddress, new_path, path
 
 if TYPE_CHECKING:
     from nimbus.datagen.language_model.client import LanguageModel
@@ -112,7 +112,7 @@ def size(text: str) -> int:
 
 def dataset_place(text: str) -> Path | DatasetAddress:
     """Parse the folder of a dataset, or its address, which is opened when the command runs."""
-    return DatasetAddress(text) if "://" in text else Path(text)
+    return DatasetAddress(text) if "://" in text else path(text)
 
 
 # Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
@@ -131,10 +131,10 @@ Budget = Annotated[
 ]
 Replay = Annotated[
     Path | None,
-    typer.Option("--replay", metavar="DIR", parser=Path, help="replies of an earlier run, in place of a server"),
+    typer.Option("--replay", metavar="DIR", parser=path, help="replies of an earlier run, in place of a server"),
 ]
 Skills = Annotated[
-    list[Path] | None, typer.Option("--skills", metavar="DIR", parser=Path, help="a folder with skills of your own")
+    list[Path] | None, typer.Option("--skills", metavar="DIR", parser=path, help="a folder with skills of your own")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="seed of the whole run")]
 Images = Annotated[
@@ -182,7 +182,7 @@ ShardSize = Annotated[
     ),
 ]
 NewFolder = Annotated[
-    Path, typer.Option("--out", metavar="OUT", parser=Path, help="folder of the output", show_default=False)
+    Path, typer.Option("--out", metavar="OUT", parser=new_path, help="folder of the output", show_default=False)
 ]
 
 

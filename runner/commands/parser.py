@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -27,6 +28,22 @@ class DatasetAddress:
 
     text: str
     """Words of the command line."""
+
+
+def path(text: str) -> Path:
+    """Parse a path; an empty one, as of an unset variable, would be the current folder."""
+    if not text:
+        raise ValueError("expected a path, found ''")
+    return Path(text)
+
+
+def new_path(text: str) -> Path:
+    """Parse the path of an output, which other libraries write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"expected a path in UTF-8, found {ascii(text)[:80]}") from None
+    return path(text)
 
 
 class OneLineCommand(TyperCommand):

@@ -12,6 +12,7 @@ import typer
 from nimbus.datagen.episode.meaning import length_bin
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.runner.commands.options import Budget, ModelName, NewFolder, Replay, Seed, Skills, open_model, whole
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def command(
         typer.Option(
             "--yields",
             metavar="DIR",
-            parser=Path,
+            parser=path,
             help="weight draws by the yields of a dataset, or of earlier proposals",
         ),
     ] = None,
@@ -72,7 +73,9 @@ def command(
     from nimbus.runner.system.threads import prepare_libraries
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError("there is something already", where=f"--out {out}", instead="name a new folder")
+        raise InputError(
+            "the path exists and is not an empty folder", where=f"--out {out}", instead="name a new folder"
+        )
     prepare_libraries()
     from nimbus.datagen.propose.catalogue import Catalogue
     from nimbus.datagen.propose.drawing_weights import read_weights
@@ -82,8 +85,10 @@ def command(
     from nimbus.datagen.propose.proposals import ProposalRequest, Workshop, propose
     from nimbus.datagen.propose.wording.instructions import InstructionWriter
     from nimbus.datagen.robots.robot import load_robot
+    from nimbus.datagen.store.folder import check_writable
     from nimbus.datagen.tasks.plugins import discover, discover_components
 
+    check_writable(out)
     for name in families or ():
         if name not in FAMILIES:
             raise InputError(f"unknown family '{name}'", where="--family", instead=suggest(name, FAMILIES))

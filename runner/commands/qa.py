@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_json, write_progress
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def command(
     folder: DatasetFolder,
     *,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", parser=Path, help="write a page with plots and images")
+        Path | None, typer.Option("--html", metavar="FILE", parser=path, help="write a page with plots and images")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=X", parser=str, help="a threshold, such as jump=12")

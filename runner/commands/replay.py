@@ -1,4 +1,4 @@
-"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare how it ends."""
+"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare the outcome."""
 
 from __future__ import annotations
 

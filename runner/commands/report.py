@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, DatasetFolder, Price
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_json
 
 
@@ -18,7 +19,7 @@ def command(
     price_per_hour: Price = None,
     yields: Annotated[
         Path | None,
-        typer.Option("--yields", metavar="FILE", parser=Path, help="write the yield of every value as CSV"),
+        typer.Option("--yields", metavar="FILE", parser=path, help="write the yield of every value as CSV"),
     ] = None,
 ) -> int:
     """Print the figures and write the page."""

@@ -1,4 +1,4 @@
-"""``nimbus rerender``: new pixels and wording for stored motions, with another look, other cameras or another light."""
+"""``nimbus rerender``: render stored motions again, with other looks, cameras, light or instructions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def command(
             help="draw the look and wording of this variant (each episode's own)",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="folder of the new dataset")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the new dataset")],
     images: Images = "lossless",
     device: Device = "cpu",
     stack: Stack = None,
@@ -161,7 +162,7 @@ def _shown_scene(task: BaseTask, pipeline: str | None) -> ShownScene:
             rendering is fused there.
 
     Raises:
-        InputError: Something is missing, or does not fit together.
+        InputError: An input is missing, or inputs do not fit together.
     """
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets

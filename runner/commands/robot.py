@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.runner.commands.options import AsJson, one_of
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def command(
     ],
     *,
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="PNG", parser=Path, help="file of the image (NAME.png)")
+        Path | None, typer.Option("--picture", metavar="PNG", parser=path, help="file of the image (NAME.png)")
     ] = None,
     as_json: AsJson = False,
 ) -> int:

@@ -38,7 +38,7 @@ from nimbus.runner.commands.options import (
     whole,
     worker_split,
 )
-from nimbus.runner.commands.parser import DatasetAddress
+from nimbus.runner.commands.parser import DatasetAddress, path
 from nimbus.runner.isaac.physics import ENGINES, choose_physics
 from nimbus.runner.system.output import write_error
 
@@ -57,7 +57,7 @@ def command(
         typer.Option(
             "--job",
             metavar="FILE",
-            parser=Path,
+            parser=path,
             help="file of several tasks, with counts, priorities and needs, for a cluster",
         ),
     ] = None,
@@ -206,13 +206,8 @@ def command(
         from nimbus.datagen.datasets.export.formats import load_writer
 
         load_writer(format)  # before the run
-    if physics is None and tasks is not None and sim == "isaacsim":
-        physics = "mujoco"  # tasks of a folder may need different engines
-    engine, line = choose_physics(physics, simulator=sim, instances=instances, task=task, skills=skills or ())
-    if line:
-        write_error(f"{line}\n")
     counts = workers.counts if workers else None
-    if roles == "fused" and "isaacsim" in (sim, engine):
+    if roles == "fused" and sim == "isaacsim":
         what = "Isaac Sim and Nimbus plan and render in different programs"
         raise InputError(what, where="--roles fused", instead="write --roles fixed, or --sim newton")
     are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
@@ -227,6 +222,13 @@ def command(
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
     folder = place or Path("out") / Path(job or task).absolute().stem
+    if physics is None and tasks is not None and sim == "isaacsim":
+        physics = "mujoco"  # tasks of a folder may need different engines
+    engine, line = choose_physics(
+        physics, simulator=sim, instances=instances, task=task, skills=skills or (), folder=folder
+    )
+    if line:
+        write_error(f"{line}\n")
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),

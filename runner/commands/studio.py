@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from nimbus.runner.commands.options import Skills, whole
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_error, write_out
 
 LOOPBACK = "127.0.0.1"
@@ -43,7 +44,7 @@ def command(
         typer.Option(
             "--folder",
             metavar="DIR",
-            parser=Path,
+            parser=path,
             help="further folder in which files may be opened and saved",
         ),
     ] = None,

@@ -1,7 +1,8 @@
 """``nimbus verify-isaacsim``: tests the Isaac Sim of this machine, and prints the results with times.
 
 Two episodes are made four times by the processes of a normal run: by default, in Isaac Sim step by step, in Isaac Sim
-with K steps together, and executed by PhysX. When all checks pass, PhysX is the default of ``--sim isaacsim`` here.
+with K steps together, and executed by PhysX. Then an imported object, a room, a home and a scene of triangles are
+opened. When all checks pass, PhysX is the default of ``--sim isaacsim`` here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.commands.options import AsJson, stack
+from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_json
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def command(
         int | None,
         typer.Option("--stack", metavar="K", parser=stack, help=f"steps rendered together ({_STACK})"),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=Path, help="a new folder")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="a new folder")] = Path(
         "out/verify-isaacsim"
     ),
     as_json: AsJson = False,
@@ -64,7 +66,7 @@ def command(
 
 
 def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[Check]:
-    """Make the episodes in each way, and compare the last one.
+    """Make the episodes in each way, compare the last one, and open a stage of each kind.
 
     Args:
         task: Name or path of a task file.
@@ -73,6 +75,7 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
         stack: K.
     """
     from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
+    from nimbus.runner.isaac.trial_stages import try_stages
 
     ways = {
         "default": (Instances(), stack, "newton"),
@@ -99,7 +102,8 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
             return checks
         frames.append(shown)
     default, one, many, _ = frames
-    return [*checks, *first_images(one), moving_prims(one), *equal(one, many), *compare_with_default(one, default)]
+    checks += [*first_images(one), moving_prims(one), *equal(one, many), *compare_with_default(one, default)]
+    return [*checks, *try_stages(folder / "stages", instances)]
 
 
 def show(checks: list[Check]) -> None:

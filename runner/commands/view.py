@@ -9,6 +9,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, whole
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_out
 
 
@@ -22,7 +23,7 @@ def command(
     save: Annotated[
         Path | None,
         typer.Option(
-            "--save", metavar="FILE", parser=Path, help="write a recording (.rrd) instead of opening a window"
+            "--save", metavar="FILE", parser=path, help="write a recording (.rrd) instead of opening a window"
         ),
     ] = None,
     sheet: Annotated[

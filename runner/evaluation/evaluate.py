@@ -77,7 +77,7 @@ class EvaluationRequest:
                 raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
             for name in policy.needs.cameras or ():
                 if name not in task.cameras:
-                    what = f"the policy looks through a camera '{name}', {task.name} has {_listed(task.cameras)}"
+                    what = f"the policy uses a camera '{name}', but {task.name} has {_listed(task.cameras)}"
                     raise InputError(what, where="--policy", instead="evaluate it on a task with that camera")
             source = layout_source(task.name, self.layouts.split, self.layouts.seed)
             trained = set(policy.trained_layouts.get(source, ()))

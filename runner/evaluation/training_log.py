@@ -1,4 +1,4 @@
-"""A policy on states, trained once on a dataset of demonstrations."""
+"""Policy on states, trained once per dataset of demonstrations and settings."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NAME = "training.json"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingLog:
-    """Course of a training, kept beside its policy."""
+    """Record of a training, kept beside its policy."""
 
     inputs: str
-    """Hash of the demonstrations and the settings: a policy of other ones is trained again."""
+    """Hash of the demonstrations and the settings; a policy with another hash is trained again."""
     episode_count: int
     row_count: int
     losses: tuple[tuple[int, float], ...]
@@ -33,12 +33,12 @@ class TrainingLog:
 
 
 def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> TrainingLog:
-    """Train a policy on the stored episodes of a dataset, unless the folder holds just this one.
+    """Train a policy on the stored episodes of a dataset, unless the folder already holds this policy.
 
     Args:
         data: The dataset.
-        folder: Of the policy.
-        settings: Size of the network and course of the training.
+        folder: Folder of the policy.
+        settings: Size of the network and settings of the training.
 
     Raises:
         InputError: There is no stored episode.

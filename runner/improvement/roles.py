@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.files.folder_lock import FolderLock, FolderTakenError, lock_folder
 from nimbus.datagen.progress import subscribe, tick
-from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
 from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import train_version
 from nimbus.runner.improvement.loop import EvaluationPart, Improvement
@@ -190,7 +190,7 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
 def _claim(part: EvaluationPart) -> FolderLock | None:
     """Keep other roles from a part of an evaluation; None where one of them is at it."""
     part.folder.mkdir(parents=True, exist_ok=True)
-    with suppress(InputError):
+    with suppress(FolderTakenError):
         return lock_folder(part.folder)
     return None
 

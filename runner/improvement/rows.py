@@ -121,7 +121,7 @@ def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
     """
     parts = [part for part in _parts(loop, number) if part is not None]
     if not number and not parts:
-        where, instead = str(loop.rollouts(0)), "let nimbus doctor look at the task"
+        where, instead = str(loop.rollouts(0)), "run 'nimbus doctor' on the task"
         raise InputError("no demonstration succeeded", where=where, instead=instead)
     return join_rows(parts) if parts else WeightedRows.read(loop.rows(0)).without_rows()
 

@@ -19,6 +19,8 @@ ENGINES = ("mujoco", "isaacsim")
 """Values of ``--physics``."""
 _SIMULATORS = {"mujoco": "newton", "isaacsim": "isaacsim"}
 """Registered simulator of each engine."""
+_NAMES = {"newton": "MuJoCo", "isaacsim": "PhysX"}
+"""Name of each registered simulator's engine."""
 _WHERE = "--physics isaacsim"
 _INSTEAD = "use --physics mujoco"
 
@@ -52,7 +54,13 @@ def is_verified(instances: Instances) -> bool:
 
 
 def choose_physics(
-    engine: str | None, *, simulator: str, instances: Instances, task: str, skills: Sequence[Path] = ()
+    engine: str | None,
+    *,
+    simulator: str,
+    instances: Instances,
+    task: str,
+    skills: Sequence[Path] = (),
+    folder: Path | None = None,
 ) -> tuple[str, str]:
     """Return the registered simulator that executes plans, and a line for the user, which may be empty.
 
@@ -62,6 +70,7 @@ def choose_physics(
         instances: Installation of Isaac Sim.
         task: Name or path of the task file.
         skills: Folders with custom skills.
+        folder: Folder of the run; a dataset that is there goes on with its engine.
 
     Raises:
         InputError: PhysX is requested without Isaac Sim.
@@ -72,6 +81,8 @@ def choose_physics(
         return "newton", ""
     if engine is not None:
         return _SIMULATORS[engine], ""
+    if (begun := _begun_with(folder)) is not None:
+        return begun, f"{_NAMES[begun]} executes and Isaac Sim renders, as in the episodes that are there"
     if not instances.executable:  # nodes of a cluster look for themselves
         return "newton", ""
     if not is_verified(instances):
@@ -90,6 +101,20 @@ def choose_physics(
     if why:
         return "newton", f"MuJoCo executes and Isaac Sim renders, because {why} (--physics isaacsim overrides)"
     return "isaacsim", "PhysX executes and Isaac Sim renders (--physics mujoco for MuJoCo)"
+
+
+def _begun_with(folder: Path | None) -> str | None:
+    """Return the registered simulator with which the dataset of a folder was begun; None without a dataset."""
+    if folder is None or not folder.is_dir():
+        return None
+    from nimbus.datagen.store.info import INFO_NAME, read_info
+
+    try:
+        found = read_info(folder) if (folder / INFO_NAME).is_file() else None
+    except InputError:  # the run refuses it
+        return None
+    engine = found.inputs.get("physics", "") if found else ""
+    return engine if engine in _NAMES else None
 
 
 def _verification(instances: Instances) -> VerifiedInstallation:

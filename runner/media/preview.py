@@ -127,7 +127,7 @@ def encode_video(pictures: Iterable[ImageArray], target: Path, *, rate: float) -
 def _save(picture: Image.Image, path: Path) -> None:
     kind = Image.registered_extensions().get(path.suffix.lower(), "PNG")
     with replacing(path, durable=False, shared=True) as temporary:
-        picture.save(temporary, format=kind, optimize=True)
+        picture.save(temporary, format=kind)
 
 
 def camera_order(episode: EpisodeFile) -> list[str]:

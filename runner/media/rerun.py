@@ -1,4 +1,4 @@
-"""A dataset's episodes as a Rerun recording: cameras, joints, actions, poses of bodies, skills."""
+"""Recording of a dataset's episodes for Rerun: cameras, joints, actions, poses of bodies, skills."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
     Args:
         folder: Folder of the dataset.
         view: The dataset.
-        numbers: Which episodes.
-        save: The file; a window when not given.
+        numbers: Numbers of the episodes.
+        save: Path of the file; a window by default.
 
     Returns:
-        The episodes that were logged.
+        The logged episodes.
 
     Raises:
         InputError: Rerun is not installed, there is no such episode, or one is damaged.
@@ -84,13 +84,13 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
 
 
 def start_viewer(*options: str) -> str:
-    """Start Rerun's window as a process of its own; by itself it would listen on every interface.
+    """Start Rerun's window as a separate process, because by default it would listen on every interface.
 
     Args:
         options: Further options of the command line.
 
     Returns:
-        Its address: this machine, and a port that was free.
+        Its address: this machine, and a free port.
     """
     with socket.create_server((LOOPBACK, 0)) as free:
         port = free.getsockname()[1]
@@ -129,7 +129,7 @@ def _panel(clip: EpisodeView, *, has_world: bool) -> Any:
 
 
 def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
-    """Pictures and signals of an episode."""
+    """Images and signals of an episode."""
     root = f"episode_{clip.number}"
     for name, label in ((STATE, "state"), (ACTION, "action")):
         values = clip.columns.get(name)
@@ -194,7 +194,7 @@ def _log_camera(rerun: Any, path: str, episode: EpisodeFile, camera: str, times:
 
 
 def _log_cloud(rerun: Any, path: str, episode: EpisodeFile, camera: Camera) -> None:
-    """Points that a camera sees in every few steps."""
+    """Return points that a camera sees, every few steps."""
     for step in range(0, episode.step_count, _CLOUD_EVERY):
         cloud = point_cloud(episode.frames(camera.name, step, step + 1), camera, stride=_CLOUD_STRIDE)
         rerun.set_time("time", duration=step / episode.rate)

@@ -22,14 +22,14 @@ _SCALE = 1000
 _LEAST_SEEN = 0.6
 """Smallest fraction of the table's area that a camera must see."""
 _MARGIN = 0.08
-"""Margin around cells and regions [m], which shows their surroundings."""
+"""Margin around cells and regions that shows their surroundings [m]."""
 _BIN = 0.005
 """Width of a bin of heights, to find the table's [m]."""
 
 
 @dataclass(frozen=True)
 class _TableArea:
-    """A part of the table [m], and its picture from above, the robot below."""
+    """Part of the table [m], and its position in the picture from above, with the robot below."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -42,7 +42,7 @@ class _TableArea:
 
 @dataclass(frozen=True)
 class PictureRect:
-    """A rectangle in the picture [px]."""
+    """Rectangle in the picture [px]."""
 
     left: float
     top: float
@@ -57,21 +57,21 @@ class TableMap:
     width: int
     height: int
     picture: str
-    """Address of the picture below; empty where no camera shows the table."""
+    """Address of the picture below; empty if no camera shows the table."""
     cells: list[tuple[PictureRect, YieldRow]]
     beyond: list[PictureRect]
-    """Out of the robot's reach."""
+    """True if it is out of the robot's reach."""
     regions: dict[str, PictureRect]
     cell_size: float = CELL
     """Side of a cell [m]."""
 
 
 def map_table(yields: Yields, *, reach: Mapping[str, Any], episodes: Sequence[Path]) -> TableMap | None:
-    """Map reach and yield of the cells; None where nothing is known of positions.
+    """Map reach and yield of the cells; None if no positions are known.
 
     Args:
         yields: Yields of the dataset.
-        reach: The reach maps of its regions, as :meth:`nimbus.runner.cell.worker.job.Origin` has them.
+        reach: Reach maps of its regions, as in :meth:`nimbus.runner.cell.worker.job.Origin`.
         episodes: Files of stored episodes; the first one that shows the table is drawn below.
     """
     box = _box(yields, reach)
@@ -116,7 +116,7 @@ def _unreachable(reach: Mapping[str, Any], box: _TableArea) -> Iterator[PictureR
 
 
 def _picture(path: Path, box: _TableArea) -> str:
-    """JPEG of the table from above, from the first moment of an episode; empty where no camera sees it."""
+    """Return a JPEG of the table from above, at the start of an episode; empty if no camera sees it."""
     with EpisodeFile(path) as episode:
         for camera in episode.cameras:
             if "depth" not in episode.modalities(camera):
@@ -140,7 +140,7 @@ def _picture(path: Path, box: _TableArea) -> str:
 
 @dataclass(frozen=True)
 class _View:
-    """A pinhole camera at one moment."""
+    """Pinhole camera at one moment."""
 
     intrinsics: FloatArray
     world_T_camera: FloatArray
@@ -156,7 +156,7 @@ class _View:
         return (self.world_T_camera[:3, :3] @ rays).T + self.world_T_camera[:3, 3]
 
     def onto(self, box: _TableArea, height: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Places (…, 2) [px], and whether they are in the picture, for every pixel of the table from above."""
+        """Return positions (…, 2) [px] for every pixel of the table from above, and True for those in the image."""
         x = np.arange(box.x[1], box.x[0], -1 / _SCALE)
         y = np.arange(box.y[1], box.y[0], -1 / _SCALE)
         grid = np.stack(np.broadcast_arrays(x[:, None], y[None, :], np.full((1, 1), height)), axis=-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -165,4 +166,4 @@ def _clock(seconds: int) -> str:
 
 
 def _number(seat: str) -> tuple[int, str]:
-    return (int(seat), "") if seat.isdigit() else (1 << 30, seat)
+    return (int(seat), "") if re.fullmatch("[0-9]{1,9}", seat) else (1 << 30, seat)

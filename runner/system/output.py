@@ -9,17 +9,17 @@ from nimbus.datagen.errors import visible
 
 
 def write_out(text: str) -> None:
-    """Write to standard output; control characters as escapes."""
+    """Write to standard output, with control characters escaped."""
     sys.stdout.write(visible(text))
 
 
 def write_error(text: str) -> None:
-    """Write to standard errors; control characters as escapes."""
+    """Write to standard error, with control characters escaped."""
     sys.stderr.write(visible(text))
 
 
 def write_progress(text: str) -> None:
-    """Put a text into the place of the last one, in the last line of standard errors."""
+    """Replace the last line of standard error by a text."""
     sys.stderr.write(f"\r{visible(text)}\x1b[K")
 
 
@@ -28,7 +28,7 @@ def write_json(value: object, *, indent: int | None = 2) -> None:
 
     Args:
         value: Plain values, NumPy values and dataclasses.
-        indent: Spaces of each level; None for one line, as programs read it.
+        indent: Spaces per level; None for a single line.
     """
     from nimbus.datagen.files.codec import to_json  # with NumPy, which wants its threads to be limited first
 

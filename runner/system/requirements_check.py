@@ -10,14 +10,14 @@ from pathlib import Path
 
 OLDEST = (3, 11)
 _WITHOUT = {"--help", "-h", "--version"}
-"""First arguments that work in any Python."""
+"""First arguments that work without any packages."""
 
 
 def requirements_error(words: list[str], *, checkout: Path) -> str:
     """Return the missing packages and the command to install them, in one line; empty if complete.
 
     Args:
-        words: The command line; the help of ``nimbus`` itself needs no package.
+        words: Command line; the help of ``nimbus`` itself needs no package.
         checkout: Folder with Nimbus's ``pyproject.toml``.
     """
     if not words or words[0] in _WITHOUT:
@@ -40,7 +40,7 @@ def requirements_error(words: list[str], *, checkout: Path) -> str:
 
 
 def requirements(project: Path) -> list[str]:
-    """Return the dependencies in a ``pyproject.toml``; empty where there is no such file."""
+    """Return the dependencies in a ``pyproject.toml``; empty if the file does not exist."""
     import tomllib
 
     return tomllib.loads(project.read_text())["project"]["dependencies"] if project.is_file() else []

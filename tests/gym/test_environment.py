@@ -105,6 +105,16 @@ def test_action_that_is_none_is_refused():
         ({"cameras": ("side",)}, "the task has front, wrist"),
         ({"task": "sort_trahs"}, "did you mean 'sort_trash'"),
         ({"task": Path("none.yaml")}, "no such file"),
+        ({"cameras": "front"}, "cameras: 'front' is not possible; give a list of names, or None for all"),
+        ({"skills": "folder"}, "skills: 'folder' is not possible; give a list of folders"),
+        ({"split": "train"}, "split: 'train' is not possible; give 'evaluation' or 'run'"),
+        ({"split": np.zeros(2)}, "split: array"),
+        ({"max_steps": 0}, "max_steps: 0 is not possible; give a whole number from 1"),
+        ({"max_steps": float("nan")}, "max_steps: nan"),
+        ({"seed": -1}, "seed: -1 is not possible; give a whole number from 0"),
+        ({"seed": "\x1b[31m"}, r"seed: '\\x1b\[31m' is not possible"),
+        ({"control_mode": []}, r"control_mode: \[\] is not possible"),
+        ({"environment_state": "no"}, "environment_state: 'no' is not possible; give True or False"),
     ],
 )
 def test_mistakes_are_one_line(values: dict[str, object], said: str):

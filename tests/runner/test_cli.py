@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cli import main, parse_command
 from nimbus.runner.commands import COMMANDS, PANELS, tasks
@@ -178,6 +179,9 @@ BAD = [
     ("export-usd --episode d", "--episode: expected 2 arguments; see nimbus export-usd --help"),
     ("hash d --json=yes", "--json: takes no value, found 'yes'; write --json alone"),
     ("qa d --no-json", "--no-json: unknown flag; did you mean '--json'?"),
+    ("qa d --html=", "--html: expected a path, found ''; see nimbus qa --help"),
+    ("export d --out=", "--out: expected a path, found ''; see nimbus export --help"),
+    ("filter d --where success --out a\udcff", r"--out: expected a path in UTF-8, found 'a\udcff'; see nimbus filter"),
 ]
 
 
@@ -203,6 +207,13 @@ def test_bad_input_is_one_line_without_a_traceback_in_a_real_process(tmp_path):
         (InputError("is a file", where="--out x"), 2, "--out x: is a file\n"),
         (StorageError("the disk is full"), 1, "the disk is full\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
+        (
+            PermissionError(13, "Permission denied", "a\x1b"),
+            2,
+            "a\\x1b: permission denied; give a path that you may use\n",
+        ),
+        (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 200}…: file name too long; give a shorter path\n"),
+        (OSError(40, "Too many links", b"l"), 2, "l: too many links; remove the link that leads back to itself\n"),
     ],
 )
 def test_exit_codes_say_whose_turn_it_is(error: BaseException, code: int, said: str, capsys, monkeypatch):
@@ -226,6 +237,13 @@ def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeyp
     assert main(["tasks"]) == 1
     error = capsys.readouterr().err
     assert re.fullmatch(r"\S+test_cli\.py:\d+: ZeroDivisionError: integer division or modulo by zero\n", error)
+
+
+def test_code_of_compiled_libraries_is_not_the_user_s():
+    """Their frames name sources that are on no disk, without a folder that tells."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("1 / 0", "pyarrow/compat.pxi", "exec"), {})
+    assert "compat.pxi" not in user_frame_line(caught.value)
 
 
 def test_tasks_are_listed_with_one_line_each(tmp_path):

@@ -20,7 +20,7 @@ FAMILIES = [
     "conveyor_pick",
     "follow_thing",
     "put_in_drawer",
-    "pour_beads",
+    pytest.param("pour_beads", marks=pytest.mark.long),  # its shorter form is in tests/golden
 ]
 
 

@@ -82,12 +82,17 @@ class ImmediateTasks:
             self._report(str(error))
 
 
+NOTED = {"show_layout", "plan", "sample", "reach", "clear", "photograph", "outline"}
+NOTED |= {"plan_live", "vary", "restore", "stack"}
+"""Calls that a :class:`NotedScene` notes."""
+
+
 class NotedScene(ScenePreview):
     """Computes nothing, and remembers its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, int]]] = []
-        self.stage, self.markers, self.pictures = None, ViewportMarkers(), {}
+        self.stage, self.markers, self.pictures, self.variation = None, ViewportMarkers(), {}, ""
         self.findings: list[Any] = []
 
     def _note(self, name: str) -> Callable[..., str]:
@@ -98,8 +103,11 @@ class NotedScene(ScenePreview):
 
         return note
 
+    def stop(self) -> None:
+        self.asked.append(("stop", {}))
+
     def __getattribute__(self, name: str) -> Any:
-        if name in ("show_layout", "plan", "sample", "reach", "clear", "photograph", "outline"):
+        if name in NOTED:
             return self._note(name)
         return super().__getattribute__(name)
 
@@ -132,6 +140,9 @@ class LocalChannel:
             raise InputError(self.dead)
         changed, self._changed = self._changed, False
         return [json.dumps(self.editor.state())] if changed else []
+
+    def wait(self, seconds: float) -> bool:
+        return self._changed
 
     def close(self) -> None:
         self.closed += 1

@@ -5,17 +5,46 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nimbus.datagen.simulate.kit_app import EXPERIENCE
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.system.gpus import Gpu
 from tests.support import ROOT
+from tests.support.cells import make_spec
 
 SITE = Path(__file__).parent / "fake_isaacsim" / "site"
 RTX = tuple(
     Gpu(number=number, uuid=f"GPU-0000000{number}", name="RTX PRO 6000", capability=(12, 0), free_bytes=80 << 30)
     for number in (2, 5)
 )
+
+
+PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
+
+
+def rtx_spec(tmp_path: Path, *, wrong: str = "", start: float = 0.0, frame: float = 0.0, **values: Any) -> CellSpec:
+    """A run of the point robot whose renderers are instances of Isaac Sim.
+
+    Args:
+        tmp_path: Folder of everything.
+        wrong: What goes wrong.
+        start: Duration of a start [s].
+        frame: Duration of a frame [s].
+        values: Fields of the spec and of its resources.
+    """
+    environ = install(tmp_path / "isaac", wrong=wrong, start_seconds=start, frame_seconds=frame)
+    instances = find_instances(environ=environ, gpus=RTX)
+    spec = make_spec(
+        tmp_path / "data",
+        pipeline=str(PIPELINE),
+        instances=replace(instances, folder=str(tmp_path / "roots")),
+        **{"episodes": 3, "fixed_roles": True, **values},
+    )
+    return replace(spec, skills=(*spec.skills, str(PIPELINE.parent)))
 
 
 def install(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tools.contract.kit_behaviour import Kit
 from tools.contract.mujoco_physics import MujocoPhysics
@@ -19,3 +20,24 @@ def played_physics() -> Iterator[MujocoPhysics]:
     standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
     with standin.installed():
         yield isaac
+
+
+def physics_of(kit: Kit, standin: StandIn) -> MujocoPhysics:
+    """Physics of the stage that a played Kit has open; its calls are added to the stand-in."""
+    isaac = MujocoPhysics()
+    played = isaac.behaviour()
+    open_stage = standin.behaviour["omni.usd:UsdContext.open_stage_async"]
+
+    async def open_both(context: Any, path: str) -> tuple[bool, str]:
+        opened = await open_stage(context, path)
+        if opened[0]:
+            isaac.stage, isaac._model = kit.usd_stage, None
+        return opened
+
+    def play(**options: Any) -> None:
+        isaac.done.append("play")
+        kit.timeline = "playing"
+
+    app = "isaacsim.core.experimental.utils.impl.app:play"
+    standin.behaviour.update(played | {"omni.usd:UsdContext.open_stage_async": open_both, app: play})
+    return isaac

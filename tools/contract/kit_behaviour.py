@@ -37,6 +37,8 @@ class Kit:
         self.stage = ""
         self.usd_stage: Any = None
         self.played: list[tuple[str, Any]] = []
+        self.timeline = "stopped"
+        """``stopped``, ``playing`` or ``paused``."""
         self.has_pending_edit = False
         self.opening = 0
         """Looks for which another stage is still being opened."""
@@ -45,6 +47,8 @@ class Kit:
         self._notes_recent = True
         self.refuses = ""
         """Why stages cannot be opened."""
+        self.standin: StandIn | None = None
+        """The stand-in that it is part of, to which a test may add behavior."""
         self.widgets: list[Any] = []
         self._instances: dict[str, Any] = {}
         self._within: list[Any] = []
@@ -139,14 +143,20 @@ class Kit:
             f"{_MENU}.menu_startup": self._add_menu,
             f"{_MENU}.menu_shutdown": self._remove_menu,
         }
-        for name in ("play", "stop", "set_end_time", "set_current_time"):
-            played[f"omni.timeline:Timeline.{name}"] = lambda _, *values, name=name: self.played.append((name, values))
+        for name in ("play", "pause", "stop", "set_end_time", "set_current_time"):
+            played[f"omni.timeline:Timeline.{name}"] = lambda _, *values, name=name: self._control(name, values)
+        for name in ("playing", "stopped"):
+            played[f"omni.timeline:Timeline.is_{name}"] = lambda _, name=name: self.timeline == name
         for name in ("string", "float", "int", "bool"):
             played[f"carb.settings._settings:ISettings.get_as_{name}"] = self._setting(name)
             played[f"carb.settings._settings:ISettings.set_{name}"] = lambda _, path, value: self.settings.update(
                 {path: value}
             )
         return played | self._widgets(make)
+
+    def _control(self, name: str, values: tuple[Any, ...]) -> None:
+        self.played.append((name, values))
+        self.timeline = {"play": "playing", "pause": "paused", "stop": "stopped"}.get(name, self.timeline)
 
     def _setting(self, kind: str) -> Callable[[Any, str], Any]:
         empty = {"string": "", "float": 0.0, "int": 0, "bool": False}[kind]
@@ -270,7 +280,7 @@ class Kit:
 def played_kit() -> Iterator[Kit]:
     """A Kit that imports find, for as long as this lasts."""
     kit = Kit()
-    standin = StandIn(Contract.load(), {})
+    kit.standin = standin = StandIn(Contract.load(), {})
     standin.behaviour.update(kit.behaviour(standin.make))
     with standin.installed():
         yield kit

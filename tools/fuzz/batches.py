@@ -30,6 +30,8 @@ MEMORY = 2 << 30
 """[bytes] By which a process may grow beyond what its libraries need."""
 _PAGE = 64 << 20
 """[bytes] Largest page; what is larger was spoilt so."""
+_LOOKS, _BETWEEN = 10, 0.1
+"""Number of looks at processes that seem to wait, and [s] between two."""
 _OK = ("read", "refused")
 
 
@@ -125,8 +127,16 @@ def _computed(child: int) -> float:
 
 
 def _is_computing(child: int) -> bool:
-    """Tell processes of which one runs, or reads a disk, from those that wait or have ended."""
-    return any(process[0] in "RD" for process in _family(child))
+    """Tell processes of which one runs, or reads a disk, from those that wait or have ended.
+
+    One look does not tell: while processes are read after each other, the one that computes may wake the next.
+    """
+    before = _computed(child)
+    for _ in range(_LOOKS):
+        if any(process[0] in "RD" for process in _family(child)) or _computed(child) > before:
+            return True
+        time.sleep(_BETWEEN)
+    return False
 
 
 def _family(child: int) -> list[list[str]]:

@@ -27,6 +27,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyr
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.owned_folder import OwnedFolder, make_owned, remove_stale
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError, LineConnection, LineServer
@@ -39,34 +40,33 @@ from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.output import write_json
-from nimbus.runner.system.owned_folder import OwnedFolder, make_owned, remove_stale
 from nimbus.runner.system.processes import cell_tag, sweep
 
 _PATIENCE = 10.0
-"""[s] for an answer of the head through Ray; then the agent sends its request again."""
+"""Time limit for an answer of the head through Ray, after which the agent repeats its request [s]."""
 _PLACE = 2.0
-"""[s] Between two looks at the nodes of the cluster."""
+"""Interval between checks of the cluster's nodes [s]."""
 _LOOK = 0.5
-"""[s] Between two looks at the status."""
+"""Interval between readings of the status [s]."""
 _KEPT_END = 600.0
-"""[s] for which the head actor keeps how the run ended, for a command that comes back."""
+"""Time for which the head actor keeps the result of the run for a returning command [s]."""
 _REFUSED = 30.0
-"""[s] after which a head actor that was created by a command that does not fit ends."""
+"""Time after which a head actor created by a mismatched command ends [s]."""
 _CALLS = 128
-"""Calls that the head actor serves at once: one a node, and the commands that follow the run."""
+"""Number of concurrent calls to the head actor: one per node, and the commands that follow the run."""
 _AWAY = 60.0
-"""[s] without an answer of the head actor, after which the program gives the cluster up; Ray does so, too."""
+"""Time without an answer of the head actor after which the program gives up, as Ray does [s]."""
 
 
 class HeadActor:
-    """Keeps the head's process, and carries lines to it. Restarted by Ray, it continues from the ledger.
+    """Runs the head's process, and forwards messages to it. Restarted by Ray, it continues from the ledger.
 
     Args:
-        name: Of the run.
+        name: Name of the run.
         job: :class:`ClusterJob` as JSON.
-        slots: Workers of each node; 0 for the CPUs that Ray knows there.
-        version: Of Nimbus, where the run was ordered; another one is refused by :meth:`begin`.
-        platform: Of the machine where the run was ordered.
+        slots: Workers of each node; 0 for the number of CPUs known to Ray.
+        version: Version of Nimbus on the machine of the command; :meth:`begin` refuses another one.
+        platform: Platform of the machine of the command.
     """
 
     def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
@@ -83,7 +83,7 @@ class HeadActor:
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}
         self._asked = 0
-        """Number of nodes that Ray's autoscaler was asked for."""
+        """Number of nodes requested from Ray's autoscaler."""
 
         if (version, platform) == (nimbus_version(), platform_name()):
             self._head.start()  # here, because Ray calls nothing else when it restarts this actor
@@ -92,7 +92,7 @@ class HeadActor:
             threading.Timer(_REFUSED, lambda: ray.kill(ray.get_runtime_context().current_actor)).start()
 
     def begin(self, version: str, platform: str, digest: str) -> bytes:
-        """Check that a command fits this run, which it started or joins; an error as JSON where it does not."""
+        """Check that a command fits this run, which it starts or joins; return an error as JSON if it does not."""
         what = instead = ""
         if version != nimbus_version():
             what, instead = f"the cluster has Nimbus {nimbus_version()}, here is {version}", "install the same one"
@@ -104,7 +104,7 @@ class HeadActor:
         return to_json(Diagnostic(what=what, instead=instead)).encode() if what else b""
 
     def say(self, line: bytes) -> bytes:
-        """Carry a request to the head, and return its answer; raises where none comes."""
+        """Forward a request to the head, and return its answer; raises without an answer."""
         client: HeadClient | None = getattr(self._own, "client", None)
         if client is None:
             client = self._own.client = HeadClient(self._socket)
@@ -113,13 +113,13 @@ class HeadActor:
         return answer
 
     def status(self) -> bytes:
-        """Return ``status.json`` of the run; empty where there is none yet."""
+        """Return ``status.json`` of the run; empty while there is none."""
         with suppress(OSError):
             return (Path(self._job.folder) / STATUS_NAME).read_bytes()
         return b""
 
     def end(self) -> bytes:
-        """Return how the run ended, as JSON; empty while it goes on."""
+        """Return the result of the run as JSON; empty while it continues."""
         return to_json(self._end).encode() if self._end else b""
 
     def pid(self) -> int:
@@ -127,16 +127,16 @@ class HeadActor:
         return os.getpid()
 
     def stop(self) -> None:
-        """Let the nodes drain, and end the run."""
+        """Drain the nodes, and end the run."""
         self._head.stop()
 
     def _attend(self) -> None:
-        """Place relays while the head works; then remove them, and this actor in the end."""
+        """Place relays while the head works, then remove them and finally this actor."""
         while not self._head.over.wait(_PLACE):
-            with suppress(RayError, InputError):  # also a status file that is damaged: it is written again
+            with suppress(RayError, InputError):  # including a damaged status file, which is written again
                 self._place()
         end = _end_of(self._head.output)
-        failure = self._head.failure  # none: it was stopped while it loaded
+        failure = self._head.failure  # no file: it was stopped while it loaded
         end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
         if self._job.bounds:
             with suppress(RayError):
@@ -147,12 +147,12 @@ class HeadActor:
             with suppress(RayError):
                 ray.kill(relay)
         self._private.remove()
-        self._end = end  # after the relays: the command that reads it removes this actor
+        self._end = end  # after the relays, because the command that reads it removes this actor
         time.sleep(_KEPT_END)
         ray.kill(ray.get_runtime_context().current_actor)
 
     def _place(self) -> None:
-        """Create a relay on each node that is new, up to as many as the job wants."""
+        """Create a relay on each new node, up to the number that the job requests."""
         most = self._wanted()
         for node in ray.nodes():
             number, cpus = node["NodeID"], int(node["Resources"].get("CPU", 0))
@@ -174,7 +174,10 @@ class HeadActor:
                 ).remote(self._name, f"n{number[:8]}", slots, tuple(task.name for task in self._job.tasks))
 
     def _wanted(self) -> int:
-        """Return how many nodes the job wants, and ask Ray's autoscaler for them; relays that left are removed."""
+        """Return the number of nodes that the job requests, and pass it to Ray's autoscaler.
+
+        Remove relays that left.
+        """
         if (bounds := self._job.bounds) is None:
             return sys.maxsize
         status = read_status(Path(self._job.folder))
@@ -197,19 +200,19 @@ class HeadActor:
 
 
 class RelayActor:
-    """Keeps a node's agent, and carries its lines to the head actor.
+    """Runs a node's agent, and forwards its messages to the head actor.
 
     Args:
-        name: Of the run.
+        name: Name of the run.
         node: Name of the node.
-        slots: Its workers.
+        slots: Number of its workers.
         tasks: Names of the job's tasks.
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
         place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
         root = own_root(place / f"nimbus-nodes-{os.getuid()}")
-        remove_stale(root.glob("*/*"))  # of raylets that were killed: their nodes have other names now
+        remove_stale(root.glob("*/*"))  # files of killed raylets, whose nodes have other names now
         self._own = OwnedFolder(root / name / node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()
@@ -235,7 +238,7 @@ class RelayActor:
         return os.getpid()
 
     def has_left(self) -> bool:
-        """Check whether the agent left because fewer nodes are wanted, or all is done."""
+        """Return True if the agent left because fewer nodes are needed, or all work is done."""
         return self._has_left
 
     def _is_over(self, code: int, output: str) -> bool:
@@ -243,7 +246,7 @@ class RelayActor:
         return code in (0, FAILED)
 
     def leave(self, is_done: bool) -> None:
-        """End the agent and its cells; remove their files where the run is done."""
+        """End the agent and its cells; remove their files if the run is done."""
         self._agent.kill()
         self._agent.over.wait(_PATIENCE)
         self._sweep()
@@ -254,7 +257,7 @@ class RelayActor:
                 self._folder.parent.rmdir()
 
     def _sweep(self) -> None:
-        """End the processes of cells that an earlier agent of this node left."""
+        """End the processes of cells left by an earlier agent of this node."""
         for task in self._tasks:
             sweep(cell_tag(self._folder / task))
 
@@ -265,7 +268,7 @@ class RelayActor:
                 self._end_without_head()
 
     def _end_without_head(self) -> None:
-        """End this actor where the head actor is gone and did not remove it."""
+        """End this actor if the head actor has gone without removing it."""
         with suppress(RayError):
             try:
                 ray.get(self._head.pid.remote(), timeout=_PATIENCE)
@@ -299,7 +302,7 @@ def _end_of(output: str) -> HeadEnd | None:
 
 
 class RayFollower:
-    """Connects to a cluster, starts or joins a run, and writes its progress as lines.
+    """Connects to a cluster, starts or joins a run, and prints its progress as lines.
 
     Args:
         order: The run.
@@ -310,7 +313,7 @@ class RayFollower:
         self._is_stopping = False
 
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
-        """Let the run drain; the second time, leave it alone."""
+        """Drain the run; on the second call, leave it running."""
         if self._is_stopping:
             sys.exit(0)
         self._is_stopping = True
@@ -319,7 +322,7 @@ class RayFollower:
         """Follow the run to its end.
 
         Raises:
-            InputError: There is no cluster, or it does not fit.
+            InputError: The cluster does not exist or does not fit.
         """
         connect(self._order.address)
         head = self._head()
@@ -385,21 +388,21 @@ def connect(address: str) -> None:
     """Connect this process to a cluster.
 
     Raises:
-        InputError: There is none, the token is wrong, or versions differ.
+        InputError: The cluster does not exist, the token is wrong, or versions differ.
     """
     where = f"--cluster {address}"
     if address.startswith("ray://"):
         _check_client_server(address.removeprefix("ray://"), where=where)
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # Ray raises many kinds, each with a text
+    except Exception as error:  # Ray raises various errors, each with a text
         raise refusal(error, where=where) from None
     if address == "auto":
         check_token(ray.get_runtime_context().gcs_address.rpartition(":")[0].strip("[]"), where=where)
 
 
 def _check_client_server(place: str, *, where: str) -> None:
-    """Ask Ray's client server for a sign of life: an answer comes at once, from ``ray.init`` after half a minute."""
+    """Ping Ray's client server, which answers at once; ``ray.init`` takes half a minute."""
     channel = init_grpc_channel(place, options=(), asynchronous=False)
     messages: Any = ray_client_pb2
     try:
@@ -417,7 +420,7 @@ def _write(line: RayLine) -> None:
 
 
 def main() -> int:
-    """Follow the :class:`RayOrder` on standard input; lines on standard output are :class:`RayLine`."""
+    """Follow the :class:`RayOrder` on standard input; print lines of :class:`RayLine`."""
     follower = RayFollower(from_json(RayOrder, sys.stdin.read()))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, follower.ask_to_stop)

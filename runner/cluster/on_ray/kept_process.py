@@ -1,4 +1,4 @@
-"""A program that is started again when it dies, by a thread that lives as long as this process."""
+"""Program that is restarted when it dies, by a thread that lives as long as this process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from nimbus.runner.system.child_module import module_environment
 from nimbus.runner.system.processes import describe
 
 _MOST_ENDS = 6
-"""A program that ends so often without progress in between is not started again."""
+"""Number of exits without progress after which a program is not restarted."""
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH")
 _KEPT_PREFIXES = ("NIMBUS_", "AWS_", "GOOGLE_", "AZURE_", "XDG_", "LC_")
-"""Variables that a program gets: an engine sets others, such as ``OMP_NUM_THREADS`` and ``CUDA_VISIBLE_DEVICES``."""
+"""Environment variables passed to a program; Ray sets others, such as ``OMP_NUM_THREADS``."""
 
 
 class KeptProcess:
-    """One program below this process, which dies with it.
+    """Child program that dies with this process.
 
-    The death signal follows the thread that started the program: it is one of this object, which never ends before.
+    The death signal follows the thread that started the program, which is a thread of this object that never ends
+    earlier.
 
     Args:
         words: Command; the last word is the id of this process.
@@ -41,34 +42,34 @@ class KeptProcess:
         self.output = ""
         """Standard output of the last start."""
         self.failure = ""
-        """Reason for which it is not started again."""
+        """Reason why it is not restarted."""
         self.over = threading.Event()
-        """Set once it is not started again."""
+        """Set once it is not restarted."""
         self._thread = threading.Thread(target=self._keep, daemon=True, name="keeper")
 
     def start(self) -> None:
-        """Start it."""
+        """Start the program."""
         self._thread.start()
 
     @property
     def pid(self) -> int:
-        """Process id; 0 where it is not running."""
+        """Process id; 0 if it is not running."""
         process = self._process
         return process.pid if process and process.poll() is None else 0
 
     def note_progress(self) -> None:
-        """Forget earlier ends: something was done."""
+        """Reset the count of exits, after progress."""
         self._ends = 0
 
     def stop(self) -> None:
-        """Ask it to end, and start it no more."""
+        """Stop it, and do not restart it."""
         self._is_stopping = True
         if pid := self.pid:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
         self._is_stopping = True
         if self._process and self._process.poll() is None:
             self._process.kill()
@@ -85,7 +86,7 @@ class KeptProcess:
                     env=kept_environment(os.environ),
                     start_new_session=True,
                 )
-            if self._is_stopping:  # asked between the check and the start
+            if self._is_stopping:  # stop was requested between the check and the start
                 self._process.terminate()
             self.output, _ = self._process.communicate(self._text)
             code = self._process.returncode
@@ -99,11 +100,11 @@ class KeptProcess:
             if not self._is_stopping:
                 time.sleep(min(10.0, 0.2 * 2**self._ends) if self._ends > 1 else 0.0)
         self.over.set()
-        threading.Event().wait()  # the death signal of what it started may follow this thread
+        threading.Event().wait()  # the death signal of its children may follow this thread
 
 
 def kept_environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of an environment that a head or an agent gets."""
+    """Return the environment variables for a head or an agent."""
     kept = module_environment()
     return {
         name: value

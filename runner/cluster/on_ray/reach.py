@@ -1,4 +1,4 @@
-"""Checks before a Ray cluster is used: there is a head, a token where others reach it, and a folder of this user."""
+"""Checks before a Ray cluster is used: a reachable head, a token if others can reach it, and a folder of this user."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 
 _CONNECT = 5.0
-"""[s] for a connection to a head."""
+"""Time limit for a connection to a head [s]."""
 
 
 def check_reachable(address: ClusterAddress) -> None:
-    """Check in a moment what Ray needs half a minute for: there is a head, and a token where one is needed.
+    """Check quickly, where Ray takes half a minute, that a head exists and that a required token is available.
 
     Raises:
-        InputError: There is no head, or it is on another machine and there is no token.
+        InputError: There is no head, or it is on another machine and no token is set.
     """
     if address.kind in ("local", "auto"):
         return
@@ -36,14 +36,14 @@ def check_reachable(address: ClusterAddress) -> None:
 
 
 def check_token(host: str, *, where: str) -> None:
-    """Refuse a cluster that other machines reach and that asks for no token: anyone there could run code.
+    """Refuse a cluster without a token that other machines can reach, because anyone could run code on it.
 
     Args:
         host: Address or name of its head.
-        where: Place for the error.
+        where: Location for the error.
 
     Raises:
-        InputError: It is not on loopback, and this user has no token for it.
+        InputError: The head is not on loopback, and no token is set.
     """
     if is_loopback(host) or read_token():
         return
@@ -53,7 +53,7 @@ def check_token(host: str, *, where: str) -> None:
 
 
 def read_token() -> str:
-    """Read the token from where Ray looks for it: environment, a file that it names, the user's file; or none."""
+    """Read the token from Ray's sources: environment, a file named there, the user's file; or return none."""
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token.strip()
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
@@ -64,7 +64,7 @@ def read_token() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Check whether only this machine reaches a host's address; a name is looked up."""
+    """Return True if only this machine can reach a host's address; names are resolved."""
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return bool(found) and all(ipaddress.ip_address(text).is_loopback for text in found)
@@ -73,7 +73,7 @@ def is_loopback(host: str) -> bool:
 
 
 def own_root(root: Path) -> Path:
-    """Make a folder of this user in a place that all write to; another one, where its name is a link or of others."""
+    """Make a folder of this user in a place that all users can write to; choose another name if it is taken."""
     with suppress(FileExistsError):
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = root.lstat()
@@ -83,7 +83,7 @@ def own_root(root: Path) -> Path:
 
 
 def refusal(error: Exception, *, where: str) -> InputError:
-    """Turn an error of Ray into a line of ours."""
+    """Convert an error of Ray to one line."""
     text = str(error)
     lower = text.lower()
     if "unauthenticated" in lower or "authentication token" in lower or "authenticationerror" in lower:

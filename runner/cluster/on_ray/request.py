@@ -1,4 +1,4 @@
-"""Order of a run for a Ray cluster, and lines that its program writes: the seam between the command and Ray."""
+"""Order of a run for a Ray cluster, and lines that its program writes: interface between the command and Ray."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ NAMESPACE = "nimbus"
 
 @dataclass(frozen=True, kw_only=True)
 class RayOrder:
-    """Standard input of the program."""
+    """Order on the standard input of the program."""
 
     address: str
     """``auto`` or ``ray://HOST:PORT``."""
     name: str
-    """Name of the run: one place of a dataset has one."""
+    """Name of the run, unique for each destination of a dataset."""
     job: str
     """:class:`ClusterJob` as JSON."""
     slots: int = 0
-    """Workers of each node; 0 for the CPUs that Ray knows there."""
+    """Number of workers of each node; 0 for the number of CPUs known to Ray."""
     version: str
     platform: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class RayLine:
-    """One line of the program's standard output; one field is set."""
+    """Line of the program's standard output; exactly one field is set."""
 
     status: str = ""
     """``status.json`` of the run."""

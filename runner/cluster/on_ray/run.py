@@ -1,4 +1,4 @@
-"""Run of a job on a Ray cluster, which a process of its own talks to: Ray ends its drivers when its head is gone."""
+"""Run of a job on a Ray cluster through a child process, because Ray ends its drivers when its head is gone."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import importlib.util
 import os
 import signal
 import subprocess
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
@@ -27,15 +27,15 @@ from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import Interruption
 
 _FAREWELL = 10.0
-"""[s] for the program to end after its last line."""
+"""Time for the program to exit after its last line [s]."""
 EXTRA = "pip install 'nimbus-datagen[cluster]'"
 
 
 def check_ray(address: ClusterAddress) -> None:
-    """Check that Ray is installed, and that there is a head.
+    """Check that Ray is installed, and that a head exists.
 
     Raises:
-        InputError: It is not, there is none, or a token is needed.
+        InputError: Ray is not installed, no head exists, or a token is missing.
     """
     if address.kind != "http" and importlib.util.find_spec("ray") is None:
         raise InputError("Ray is not installed", where=f"--cluster {address}", instead=EXTRA)
@@ -43,15 +43,15 @@ def check_ray(address: ClusterAddress) -> None:
 
 
 def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> HeadEnd:
-    """Run a job on a cluster, and show it; return how it ended.
+    """Run a job on a cluster, show it, and return its result.
 
-    A run goes on where this process dies: the same command joins it. Ctrl-C lets it end its current episodes; a second
-    one leaves it alone.
+    A run continues if this process dies; the same command joins it again. Ctrl-C lets it finish its current episodes; a
+    second Ctrl-C leaves it running.
 
     Args:
-        job: The work; its folder is one that all nodes reach.
-        address: Of the cluster.
-        slots: Workers of each node; 0 for the CPUs that Ray knows there.
+        job: The work, with a folder that all nodes can reach.
+        address: Address of the cluster.
+        slots: Workers of each node; 0 for the number of CPUs known to Ray.
 
     Raises:
         InputError: There is no cluster, or it does not fit.
@@ -64,14 +64,13 @@ def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> H
         version=nimbus_version(),
         platform=platform_name(),
     )
-    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
-        folder = Path(place)
+    with make_owned("nimbus-ray-") as folder:
         with StatusDashboard(folder) as dashboard:
             return _follow(order, folder, dashboard.look)
 
 
 def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
-    """Run the program, and pass its lines on."""
+    """Run the program, and forward its lines."""
     with (folder / "log").open("w") as log, Interruption() as interruption:
         process = subprocess.Popen(
             module_command("nimbus.runner.cluster.on_ray.actors"),
@@ -89,13 +88,13 @@ def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
             process.stdin.close()
             has_asked = False
             for text in process.stdout:
-                with suppress(ValueError):  # a line that Ray printed
+                with suppress(ValueError):  # a line printed by Ray
                     line = from_json(RayLine, text)
                     if line.error:
                         raise InputError.from_diagnostic(line.error)
                     if line.end:
                         look()
-                        with suppress(subprocess.TimeoutExpired):  # it removes the head, which keeps this end
+                        with suppress(subprocess.TimeoutExpired):  # it removes the head, which keeps this result
                             process.wait(_FAREWELL)
                         return line.end
                     if line.note:

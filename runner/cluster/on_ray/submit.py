@@ -1,4 +1,4 @@
-"""A run as a job of a Ray cluster, by the REST interface of its dashboard: this machine needs no Ray."""
+"""Submission of a run as a Ray job by the REST interface of the dashboard; needs no Ray on this machine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption
 
 _TIMEOUT = 20.0
-"""[s] for an answer of the dashboard."""
+"""Time limit for an answer of the dashboard [s]."""
 _LOOK = 1.0
-"""[s] Between two looks at the job."""
+"""Interval between readings of the job [s]."""
 _SHARE = 10.0
-"""Times as long as a look took, too: it brings the whole log."""
+"""Smallest ratio of the interval to the duration of a reading, because each reading fetches the whole log."""
 _AWAY = 60.0
-"""[s] without an answer, after which the job is left alone; it goes on."""
+"""Time without an answer after which the job is left running [s]."""
 _BUSY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
@@ -34,7 +34,7 @@ class JobClient:
     """Jobs of a cluster.
 
     Args:
-        address: Of its dashboard.
+        address: Address of its dashboard.
     """
 
     def __init__(self, address: ClusterAddress) -> None:
@@ -57,11 +57,11 @@ class JobClient:
         return str(found["status"]), found.get("driver_exit_code"), str(found.get("message") or "")
 
     def log(self, job: str) -> str:
-        """Return what a job has printed."""
+        """Return the output of a job."""
         return str(self._ask("GET", f"/api/jobs/{job}/logs").get("logs") or "")
 
     def stop(self, job: str) -> None:
-        """Ask a job to end."""
+        """Stop a job."""
         self._ask("POST", f"/api/jobs/{job}/stop")
 
     def _ask(self, method: str, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -84,15 +84,15 @@ class JobClient:
 
 
 class DashboardAwayError(InputError):
-    """No answer came; the same request may be sent again."""
+    """Raised without an answer; the same request may be repeated."""
 
 
 def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
     """Run a command of Nimbus on the head of a cluster, show its output, and return its exit code.
 
     Args:
-        address: Of the dashboard.
-        words: Command line of this run; the cluster's address in it becomes ``auto``.
+        address: Address of the dashboard.
+        words: Command line of this run, in which the cluster's address becomes ``auto``.
 
     Raises:
         InputError: There is no cluster, or it refuses the job.
@@ -131,7 +131,7 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
 
 
 def _on_the_head(words: Sequence[str]) -> list[str]:
-    """Return the words of a run with ``--cluster auto``, however its address was written."""
+    """Return the arguments of a run with ``--cluster auto``, in whichever form the address was given."""
     found: list[str] = []
     for before, word in zip(("", *words), words, strict=False):
         is_value = before == "--cluster"

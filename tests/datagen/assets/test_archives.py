@@ -30,6 +30,32 @@ def tarred(path: Path, name: str, size: int = 5, kind: bytes = tarfile.REGTYPE) 
         archive.addfile(entry, io.BytesIO(bytes(size)) if kind == tarfile.REGTYPE else None)
 
 
+def damaged(path: Path, method: int) -> None:
+    """Write an archive with noise in the middle of its only file."""
+    noise = bytes((number * number * 97 + number // 7) % 251 for number in range(1 << 14))
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("mug.obj", noise)
+    else:
+        with tarfile.open(path, "w:xz") as archive:
+            entry = tarfile.TarInfo("mug.obj")
+            entry.size = len(noise)
+            archive.addfile(entry, io.BytesIO(noise))
+    content = bytearray(path.read_bytes())
+    at = len(content) // 2 if path.suffix == ".zip" else 120
+    content[at : at + 40] = bytes(range(60, 100))
+    path.write_bytes(content)
+
+
+def sparse(path: Path, **fields: str) -> None:
+    """Write a tar file whose only member states a size, and is all holes."""
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        entry = tarfile.TarInfo("mug.obj")
+        entry.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", **fields}
+        entry.size = 512
+        archive.addfile(entry, io.BytesIO(b"0\n".ljust(512, b"\0")))
+
+
 HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of it"),
     "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of it"),
@@ -38,8 +64,13 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "bomb": ("a.zip", lambda path: zipped(path, "mug.obj", bytes(1 << 22)), "grows [0-9]+ times"),
     "no archive": ("a.whl", lambda path: path.write_bytes(b"PK\3\4 no"), "cannot be unpacked"),
     "tar slip": ("a.tar.gz", lambda path: tarred(path, "../mug.obj"), "leads out of it"),
-    "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link or a device"),
+    "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link, a device"),
     "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "grows more than 100 times"),
+    "damaged deflate": ("a.zip", lambda path: damaged(path, zipfile.ZIP_DEFLATED), "cannot be unpacked"),
+    "damaged lzma": ("a.zip", lambda path: damaged(path, zipfile.ZIP_LZMA), "cannot be unpacked"),
+    "damaged xz": ("a.tar.xz", lambda path: damaged(path, 0), "cannot be unpacked"),
+    "tar of holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.realsize": "2000000000"}), "full of holes"),
+    "tar of no holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.map": "x"}), "cannot be unpacked"),
     "tar of text": ("a.tar", lambda path: path.write_bytes(b"text"), "cannot be unpacked"),
 }
 

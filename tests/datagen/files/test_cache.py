@@ -5,10 +5,12 @@ import os
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import cache
+from nimbus.datagen.files.kept_arrays import read_arrays
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
@@ -78,3 +80,16 @@ def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatc
     folder.chmod(0o1777)
     with pytest.raises(InputError, match="all users can write there"):
         cache.cache_folder("warp")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"text"])
+def test_damaged_arrays_are_made_again(content: bytes, tmp_path: Path):
+    """As a power failure leaves them: files of the cache are not synced."""
+    np.savez(tmp_path / "good.npz", values=np.arange(3))
+    whole = (tmp_path / "good.npz").read_bytes()
+    assert read_arrays(tmp_path / "good.npz") is not None
+    for damaged in (content, whole[: len(whole) // 2], whole[:60] + b"\0" * 20 + whole[80:]):
+        (tmp_path / "kept.npz").write_bytes(damaged)
+        assert read_arrays(tmp_path / "kept.npz") is None
+    np.save(tmp_path / "one.npy", np.arange(3))
+    assert read_arrays(tmp_path / "one.npy") is None and read_arrays(tmp_path / "none.npz") is None

@@ -57,7 +57,7 @@ def test_interpreters_that_do_not_exist_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv(VARIABLE, raising=False)
     assert "needs a Python interpreter of its own; install requirements/blender.txt" in refusal(blender_python)
     monkeypatch.setenv(VARIABLE, "/no/such/python")
-    with pytest.raises(InputError, match="'/no/such/python' is no program"):
+    with pytest.raises(InputError, match="'/no/such/python' is not a program"):
         BlenderRenderer.create(RunContext(), BlenderSettings())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,3 +185,29 @@ def test_the_mujoco_renderer_masks_each_thing():
     assert (instance[4, 4], instance[4, 2], instance[0, 0]) == (1, 2, 0)
     np.testing.assert_allclose((depth[4, 4], depth[4, 2], depth[0, 0]), (2.0, 3.0, 0.0), atol=1e-5)
     assert rgb[4, 4, 0] > 0 == rgb[4, 4, 1] and rgb[4, 2, 1] > 0 == rgb[4, 2, 0]
+
+
+TALKATIVE = """
+import json, sys
+for line in sys.stdin:
+    for _ in range(64):
+        sys.stderr.write("x" * (1 << 16) + "\\n")
+    sys.stderr.write("out of film\\n")
+    print(json.dumps({"type": "ready"}), flush=True)
+    if json.loads(line)["what"] == "end":
+        sys.exit(3)
+"""
+
+
+def test_programs_that_write_much_are_not_held_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Only the end of 4 MiB on standard error is kept, in memory and nowhere else."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    made = ExternalProgram([sys.executable, "-c", TALKATIVE], patience=20.0)
+    try:
+        assert ask(made, "fine") == ask(made, "end") == {"type": "ready"}
+        with pytest.raises(ProgramLostError, match="ended: out of film"):
+            ask(made, "more")
+        assert not list(made.folder.iterdir())
+    finally:
+        made.close()
+    assert not list(tmp_path.iterdir())

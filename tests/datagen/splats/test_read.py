@@ -90,6 +90,12 @@ def _set_nan(path: Path) -> None:
         ),
         (
             lambda path: path.write_bytes(
+                b"ply\nformat binary_little_endian 1.0\nelement vertex " + b"9" * 5000 + b"\nend_header\n"
+            ),
+            "its header has 'element vertex 9999",
+        ),
+        (
+            lambda path: path.write_bytes(
                 b"ply\nformat binary_little_endian 1.0\nelement face 1\nproperty list uchar int v\nend_header\n"
             ),
             "property list",

@@ -13,6 +13,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset, read_info
+from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from tests.support.described import describe
 from tests.support.refusals import refusal
@@ -202,6 +203,19 @@ def test_a_dataset_made_with_something_else_is_refused_and_named(tmp_path: Path)
             made_with(**other)
 
 
+def test_flags_that_made_a_dataset_are_named(tmp_path: Path) -> None:
+    """Checks of Isaac Sim that passed meanwhile make PhysX the default, which the folder does not go on with."""
+    made = {"physics": "newton", "images": "video", "sim": "isaacsim"}
+    for other, said in (
+        ({"physics": "isaacsim"}, "physics (newton, now isaacsim); choose another --out, or give --physics mujoco"),
+        ({"images": ""}, "images (video, now lossless); choose another --out, or give --images video"),
+    ):
+        folder = tmp_path / next(iter(other))
+        Dataset.create_or_open(folder, task=TASK, task_hash=TASK_HASH, seed=0, inputs=made).close()
+        line = refusal(Dataset.create_or_open, folder, task=TASK, task_hash=TASK_HASH, seed=0, inputs=made | other)
+        assert line == f"{folder}: holds a dataset made with another {said}"
+
+
 def test_source_hashed_dataset_is_refused_in_one_line(tmp_path: Path) -> None:
     def made_with(**inputs: str) -> Dataset:
         inputs = {name.replace("_", " "): value for name, value in inputs.items()} | {"nimbus-datagen": "0.1.0"}
@@ -227,6 +241,21 @@ def test_dataset_json_is_learned_again_from_the_episodes_when_a_killed_run_left_
     open_dataset(folder).close()
     assert read_info(folder) == before
     assert not verify(folder).problems
+
+
+def test_a_store_that_is_away_leaves_dataset_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fields are not taken for absent, as those of a damaged file are."""
+    folder = tmp_path / "data"
+    write_dataset(folder)
+    describe(folder, episode_count=0)
+
+    def away(*_: object) -> None:
+        raise StoreAwayError("no answer", where="s3://bucket")
+
+    monkeypatch.setattr("nimbus.datagen.store.dataset.infer_dataset_info_from_file", away)
+    with pytest.raises(StoreAwayError):
+        open_dataset(folder)
+    assert read_info(folder).episode_count == 0
 
 
 def test_episodes_that_an_older_ledger_does_not_know_are_put_aside_and_never_lost(tmp_path: Path) -> None:

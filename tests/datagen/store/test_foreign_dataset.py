@@ -137,6 +137,18 @@ def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):
     assert is_untouched(home)
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe\0", None])
+def test_stage_with_strange_settings_is_emptied(content: bytes | None, tmp_path: Path):
+    """Bytes that are no text, and more of them than memory holds."""
+    stage = stage_of(tmp_path / "out")
+    (stage / "parts").mkdir(parents=True)
+    (stage / "parts" / "stale").touch()
+    with (stage / "settings").open("wb") as file:
+        file.write(content) if content else file.truncate(1 << 40)
+    with staging(tmp_path / "out", "key"):
+        assert not list((stage / "parts").iterdir()) and (stage / "settings").read_text() == "key"
+
+
 def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
     (data / "failures").symlink_to(home)
     assert [*check_failures(data, [])] == [

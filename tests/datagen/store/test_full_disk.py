@@ -15,6 +15,7 @@ from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.recovery import RecoveryReport
 from nimbus.datagen.store.verify import verify
 from nimbus.datagen.store.writer import Hdf5Writer
+from tests.support.small_disks import small_disk
 from tests.support.staging import staged
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
@@ -22,17 +23,10 @@ BIG = {"width": 160, "height": 120}
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 3 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(folder)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", "3m") as folder:
+        yield folder
 
 
 def fill(folder: Path, images: Images = "lossless") -> list[str]:
@@ -52,8 +46,8 @@ def fill(folder: Path, images: Images = "lossless") -> list[str]:
 
 
 @pytest.mark.parametrize("images", ["lossless", "video"])
-def test_a_disk_that_fills_ends_in_one_line_and_keeps_what_was_stored(small_disk: Path, images: Images) -> None:
-    folder = small_disk / "data"
+def test_a_disk_that_fills_ends_in_one_line_and_keeps_what_was_stored(disk: Path, images: Images) -> None:
+    folder = disk / "data"
     ids = fill(folder, images)
     assert len(ids) >= 2
     assert sorted(path.stem for path in (folder / "episodes").glob("*.hdf5")) == ids
@@ -61,23 +55,23 @@ def test_a_disk_that_fills_ends_in_one_line_and_keeps_what_was_stored(small_disk
     assert verify(folder).problems == ()
 
 
-def test_after_making_room_the_same_folder_goes_on(small_disk: Path) -> None:
-    ballast = small_disk / "ballast"
+def test_after_making_room_the_same_folder_goes_on(disk: Path) -> None:
+    ballast = disk / "ballast"
     ballast.write_bytes(bytes(1_000_000))
-    ids = fill(small_disk / "data")
+    ids = fill(disk / "data")
     ballast.unlink()
-    write_dataset(small_disk / "data", [make_rendered(len(ids), steps=4, **BIG)])
-    assert verify(small_disk / "data").episode_count == len(ids) + 1
-    assert verify(small_disk / "data").problems == ()
+    write_dataset(disk / "data", [make_rendered(len(ids), steps=4, **BIG)])
+    assert verify(disk / "data").episode_count == len(ids) + 1
+    assert verify(disk / "data").problems == ()
 
 
 @pytest.mark.parametrize("images", ["lossless", "video"])
 @pytest.mark.parametrize("room", range(0, 800_000, 100_000))
-def test_wherever_the_room_ends_nothing_half_written_stays(small_disk: Path, room: int, images: Images) -> None:
-    folder = small_disk / "data"
+def test_wherever_the_room_ends_nothing_half_written_stays(disk: Path, room: int, images: Images) -> None:
+    folder = disk / "data"
     write_dataset(folder, [make_rendered(0)], images=images)
-    status = os.statvfs(small_disk)
-    (small_disk / "ballast").write_bytes(bytes(max(0, status.f_bavail * status.f_frsize - room)))
+    status = os.statvfs(disk)
+    (disk / "ballast").write_bytes(bytes(max(0, status.f_bavail * status.f_frsize - room)))
     stored = 1
     try:
         for item in (make_rendered(1), make_rendered(2, outcome=failure())):
@@ -99,14 +93,14 @@ def leave(disk: Path, room: int) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("room", range(0, 60_000, 8192))
 def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_group_may_be_tried_again(
-    small_disk: Path, room: int
+    disk: Path, room: int
 ) -> None:
-    folder = small_disk / "data"
+    folder = disk / "data"
     with open_dataset(folder) as dataset:
         group = staged(dataset, *range(8))
         leases = [dataset.lease(item.attempt.idx) for item in group]
         group = [replace(item, lease=lease) for item, lease in zip(group, leases, strict=True)]
-        ballast = leave(small_disk, room)
+        ballast = leave(disk, room)
         try:
             dataset.commit(group)
         except StorageError as error:
@@ -125,9 +119,9 @@ def test_a_ledger_without_room_stores_all_of_a_group_or_nothing_and_the_same_gro
     assert verify(folder).problems == ()
 
 
-def test_faults_that_a_full_ledger_cannot_take_are_kept_until_it_can(small_disk: Path) -> None:
-    with open_dataset(small_disk / "data") as dataset:
-        ballast = leave(small_disk, 0)
+def test_faults_that_a_full_ledger_cannot_take_are_kept_until_it_can(disk: Path) -> None:
+    with open_dataset(disk / "data") as dataset:
+        ballast = leave(disk, 0)
         for index in range(300):
             dataset.fault(Fault(time=float(index), run=1, worker="renderer 1", kind="hang", detail="x" * 100))
         with pytest.raises(StorageError, match="cannot write"):

@@ -12,8 +12,8 @@ import pytest
 
 from nimbus.datagen.datasets.export.publication import staging
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.folder_lock import LOCK_NAME, Holder, is_locked, lock_folder
 from nimbus.datagen.store import commit
-from nimbus.datagen.store.folder_lock import LOCK_NAME, Holder, is_locked, lock_folder
 from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from tests.datagen.store.test_failpoints import COUNT, GROUP, WRITE, finish, stored
@@ -113,7 +113,7 @@ def test_a_second_writer_is_refused_without_locks(tmp_path: Path, monkeypatch: p
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = f"""
 {POOR}
-import os, sys; from pathlib import Path; from nimbus.datagen.store.folder_lock import lock_folder
+import os, sys; from pathlib import Path; from nimbus.datagen.files.folder_lock import lock_folder
 lock_folder(Path(sys.argv[1])); os._exit(0)
 """
     subprocess.run(

@@ -63,12 +63,18 @@ WORK = {
     ("check", "Reach"): ("reach", {}),
     ("check", "Plan one"): ("plan", {"seed": 5, "index": 2}),
     ("check", "Pictures"): ("photograph", {}),
+    ("live", "Plan live"): ("plan_live", {"seed": 5, "index": 2}),
+    ("live", "Stop"): ("stop", {}),
+    ("vary", "Randomize"): ("vary", {"seed": 5, "index": 3}),
+    ("vary", "Restore"): ("restore", {}),
+    ("regions", "Stack"): ("stack", {"count": 16}),
     ("changes", "Examine"): ("examine", {}),
 }
 """Buttons that start work of the scene."""
 
 TESTED_BELOW = {
     *("start from", "file", "disk", "changes", "status", "seed", "episode", "layout", "check"),
+    *("live", "vary", "stack", "regions"),
     *("new region", "add a region", "new things", "add objects", "new camera", "add a camera"),
     *(f"{key}{part}" for key in ("steps", "success") for part in ("", " move", " for each of", " summary", " add")),
     *("steps skill", "success predicate", "steps change", "success change"),

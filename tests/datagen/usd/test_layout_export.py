@@ -18,15 +18,7 @@ from nimbus.datagen.usd.layout_export import BodyMotion, body_prims, clear_stati
 from nimbus.datagen.usd.physics_schemas import contact_friction
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.render_scene import layout, states
-
-
-def validation_errors(stage: Any) -> list[str]:
-    """Run USD's own validators; returns their errors."""
-    from pxr import UsdValidation
-
-    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
-    assert len(validators) > 20
-    return [str(error.GetMessage()) for error in UsdValidation.ValidationContext(validators).Validate(stage)]
+from tests.support.usd_validation import validation_errors
 
 
 def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):

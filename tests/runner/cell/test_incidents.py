@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from nimbus.runner.cell import incidents
 from nimbus.runner.cell.incidents import write_incident
+from tests.support.small_disks import small_disk
 
 
 def write(folder: Path, **changes: Any) -> Path | None:
@@ -83,19 +83,13 @@ def test_texts_that_are_too_long_or_broken_are_kept_as_far_as_can_be(tmp_path: P
 
 
 def test_a_full_disk_takes_no_incident_and_does_no_harm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(tmp_path)]
-    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
-    try:
+    with small_disk(tmp_path, "256k"):
         assert write(tmp_path)
         with caplog.at_level(logging.WARNING):
             assert write(tmp_path, log_tail="x" * (255 << 10)) is None
         assert "cannot write an incident (hang of worker 3): " in caplog.text and "No space left" in caplog.text
         assert len(names(tmp_path)) == 1, "nothing half-written stays"
         assert write(tmp_path)
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
 
 
 def test_a_folder_that_went_away_is_no_fault_of_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

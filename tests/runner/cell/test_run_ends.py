@@ -17,6 +17,7 @@ import pytest
 from nimbus.runner.cell.transport.spec import CellSpec
 from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
 from tests.support.described import describe
+from tests.support.small_disks import small_disk
 
 EPISODES = 8
 LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
@@ -226,14 +227,8 @@ def test_a_slab_that_no_memory_holds_is_one_line(tmp_path: Path):
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A small disk."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(folder)]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", "24m") as folder:
+        yield folder
 
 
 def fill(disk: Path, room: int) -> Path:

@@ -150,5 +150,5 @@ def test_a_doctor_without_a_patient_says_what_to_write(capsys: pytest.CaptureFix
 
 def test_a_task_beside_the_machine_is_not_ignored(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json", "--machine", "sort_trash"]) == 2
-    said = "--machine looks at no task, and 'sort_trash' is given; write nimbus doctor sort_trash, or nimbus doctor"
+    said = "--machine takes no task, but 'sort_trash' is given; write nimbus doctor sort_trash, or nimbus doctor"
     assert capsys.readouterr().err.startswith(said)

@@ -14,15 +14,8 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.usd.layout_export import body_prims
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
-
-
-def validation_errors(stage: Any) -> list[str]:
-    """Run USD's own validators; returns their errors."""
-    from pxr import UsdValidation
-
-    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
-    assert len(validators) > 20
-    return [str(error.GetMessage()) for error in UsdValidation.ValidationContext(validators).Validate(stage)]
+from tests.support import ROOT
+from tests.support.usd_validation import validation_errors
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +80,14 @@ def test_a_place_where_no_stage_can_be_written_is_one_line(name: str, why: str, 
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and said.startswith(f"--out {tmp_path / name}: cannot be written: ") and why in said
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["d.usda", "file"]
+
+
+def test_scene_of_a_navigation_task_is_exported(tmp_path: Path):
+    task = tmp_path / "drive.yaml"
+    text = (ROOT / "scenes/tasks/navigate_homes.yaml").read_text()
+    task.write_text(text.replace("{homes: 40, rooms: [4, 9]}", "{homes: 2, rooms: [2, 2]}"))
+    path = tmp_path / "home.usda"
+    assert main(["export-usd", str(task), "--out", str(path)]) == 0
+    assert validation_errors(opened(path)) == []
+    (tmp_path / "file").touch()
+    assert main(["export-usd", str(task), "--out", str(tmp_path / "file/home.usda")]) == 2

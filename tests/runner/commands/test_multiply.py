@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -18,6 +19,7 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.task import load_task
 from nimbus.runner.cli import main
 from tests.support.hand_tasks import HAND_SKILLS, hand_task
+from tests.support.refusals import refusal
 from tests.support.shared import make_once
 
 
@@ -124,6 +126,39 @@ def test_a_wrong_mapping_is_one_line(tmp_path: Path, old: str, new: str, what: s
     file = robomimic_file(tmp_path / "low_dim.hdf5")
     with pytest.raises(InputError, match=re.escape(what)):
         read_foreign_set(file, tmp_path / "map.yaml", task=load_task("insert_peg"), robot=load_robot("panda"))
+
+
+def _replaced(content: object) -> Callable[[h5py.File], None]:
+    def replace(file: h5py.File) -> None:
+        del file["data/demo_0/actions"]
+        file["data/demo_0/actions"] = content
+
+    return replace
+
+
+def _declared(file: h5py.File) -> None:
+    del file["data/demo_0/actions"]
+    file.create_dataset("data/demo_0/actions", (2**40, 8), "f8", chunks=(1024, 8))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what"),
+    [
+        (_replaced(h5py.ExternalLink("/etc/x.hdf5", "/x")), "a link, which may lead into another file"),
+        (_declared, "declares 70368744177664 bytes, 0 are stored"),
+        (_replaced(np.ones((39, 8))), "'actions' has 39 rows, 'obs/robot0_joint_pos' 40"),
+        (_replaced(np.full((40, 8), np.nan)), "'actions' has an entry that is not a number"),
+        (_replaced(np.full((40, 8), 1e300)), "'actions' has an entry that is not a number"),
+        (_replaced(["text"] * 40), "type object, expected numbers"),
+        (_replaced(np.ones((40, 8), complex)), "type complex128, expected numbers"),
+    ],
+)
+def test_a_hostile_robomimic_file_is_one_line(tmp_path: Path, spoil: Callable[[h5py.File], None], what: str):
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    with h5py.File(file := robomimic_file(tmp_path / "low_dim.hdf5"), "r+") as content:
+        spoil(content)
+    words = {"task": load_task("insert_peg"), "robot": load_robot("panda")}
+    assert what in refusal(read_foreign_set, file, tmp_path / "map.yaml", **words)
 
 
 def test_a_set_without_mapping_is_one_line(tmp_path: Path, capsys):

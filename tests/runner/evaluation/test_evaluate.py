@@ -124,15 +124,14 @@ def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
     path = Path(policy.partition(":")[0])
     path.write_text(path.read_text().replace("0.04]", "0.05]"))  # beyond the gripper's limit: clipped
     assert evaluate(policy, tmp_path / "serial", "--serial") == 0
-    cell = tmp_path / "cell"
-    killed = start("evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(cell))
+    words = ["evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(tmp_path / "cell")]
+    killed = start(*words)
     deadline = time.monotonic() + 300
-    while not list(cell.glob("episodes/*.hdf5")) and killed.poll() is None and time.monotonic() < deadline:
+    while not (tmp_path / "cell" / "ledger.sqlite").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate()
-    assert list(cell.glob("episodes/*.hdf5"))
-    assert evaluate(policy, cell, "--serial") == 0
+    assert main(words) == 0
     assert (tmp_path / "cell" / NAME).read_bytes() == (tmp_path / "serial" / NAME).read_bytes()
     found = read_evaluation(tmp_path / "serial")
     assert (found.success_count, found.fault_count, found.is_valid) == (0, 0, True)
@@ -182,7 +181,7 @@ def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
     (tmp_path / "still.py").write_text(STILL.format(cameras=("side",)))
     assert evaluate(f"{tmp_path}/still.py:make_policy", tmp_path / "out") == 2
     out, error = capsys.readouterr()
-    assert "the policy looks through a camera 'side', tiny has front, wrist; evaluate" in error
+    assert "the policy uses a camera 'side', but tiny has front, wrist; evaluate" in error
     assert error.count("\n") == 1 and not out and not (tmp_path / "out").exists()
 
 

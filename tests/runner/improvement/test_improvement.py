@@ -13,10 +13,10 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.folder_lock import lock_folder
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.folder_lock import lock_folder
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME

@@ -17,24 +17,8 @@ from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.isaac.instance import environment, instance_paths, instance_threads, link_package
 from nimbus.runner.system.gpus import parse_gpus
 from tests.support import ROOT
-from tests.support.cells import Run, make_spec, sound
-from tests.support.isaac_installation import RTX, install
-
-PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
-
-
-def rtx_spec(tmp_path: Path, *, wrong: str = "", start: float = 0.0, frame: float = 0.0, **values) -> CellSpec:
-    """A run of the point robot whose renderers are instances of Isaac Sim."""
-    environ = install(tmp_path / "isaac", wrong=wrong, start_seconds=start, frame_seconds=frame)
-    instances = find_instances(environ=environ, gpus=RTX)
-    spec = make_spec(
-        tmp_path / "data",
-        pipeline=str(PIPELINE),
-        fixed_roles=True,
-        instances=replace(instances, folder=str(tmp_path / "roots")),
-        **{"episodes": 3, **values},
-    )
-    return replace(spec, skills=(*spec.skills, str(PIPELINE.parent)))
+from tests.support.cells import Run, sound
+from tests.support.isaac_installation import RTX, install, rtx_spec
 
 
 def stored(spec: CellSpec) -> int:

@@ -10,6 +10,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.engines import find_unsupported_task
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text
 from nimbus.datagen.tasks.task import load_any_task
 from nimbus.runner.cell.launcher import run_cell
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
@@ -42,6 +43,17 @@ def test_physx_is_the_default_once_verified(tmp_path: Path):
     assert engine == "newton" and "moving belt" in line
     for engine, name in (("mujoco", "newton"), ("isaacsim", "isaacsim")):
         assert choose_physics(engine, simulator="isaacsim", instances=instances, task="sort_trash") == (name, "")
+
+
+def test_a_dataset_goes_on_with_its_engine(tmp_path: Path):
+    """Checks that pass after a run was begun do not change what continues it."""
+    instances, folder = installed(tmp_path), tmp_path / "data"
+    folder.mkdir()
+    info = DatasetInfo(task="sort_trash", task_hash="0", seed=0, inputs={"physics": "newton"})
+    (folder / INFO_NAME).write_text(info_text(info))
+    record_verification(instances)
+    engine, line = choose_physics(None, simulator="isaacsim", instances=instances, task="sort_trash", folder=folder)
+    assert engine == "newton" and line == "MuJoCo executes and Isaac Sim renders, as in the episodes that are there"
 
 
 def test_a_verification_is_for_its_installation(tmp_path: Path):

@@ -22,14 +22,14 @@ from nimbus.datagen.episode.trajectory import Outcome, Trajectory
 from nimbus.datagen.progress import tick
 
 Assets = TypeVar("Assets", default=object)
-"""Scene that a load component makes, and the stages after it use."""
+"""Scene made by a load component and used by later stages."""
 Assets_co = TypeVar("Assets_co", default=object, covariant=True)
 Assets_contra = TypeVar("Assets_contra", default=object, contravariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """Item that passes from one stage to the next."""
+    """Item passed from one stage to the next."""
 
     times: dict[str, float] = field(default_factory=dict, compare=False)
     """CPU seconds per stage not yet attributed to an earlier result, so that totals are sums over results.
@@ -70,7 +70,7 @@ class Request(Item):
     index: int
     variants: tuple[int, ...] = (0,)
     plan: StoredPlan | None = None
-    """Plan to render instead of planning, where another variant of this episode is stored."""
+    """Plan to render instead of planning, if another variant of this episode is stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +243,7 @@ class LaneWatch(Protocol[Assets_contra]):
     """Follows a planner that advances several episodes in turn."""
 
     def __call__(self, item: Randomized[Assets_contra] | None, spent: float) -> None:
-        """Note the episode that is advanced next; None for a batch of motions of several episodes.
+        """Record the episode that is advanced next; None for a batch of motions of several episodes.
 
         Args:
             item: The episode.

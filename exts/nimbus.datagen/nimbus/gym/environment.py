@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +20,7 @@ from nimbus.datagen.policies.environment import Environment
 from nimbus.datagen.policies.policy import DEFAULT_LIMIT, Needs, PolicyFault, PolicyObservation
 from nimbus.datagen.policies.robot_signals import RobotSignals
 from nimbus.datagen.policies.signal_view import SignalView
-from nimbus.datagen.random_streams import EVALUATION
+from nimbus.datagen.random_streams import EVALUATION, RUN
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
@@ -68,6 +70,9 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         render_mode: Literal["rgb_array"] | None = None,
         skills: tuple[str | Path, ...] = (),
     ) -> None:
+        _check(cameras=cameras, environment_state=environment_state, max_steps=max_steps, seed=seed, split=split)
+        _check(control_mode=control_mode, rotation=rotation, state=state, device=device, skills=skills, task=task)
+        cameras = None if cameras is None else tuple(dict.fromkeys(cameras))
         self._task, self._assets = _loaded(str(task), device, tuple(map(str, skills)))
         if unknown := set(cameras or ()) - set(self._task.cameras):
             known = ", ".join(self._task.cameras) or "none"
@@ -196,6 +201,50 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     def _info(self, *, is_success: bool, reason: str) -> dict[str, Any]:
         key = self._environment.layout.key
         return {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
+
+
+def _is_whole(value: object, *, least: int) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and least <= value < 2**63
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | Path)
+
+
+def _is_list(value: object, kind: Callable[[object], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(kind, value))
+
+
+_CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "task": (_is_path, "the name or path of a task file"),
+    "control_mode": (_is_text, "a text"),
+    "rotation": (_is_text, "a text"),
+    "state": (_is_text, "a text"),
+    "cameras": (lambda value: value is None or _is_list(value, _is_text), "a list of names, or None for all"),
+    "environment_state": (lambda value: isinstance(value, bool), "True or False"),
+    "max_steps": (partial(_is_whole, least=1), "a whole number from 1"),
+    "seed": (partial(_is_whole, least=0), "a whole number from 0"),
+    "split": (lambda value: _is_text(value) and value in (EVALUATION, RUN), f"'{EVALUATION}' or '{RUN}'"),
+    "device": (_is_text, "'cpu' or 'cuda'"),
+    "skills": (partial(_is_list, kind=_is_path), "a list of folders"),
+}
+"""Test of each option, and what passes it: Gymnasium hands on whatever ``make`` is given."""
+
+
+def _check(**options: object) -> None:
+    """Refuse options of another kind, before they mean something else.
+
+    Raises:
+        InputError: An option is none of its values.
+    """
+    for name, value in options.items():
+        passes, wanted = _CHECKS[name]
+        if not passes(value):
+            raise InputError(f"{ascii(value)[:80]} is not possible", where=name, instead=f"give {wanted}")
 
 
 @cache

@@ -113,7 +113,7 @@ def test_decisions_of_parts_can_be_overridden(cabinet: Path) -> None:
     assert np.allclose(part.joint.axis, (0, 1, 0), atol=1e-5)
     assert book.decisions["drawer.upper"].why == "given"
     assert prepare(cabinet, {"drawer.moves": "fixed"})[0] is None
-    assert "leave no way to go" in refusal(prepare, cabinet, {"drawer.upper": -1.0})
+    assert "leave no range" in refusal(prepare, cabinet, {"drawer.upper": -1.0})
     assert "'left' is not a position; write auto, none, or x y" in refusal(prepare, cabinet, {"drawer.handle": "left"})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from nimbus.runner.cli import main
 from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.reading import tree
 from tests.support.runs import run
+from tests.support.small_disks import small_disk
 from tests.support.synthetic import failure, make_rendered, write_dataset
 
 
@@ -157,28 +157,22 @@ def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 64 kB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
-    mounted = subprocess.run(words, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk(tmp_path / "small", "64k") as folder:
+        yield folder
 
 
 @pytest.mark.skipif(not shutil.which("mount"), reason="no command mounts a small disk")
 @pytest.mark.parametrize("to", MANIPULATION_FORMATS)
 def test_a_full_disk_is_one_line_and_publishes_nothing(
-    small_disk: Path, tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]
+    disk: Path, tmp_path: Path, to: str, capsys: pytest.CaptureFixture[str]
 ):
     write_dataset(tmp_path / "data", [make_rendered(0, width=160, height=120)])
-    assert main(["export", str(tmp_path / "data"), "--to", to, "--out", str(small_disk / "out")]) == 1
+    assert main(["export", str(tmp_path / "data"), "--to", to, "--out", str(disk / "out")]) == 1
     error = capsys.readouterr().err
     assert "No space left on device" in error and error.count("\n") == 1, error
-    assert not (small_disk / "out").exists()
+    assert not (disk / "out").exists()
 
 
 def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

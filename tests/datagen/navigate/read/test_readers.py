@@ -18,6 +18,7 @@ from nimbus.datagen.navigate.read.splats import read_splat_scene
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 from nimbus.datagen.splats.training_ply import write_training_ply
 from tests.support import foreign_scenes as written
+from tests.support.refusals import refusal
 from tests.support.splat_room import room_cloud, room_corners
 
 BODY = BodyShape(radius=0.25, height=1.4, step=0.02)
@@ -143,7 +144,7 @@ def _wrong_segments(folder: Path) -> Path:
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),
         (_cut(written.write_hssd), "cannot be read"),
-        (_nan, "no up axis|no numbers"),
+        (_nan, "no up axis|not finite numbers"),
         (_without_object, "no mesh of"),
         (_wrong_segments, "2 segments for"),
     ],
@@ -206,6 +207,27 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
     labels.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError, match="labels are of another form"):
         open_scene(path)
+
+
+@pytest.mark.parametrize("name", ["TEEsavR23oF.glb", "TEEsavR23oF.semantic.glb"])
+def test_vertex_that_is_no_number_is_one_line(tmp_path: Path, name: str):
+    """Labels are given by the nearest face, and nothing is near such a vertex."""
+    file = written.write_hm3d(tmp_path).with_name(name)
+    content = bytearray(file.read_bytes())
+    length = int.from_bytes(content[12:16], "little")
+    table = json.loads(content[20 : 20 + length])
+    places = next(one for one in table["accessors"] if one["type"] == "VEC3")
+    begin = 28 + length + table["bufferViews"][places["bufferView"]].get("byteOffset", 0)
+    content[begin : begin + 4] = np.float32(np.nan).tobytes()
+    file.write_bytes(content)
+    assert "is not a number" in refusal(open_scene, file.with_name("TEEsavR23oF.glb"))
+
+
+def test_instances_that_are_no_objects_are_one_line(tmp_path: Path):
+    path = written.write_hssd(tmp_path)
+    scene = json.loads(path.read_text())
+    path.write_text(json.dumps(scene | {"object_instances": [[]]}))
+    assert "an entry of object_instances is not an object" in refusal(open_scene, path)
 
 
 def test_face_of_no_corner_is_one_line(tmp_path: Path):

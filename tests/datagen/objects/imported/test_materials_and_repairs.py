@@ -88,6 +88,15 @@ def test_faces_at_full_edges_are_left_out(tmp_path: Path) -> None:
     assert made.is_watertight and made.volume == pytest.approx(ball.volume, rel=0.01)
 
 
+def test_a_loose_face_leaves_no_flap(tmp_path: Path) -> None:
+    """A triangle on one edge, closed by a fan of its own, would be a flap with four faces at that edge."""
+    ball = trimesh.creation.icosphere(subdivisions=2, radius=0.04)
+    faces = np.vstack([ball.faces, [[*ball.faces[0][:2], len(ball.vertices)]]]).astype(np.int32)
+    points, closed = close_mesh(np.vstack([ball.vertices, [[0.0, 0.0, 0.1]]]), faces, tmp_path)
+    made = trimesh.Trimesh(points, closed, process=False)
+    assert made.is_watertight and made.volume == pytest.approx(ball.volume, rel=0.01)
+
+
 def test_mujoco_meshes_are_read(tmp_path: Path) -> None:
     box = trimesh.creation.box((1, 2, 3))
     uvs = np.tile([0.25, 0.75], (len(box.vertices), 1)).astype("<f4")

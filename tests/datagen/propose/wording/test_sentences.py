@@ -102,7 +102,7 @@ def test_unnameable_things_are_refused():
     things = (Thing("one", "kitchen.mug"), Thing("two", "kitchen.mug"), Thing("bowl", "kitchen.bowl"))
     graph = GoalGraph("panda", "table", things, (Goal("in", "one", "bowl"),))
     catalogue = Catalogue(load_robot("panda"), ["kitchen"])
-    assert "no name of 'one'" in refusal(InstructionWriter.check((), seed=0).write, graph, catalogue)
+    assert "'one' has no unambiguous name" in refusal(InstructionWriter.check((), seed=0).write, graph, catalogue)
 
 
 def test_hostile_category_is_not_spoken():

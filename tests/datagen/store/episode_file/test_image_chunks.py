@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from nimbus.datagen.store.episode_file import image_chunks
-from nimbus.datagen.store.episode_file.image_chunks import create_images, deflate, write_images
+from nimbus.datagen.store.episode_file.image_chunks import create_images, deflate, read_images, write_images
 from nimbus.datagen.store.verify import dataset_hashes
 from tests.support.synthetic import make_rendered, write_dataset
 
@@ -50,6 +50,34 @@ def test_wide_values_are_shuffled_as_hdf5_does(tmp_path: Path, dtype: type[Any])
         write_images(create_images(file, "depth", frames.shape, dtype), 0, frames)
         stored: Any = file["depth"]
         assert stored.shuffle and np.array_equal(stored[()], frames)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("which", [2, -1, slice(1, 4), slice(0, 5, 2), slice(3, 3)])
+def test_frames_read_as_h5py_reads_them(tmp_path: Path, compressor: str, dtype: type[Any], which: int | slice) -> None:
+    frames = FRAMES.astype(dtype)
+    with h5py.File(tmp_path / "file.hdf5", "w") as file:
+        images = create_images(file, "images", frames.shape, dtype)
+        write_images(images, 0, frames)
+        found, expected = read_images(images, which), images[which]
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
+
+
+def test_frames_never_written_read_as_zeros(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "file.hdf5", "w") as file:
+        images = create_images(file, "images", FRAMES.shape, np.uint8)
+        assert not read_images(images, 1).any()
+
+
+@pytest.mark.parametrize("place", [20, -2])  # in the stream, and in its checksum
+def test_damaged_frames_raise_as_in_h5py(tmp_path: Path, place: int) -> None:
+    stream = bytearray(deflate(FRAMES[0]))
+    stream[place] ^= 0xFF
+    with h5py.File(tmp_path / "file.hdf5", "w") as file:
+        images = create_images(file, "images", FRAMES.shape, np.uint8)
+        images.id.write_direct_chunk((0, 0, 0, 0), bytes(stream))
+        with pytest.raises(OSError, match="filter"):
+            read_images(images, 0)
 
 
 def test_frames_of_any_memory_order_come_back(tmp_path: Path) -> None:

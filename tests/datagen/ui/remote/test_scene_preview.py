@@ -77,3 +77,53 @@ def test_a_plan_is_an_animation_as_long_as_the_motion(preview: ScenePreview, tas
     stage: Any = Usd.Stage.Open(preview.stage.path)
     seconds = (stage.GetEndTimeCode() - stage.GetStartTimeCode()) / stage.GetTimeCodesPerSecond()
     assert seconds == pytest.approx(preview.stage.duration)
+
+
+def test_steps_of_a_plan_stand_side_by_side(preview: ScenePreview, task: Task):
+    """The last plan's first and last step are in the first and last region."""
+    from pxr import Usd, UsdGeom
+
+    look = preview._look
+    assert look is not None and look.motion.step_count > 1, "the test before has planned"
+    assert preview.stack(task, count=4).startswith("4 steps of ")
+    assert preview.stage is not None and preview.markers.regions == ()
+    stage: Any = Usd.Stage.Open(preview.stage.path)
+    regions = stage.GetPrimAtPath("/World/Regions").GetChildren()
+    assert len(regions) == 4
+    hand = look.motion.names.index("panda_hand")
+    for region, step in ((regions[0], 0), (regions[-1], -1)):
+        matrix: Any = UsdGeom.Xformable(region.GetChild("body_panda_hand")).GetLocalTransformation()
+        np.testing.assert_allclose(matrix.ExtractTranslation(), look.motion.positions[step, hand], atol=1e-9)
+
+
+def test_changes_in_place_show_the_next_layout(preview: ScenePreview, task: Task):
+    """With the layer on top, every value of the open stage is that of a stage written for the next layout."""
+    from pxr import Sdf, Usd
+
+    preview.show_layout(task, seed=0, index=0)
+    assert preview.stage is not None
+    stage: Any = Usd.Stage.Open(preview.stage.path)
+    before = values(stage)
+    preview.vary(task, seed=0, index=1)
+    layer: Any = Sdf.Layer.CreateAnonymous()
+    layer.TransferContent(Sdf.Layer.FindOrOpen(preview.variation))
+    stage.GetSessionLayer().subLayerPaths.insert(0, layer.identifier)
+    changed = values(stage)
+    assert changed != before
+    assert changed == values(Usd.Stage.Open(preview.variation.replace("-changes", "")))
+    stage.GetSessionLayer().subLayerPaths.clear()
+    assert values(stage) == before and preview.restore(task) == "" and preview.variation == ""
+
+
+def values(stage: Any) -> dict[str, Any]:
+    """Value of every attribute, and targets of every relationship that has some."""
+    from pxr import Sdf
+
+    found: dict[str, Any] = {}
+    for prim in stage.Traverse():
+        for attribute in prim.GetAttributes():
+            value = attribute.Get()
+            found[str(attribute.GetPath())] = value.resolvedPath if isinstance(value, Sdf.AssetPath) else value
+        for relation in prim.GetRelationships():
+            found[str(relation.GetPath())] = [str(target) for target in relation.GetTargets()]
+    return {name: value for name, value in found.items() if value is not None and value != []}

@@ -1,4 +1,7 @@
-"""Makes a Python that of Isaac Sim, played by the contract; ``FAKE_ISAACSIM`` says how it goes wrong, and how often."""
+"""Makes a Python that of Isaac Sim, played by the contract.
+
+``FAKE_ISAACSIM`` says how it goes wrong, and how often: ``exit at start x1; hang in a frame x2``.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(os.environ["ISAAC_PATH"])
-_MODE, _, _TIMES = os.environ.get("FAKE_ISAACSIM", "").partition(" x")
+_WRONG = [text.strip().partition(" x") for text in os.environ.get("FAKE_ISAACSIM", "").split(";")]
+_TIMES = {mode: int(times or 1000) for mode, _, times in _WRONG}
 _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
 """Not to be loaded beside Isaac Sim's own."""
 _OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
+_OPENS = "nimbus.runner.isaac.open_stages"
 _OF_RENDERING = (".app:update_app", ".stage:is_stage_loading")
 """Functions that the stand-in of rendering keeps where plans are executed, too."""
 
@@ -27,14 +32,13 @@ class _Blocker:
 
 def _plans() -> bool:
     """Return True where this instance also executes plans, in physics that MuJoCo plays."""
-    return any('"physics": "isaacsim"' in word or '"physics":"isaacsim"' in word for word in sys.orig_argv)
+    physics = ('"physics": "isaacsim"', '"physics":"isaacsim"', _OPENS)
+    return any(text in word for word in sys.orig_argv for text in physics)
 
 
 def _due(mode: str) -> bool:
     """Check that this is to go wrong now; files count the earlier times."""
-    if mode != _MODE:
-        return False
-    for number in range(int(_TIMES or 1000)):
+    for number in range(_TIMES.get(mode, 0)):
         try:
             (_FOLDER / f"{mode.replace(' ', '_')}.{number}").touch(exist_ok=False)
         except FileExistsError:
@@ -106,6 +110,8 @@ def _install() -> None:
             _spins.append(1)
             kit.dispatch(update)  # as replicator does that never gets an image
             time.sleep(0.01)
+        if _due("out of memory in a frame"):
+            raise RuntimeError("Warp CUDA error 2: out of memory (in function wp_alloc_device_async)")
         if _due("die in a frame"):
             os.kill(os.getpid(), signal.SIGSEGV)
         kit.dispatch(update)
@@ -123,5 +129,5 @@ def _install() -> None:
         sys.meta_path.insert(0, _Blocker())  # pyright: ignore[reportArgumentType]
 
 
-if "nimbus.runner.isaac.worker" in sys.orig_argv:
+if {"nimbus.runner.isaac.worker", _OPENS} & set(sys.orig_argv):
     _install()

@@ -10,12 +10,12 @@ from pathlib import Path
 from nimbus.datagen.assets.color_names import COLORS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.folder_lock import lock_folder
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
 from nimbus.datagen.language_model.records import ModelQuestion
 from nimbus.datagen.language_model.reply import Answer
 from nimbus.datagen.objects.categories import find_category, split_words
 from nimbus.datagen.objects.prepared.index import INDEX_NAME, AssetEntry, index_text, read_index
-from nimbus.datagen.store.folder_lock import lock_folder
 
 _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
 """Limits on the length of a caption [letters, words], and on the number of synonyms."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -24,6 +26,9 @@ _BYTES = 2 << 30
 _RATIO, _SMALL = 100, 1 << 20
 """Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
 _BLOCK = 1 << 20
+_UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
+_UNREADABLE += (NotImplementedError, RuntimeError)
+"""Errors of the libraries about damaged archives; the last two are about an unknown compression and a password."""
 
 
 def is_archive(path: Path) -> bool:
@@ -54,8 +59,7 @@ def unpack(path: Path, folder: Path) -> None:
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(content, target, size, path)
-    # zipfile raises NotImplementedError for an unknown compression, and RuntimeError for an encrypted member.
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, NotImplementedError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
 
 
@@ -78,8 +82,8 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
         plain = archive.fileobj is not None and raw.read(2) not in (b"\x1f\x8b", b"BZ", b"\xfd7")
         for number, entry in enumerate(archive):
             _count(path, number)
-            if entry.issym() or entry.islnk() or entry.isdev():
-                raise _refusal(path, f"'{entry.name}' is a link or a device", "make it without links")
+            if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
+                raise _refusal(path, f"'{entry.name}' is a link, a device or full of holes", "make it without these")
             before += entry.size
             if not plain and before > _SMALL and before > _RATIO * path.stat().st_size:
                 raise _refusal(path, f"grows more than {_RATIO} times", "unpack it by hand if you trust it")

@@ -135,7 +135,7 @@ def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
     what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
-    raise InputError(what, instead=f"write the meters of its unit as scale: of {longest:.3g} units it is long")
+    raise InputError(what, instead=f"write scale: and the length of its unit in meters; it is {longest:.3g} units long")
 
 
 def decide_mass(

@@ -21,6 +21,7 @@ from nimbus.datagen.assets.licenses import find_license, is_restricted
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.codec import from_plain, to_json
+from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import remove_file, remove_tree
 from nimbus.datagen.objects.library import kind_name
@@ -33,7 +34,6 @@ from nimbus.datagen.objects.prepared.index import (
     index_text,
     read_index,
 )
-from nimbus.datagen.store.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.version import nimbus_version, versioned_hash
 
 IMPORT_VERSION = 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import make_subfolder
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
@@ -150,7 +150,7 @@ class Mirror:
         with ExitStack() as stack:
             path = self.folder / name
             if is_remote(self.folder) and not path.exists():  # not through the cache, because it is read only once
-                place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nimbus-")))
+                place = stack.enter_context(make_owned("nimbus-copy-"))
                 path = place / "object"
                 open_store(address_of(self.folder)).download(name, path)
             if (found := path.stat().st_size) != size:

@@ -32,7 +32,7 @@ _PLACES = ("into", "on", "beside")
 
 
 def check_regions(case: Case) -> Iterator[Diagnostic]:
-    """Regions of which a good part is out of reach: objects will crowd in the rest of them."""
+    """Find regions with a large part out of reach, so that objects crowd into the rest."""
     for name, found in case.assets.reach.items():
         share = float(found.cells.mean())
         if share >= _ENOUGH:
@@ -50,7 +50,7 @@ def check_regions(case: Case) -> Iterator[Diagnostic]:
 
 
 def _largest(cells: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
-    """First and last cell of the largest rectangle in which all are within reach."""
+    """Return the first and last cell of the largest rectangle within reach."""
     best, area = ((0, 0), (0, 0)), 0
     rows, columns = cells.shape
     for top in range(rows):
@@ -68,7 +68,7 @@ def _largest(cells: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def check_targets(case: Case) -> Iterator[Diagnostic]:
-    """Fixtures that something is put into, though no posture brings the tool above them."""
+    """Find target fixtures above which no posture can bring the tool."""
     wanted: dict[str, tuple[str | int, ...]] = {}
     for step, loops in walk(case.task.steps):
         for field in _PLACES:

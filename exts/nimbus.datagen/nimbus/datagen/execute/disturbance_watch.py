@@ -46,7 +46,7 @@ class DisturbanceWatch:
         # Rounded outward: the first row holds the begin of the push, and the last one ends after it.
         self._first, self._calm, self._stop = int(ends[0] * rate), math.ceil(ends[1] * rate), math.ceil(ends[2] * rate)
         self.is_active = False
-        """True from the begin of the push until something is planned again."""
+        """True from the start of the push until new plans are made."""
         self._before: dict[str, FloatArray] = {}
         self._carrying: list[str] = []
         self._lag = 0.0
@@ -107,7 +107,7 @@ class DisturbanceWatch:
             return True
         now = self._places()
         if now.keys() != self._before.keys():
-            return True  # taken, or let go, meanwhile
+            return True  # grasped or released in the meantime
         moves = (np.linalg.inv(self._before[where]) @ now[where] for where in now)
         return any(
             # The trace of a (4, 4) pose is that of its rotation plus 1, hence 2 in place of 1.

@@ -1,7 +1,7 @@
-"""Noise on an arm's execution as it approaches a thing; the recorded commands stay without it.
+"""Noise on an arm's execution as it approaches an object; the recorded commands stay free of it.
 
-An arm that is off its path while the recorded command leads back to it shows a learner how to come back (DART: Laskey
-et al. 2017, "Noise injection for robust imitation learning").
+The arm leaves its path while the recorded command leads back to it, which teaches a policy to recover (DART: Laskey et
+al. 2017, "Noise injection for robust imitation learning").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
 
 NOISY_PHASES = ("approach", "reach")
-"""Phases before contact, in which noise costs no grasp."""
+"""Phases before contact, in which noise cannot spoil a grasp."""
 _PERSISTENCE = 0.8
 """Fraction of a row's noise kept in the next row, so that the arm drifts instead of shaking."""
 _QUIET_ROWS = 2
@@ -23,9 +23,9 @@ _QUIET_ROWS = 2
 _FADING = 0.25
 """Largest change of the noise between rows, as a fraction: it fades out over the last six rows."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Fractions of the noise that are tried in turn where all of it would come near an obstacle."""
+"""Fractions of the noise tried in turn if all of it would come near an obstacle."""
 _CLEARANCE = 0.02
-"""Clearance that noise keeps [m]; where the plan itself is nearer, noise may reduce its distance by ``_SLACK``."""
+"""Clearance that noise keeps [m]; if the plan itself is closer, noise may reduce its distance by ``_SLACK``."""
 _SLACK = 0.001
 """Reduction of a planned distance that noise may cause [m]."""
 

@@ -24,6 +24,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.plan.batch import BatchPlanner, MotionExchange
 from nimbus.datagen.plan.motion import MotionPlanner
+from nimbus.datagen.plan.timing import load_toppra
 from nimbus.datagen.random_streams import Streams
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.tool_poses import find_end_effectors
@@ -101,6 +102,11 @@ class SkillPlanner(Planner["SceneAssets"]):
         lockstep = Lockstep(attempts, lanes=lanes, watch=watch)
         self.batches = lockstep.batches
         yield from lockstep.run(items)
+
+    @classmethod
+    def preload(cls, context: RunContext) -> None:
+        """Import what plans first need, so that forked processes have it already."""
+        load_toppra()
 
     @classmethod
     def lane_count(cls, context: RunContext) -> int:

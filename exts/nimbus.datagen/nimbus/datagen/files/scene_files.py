@@ -57,7 +57,7 @@ def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = 
 
 
 def _why_not(path: Path) -> str:
-    """Why a path is not the file that is needed; empty where it is."""
+    """Return the reason why a path is not the needed file; empty if it is."""
     try:
         if path.is_file():
             return ""

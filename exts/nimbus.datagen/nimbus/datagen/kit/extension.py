@@ -21,6 +21,8 @@ from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _SETTINGS = "/exts/nimbus.datagen"
+_FRAME_SHARE = 0.012
+"""Time in each frame for steps of a live plan [s], so that the window stays fluent."""
 _LAST_TASK = "/persistent/exts/nimbus.datagen/task"
 
 
@@ -64,8 +66,10 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         return PanelWindow(self._panel, title=self.WINDOW_NAME)
 
     def _update(self, event: Any) -> None:
-        """Look after the processes some times a second, not at every frame."""
+        """Look after the processes some times a second; at every frame while skills act in the stage."""
         now = time.monotonic()
+        if self._panel.is_live:
+            self._panel.drive(_FRAME_SHARE)
         if now - self._polled >= self._poll_period:
             self._polled = now
             self._panel.poll()

@@ -13,7 +13,9 @@ import omni.timeline
 import omni.usd
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.kit.live_stage import LiveStage
 from nimbus.datagen.kit.markers import StageMarkers
+from nimbus.datagen.kit.stage_variation import StageVariation
 from nimbus.datagen.ui.remote.messages import MarkersData
 
 
@@ -23,7 +25,17 @@ class KitViewport:
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
         self._failed = self._own = self._warned = ""
+        self._shown: Path | None = None
+        """Path of the stage that was opened last."""
         self._markers = StageMarkers()
+        self._variation = StageVariation()
+        self._answers: list[dict[str, Any]] = []
+        self._live = LiveStage(
+            self.show_stage,
+            is_opening=lambda: self.is_opening,
+            is_open=lambda path: self._shown == path,
+            answer=self._answers.append,
+        )
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
         """Open a stage in place of the current one, in the background, and play its animation.
@@ -58,13 +70,45 @@ class KitViewport:
         """Return ids and new poses of markers that the user has moved."""
         return self._markers.take_moves(omni.usd.get_context().get_stage())
 
+    def show_variation(self, path: str) -> None:
+        """Change the open stage by a layer that is never saved; an empty path removes it."""
+        timeline = omni.timeline.get_timeline_interface()
+        if not timeline.is_stopped():
+            timeline.stop()  # PhysX would hold the bodies where it has moved them
+        context = omni.usd.get_context()
+        is_edited = context.has_pending_edit()
+        self._variation.show(context.get_stage(), path)
+        context.set_pending_edit(is_edited)
+
+    @property
+    def is_opening(self) -> bool:
+        """True while a stage is being opened."""
+        return self._opening is not None and not self._opening.done()
+
+    @property
+    def is_live(self) -> bool:
+        """True while skills act in the open stage."""
+        return self._live.is_active
+
+    def take_order(self, order: dict[str, Any]) -> None:
+        """Take an order of the skills."""
+        self._live.take(order)
+
+    def answer_orders(self) -> list[dict[str, Any]]:
+        """Do the order that waits, if Kit is ready; returns the answers since the last call."""
+        self._live.update()
+        answers, self._answers[:] = list(self._answers), []
+        return answers
+
     def open_page(self, path: Path) -> None:
         """Open a page in the browser."""
         webbrowser.open(path.absolute().as_uri())
 
     def close(self) -> None:
-        """Cancel a pending stage, and remove the markers."""
+        """Cancel a pending stage, end a live plan, and remove the markers and changes."""
         self._cancel()
+        self._live.end()
+        self._variation.remove()
         self.draw_markers({"regions": [], "cameras": [], "spots": []})
 
     def _cancel(self) -> None:
@@ -75,10 +119,12 @@ class KitViewport:
     async def _open(self, path: Path, duration: float) -> None:
         timeline, context = omni.timeline.get_timeline_interface(), omni.usd.get_context()
         timeline.stop()  # the last animation may loop, and its stage is about to go
+        self._variation.remove()
         await omni.kit.app.get_app().next_update_async()
         while not context.can_open_stage():  # another one is being opened, which Kit does not stop
             await omni.kit.app.get_app().next_update_async()
         context.disable_save_to_recent_files()
+        self._shown = None
         try:
             opened, why = await context.open_stage_async(str(path))
         finally:
@@ -86,7 +132,7 @@ class KitViewport:
         if not opened:
             self._opening, self._failed = None, f"{path}: Kit cannot open it: {why}"
             return
-        self._own = context.get_stage_url()
+        self._own, self._shown = context.get_stage_url(), path
         await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds schemas of its own to every stage
         self._markers.draw(context.get_stage())
         context.set_pending_edit(False)

@@ -49,8 +49,7 @@ class RecordFolder:
 
     Args:
         folder: Folder of the records, created with the first one.
-        is_complete: Treat a question without a record as an
-        error, because there is no server.
+        is_complete: Treat a question without a record as an error, because there is no server.
     """
 
     def __init__(self, folder: Path, *, is_complete: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Collision meshes of a URDF cut into convex pieces: simulators take the convex hull of each mesh."""
+"""Decomposition of a URDF's collision meshes into convex pieces, because simulators use the hull of each mesh."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.media.picture_files import limit_formats
 
 _CUTTING: dict[str, Any] = {
-    "threshold": 0.08,  # how concave a piece may be, as coacd measures it
+    "threshold": 0.08,  # largest concavity of a piece, as measured by coacd
     "max_convex_hull": 8,
     "preprocess_mode": "on",
     "preprocess_resolution": 30,
@@ -21,7 +21,7 @@ _CUTTING: dict[str, Any] = {
     "mcts_max_depth": 2,
     "seed": 0,
 }
-"""A tenth of the time of the defaults: a few seconds a mesh."""
+"""Settings that take a tenth of the default time: a few seconds per mesh."""
 
 
 def split_collisions(root: ElementTree.Element, link: str, folder: Path) -> None:
@@ -30,7 +30,7 @@ def split_collisions(root: ElementTree.Element, link: str, folder: Path) -> None
     Args:
         root: The URDF.
         link: The link.
-        folder: Where the pieces go.
+        folder: Folder of the files.
     """
     element = next(found for found in root.findall("link") if found.get("name") == link)
     for number, collision in enumerate(element.findall("collision")):

@@ -1,4 +1,4 @@
-"""Fewer triangles for a surface: edges shrink to points where the planes around them allow it.
+"""Mesh decimation: edges collapse to points where the planes around them allow it.
 
 Quadric error metrics (Garland and Heckbert, SIGGRAPH 1997), many edges at once: in each round those that are cheaper
 than all others around them.
@@ -14,14 +14,14 @@ from nimbus.datagen.progress import tick
 
 _ROUNDS = 300
 _TURN = 0.6
-"""Least cosine of the angle by which a face may turn at once."""
+"""Smallest cosine of a face's rotation in one collapse."""
 _PLANES = 12.0
-"""Planes that a point is about as far from as the tolerance."""
+"""Largest cost of a collapse, as a multiple of the squared tolerance: a sum over about twelve planes."""
 _FREE = np.iinfo(np.int64).max
 
 
 def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: float) -> tuple[FloatArray, IndexArray]:
-    """Points and faces of a surface that keeps within about ``tolerance`` of the planes of the first one.
+    """Return points and faces of a surface within about ``tolerance`` of the planes of the original.
 
     Args:
         points: (n, 3) [m], without doubles.
@@ -41,7 +41,7 @@ def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: floa
         places = _best_places(sums, points[edges].mean(axis=1))
         costs = _errors(sums, places)
         cheap = np.flatnonzero(costs < _PLANES * tolerance**2)
-        # Where all is flat and costs nothing, edges take turns in no order of places.
+        # In flat areas all costs are zero, so edges alternate in an order unrelated to their positions.
         turns = (edges[cheap] @ (2654435761, 2246822519)) % 65536 / 65536
         costs = costs[cheap] + 0.01 * tolerance**2 * turns
         chosen = cheap[_cheapest_around(edges[cheap], costs, faces, len(points))]
@@ -80,7 +80,10 @@ def _normals(points: FloatArray, faces: IndexArray) -> FloatArray:
 
 
 def _quadrics(points: FloatArray, faces: IndexArray) -> FloatArray:
-    """(n, 4, 4) sums of squared distances to planes around each point: faces, and uprights on open edges."""
+    """Return (n, 4, 4) sums of squared distances to the planes around each point.
+
+    The planes are those of faces, and perpendiculars at open edges.
+    """
     normals = _normals(points, faces)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)
     quadrics = np.zeros((len(points), 4, 4))

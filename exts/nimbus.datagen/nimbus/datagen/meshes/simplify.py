@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.meshes.decimate import decimate
 from nimbus.datagen.meshes.triangles import Triangles
 
@@ -20,15 +21,15 @@ wp.set_module_options({"enable_backward": False})
 
 
 FAR_TOLERANCE, NEAR_TOLERANCE = 5e-4, 1e-4
-"""Largest distance between the two surfaces [m], for objects seen from afar and for those seen closely."""
+"""Largest distance between the two surfaces [m], for distant objects and for those seen closely."""
 _SHARE = 1 / 200
 """Largest tolerance as a fraction of a mesh's length."""
 _FEWEST = 200
-"""Smaller meshes are left as they are."""
+"""Size up to which meshes stay unchanged [triangles]."""
 _INSET = 0.1
 """Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
-"""Largest distance at which the nearest place on the first surface is searched [m]."""
+"""Largest distance at which the nearest point on the original surface is searched [m]."""
 _VERSION = b"6"
 
 
@@ -60,7 +61,7 @@ class _Surface:
         self._mesh = wp.Mesh(points, wp.array(faces.ravel(), dtype=wp.int32, device="cpu"))
 
     def nearest(self, points: Float32Array) -> tuple[Float32Array, NDArray[np.int32], Float32Array]:
-        """Distances (n,) [m], faces (n,), and shares (n, 3) of their corners."""
+        """Return distances (n,) [m], faces (n,), and weights (n, 3) of their corners."""
         count = len(points)
         found = [wp.zeros(count, dtype=dtype, device="cpu") for dtype in (wp.float32, wp.int32, wp.vec2)]
         inputs = [self._mesh.id, wp.array(points, dtype=wp.vec3, device="cpu"), *found]
@@ -70,13 +71,13 @@ class _Surface:
 
 
 def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Triangles:
-    """Return the same surface with as few triangles as a tolerance allows; cached between runs.
+    """Return the surface with as few triangles as a tolerance allows; cached between runs.
 
-    Normals are those of the first surface at the nearest places.
+    Normals are those of the original surface at the nearest points.
 
     Args:
         triangles: The surface.
-        tolerance: Largest distance between both [m].
+        tolerance: Largest distance between the surfaces [m].
     """
     places, faces = triangles.corners
     if len(faces) < _FEWEST:
@@ -84,10 +85,11 @@ def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Trian
     content = (np.array(tolerance), places, faces, triangles.normals, triangles.faces)
     key = hashlib.sha256(_VERSION + b"".join(np.ascontiguousarray(array).tobytes() for array in content)).hexdigest()
     path = cache_folder("meshes") / f"{key[:32]}.npz"
-    if not path.exists():
+    kept = read_arrays(path) or {}
+    if not kept.keys() >= {"corners", "normals"}:
         _save(path, *_simplify(triangles, tolerance))
-    with np.load(path) as kept:
-        corners, normals = kept["corners"], kept["normals"]
+        kept = read_arrays(path) or {}
+    corners, normals = kept["corners"], kept["normals"]
     count = len(corners)
     return Triangles(
         vertices=corners,
@@ -99,7 +101,7 @@ def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Trian
 
 
 def _simplify(triangles: Triangles, tolerance: float) -> tuple[Float32Array, Float32Array]:
-    """Corners (3 m, 3) of all faces in a row, and their normals."""
+    """Return corners (3 m, 3) of all faces in sequence, with their normals."""
     places, faces = triangles.corners
     tolerance = min(tolerance, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
     points, left = decimate(places, faces, tolerance=tolerance)
@@ -115,7 +117,7 @@ def _simplify(triangles: Triangles, tolerance: float) -> tuple[Float32Array, Flo
 
 
 def _save(path: Path, corners: Float32Array, normals: Float32Array) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     with replacing(path, durable=False, shared=True) as temporary, writing(path.parent), temporary.open("wb") as file:
         np.savez(file, corners=corners, normals=normals)
 

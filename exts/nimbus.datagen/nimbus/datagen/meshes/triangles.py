@@ -18,7 +18,7 @@ _CELL = 5
 """Side of a palette cell [px]; bilinear sampling at its center reaches no neighbor."""
 
 _WHITEST = 0.92
-"""sRGB; nothing gives back all the light, and white paint keeps its shading."""
+"""Largest albedo of white, in sRGB; no material reflects all light, and white paint keeps its shading."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,9 +28,9 @@ class Triangles:
     vertices: Float32Array
     """(n, 3) [m]"""
     faces: NDArray[np.int32]
-    """(m, 3), counter-clockwise from outside"""
+    """(m, 3) vertices, counter-clockwise from outside."""
     normals: Float32Array
-    """(n, 3) unit"""
+    """(n, 3) unit normals."""
     uvs: Float32Array
     """(n, 2)"""
     colors: Float32Array
@@ -38,7 +38,7 @@ class Triangles:
 
     @classmethod
     def of_mesh(cls, mesh: newton.Mesh, frame_T_mesh: NDArray[np.float64], scale: NDArray[np.float64]) -> Triangles:
-        """Take a mesh into another frame.
+        """Transform a mesh into another frame.
 
         Args:
             mesh: Mesh with vertices (n, 3) in its own frame [m], before ``scale``.
@@ -102,7 +102,7 @@ class Triangles:
         return replace(self, faces=faces) if found.all() else None
 
     def face_range(self, start: int, stop: int) -> Triangles:
-        """Some of the faces, all of the vertices they use."""
+        """Return some of the faces, with all vertices that they use."""
         used, faces = np.unique(self.faces[start:stop], return_inverse=True)
         return Triangles(
             vertices=self.vertices[used],
@@ -120,7 +120,7 @@ class Triangles:
         return replace(self, uvs=np.stack([u, np.full_like(u, 0.5)], axis=1).astype(np.float32)), image
 
     def projected(self, period: float) -> Triangles:
-        """Texture coordinates by projection along each vertex normal's largest axis.
+        """Project texture coordinates along the largest axis of each vertex normal.
 
         Args:
             period: Length over which the texture runs once [m].
@@ -133,18 +133,18 @@ class Triangles:
 
     @cached_property
     def corners(self) -> tuple[Float32Array, NDArray[np.int32]]:
-        """Distinct places (k, 3) of the vertices, and faces (m, 3) of them."""
+        """Return distinct positions (k, 3) of the vertices, and faces (m, 3) of them."""
         places, number = np.unique(self.vertices, axis=0, return_inverse=True)
         return places, number.ravel()[self.faces].astype(np.int32)
 
     @cached_property
     def corner_normals(self) -> Float32Array:
-        """Unit normals (3 m, 3) of the corners of all faces in a row [no unit]."""
+        """Return unit normals (3 m, 3) of the corners of all faces in sequence."""
         return self.normals[self.faces.ravel()]
 
     @cached_property
     def corner_uvs(self) -> Float32Array:
-        """Texture coordinates (3 m, 2) of the corners of all faces in a row [no unit]."""
+        """Return texture coordinates (3 m, 2) of the corners of all faces in sequence."""
         return self.uvs[self.faces.ravel()]
 
 

@@ -1,1 +1,1 @@
-"""Procedural objects: a library file declares kinds, code makes any variant of them from a seed."""
+"""Procedural objects: a library file declares kinds, from which any variant is made by seed."""

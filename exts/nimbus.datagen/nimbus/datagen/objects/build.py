@@ -1,4 +1,4 @@
-"""Makes one variant of a declared kind."""
+"""Construction of one variant of a declared kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.declaration import ObjectKind, Size
 
 _SEED = 0
-"""A variant is the same in every run: the run's seed chooses among variants."""
+"""Seed of variants, equal in every run; the run's seed only chooses among variants."""
 
 
 def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> ObjectModel:
@@ -89,7 +89,7 @@ def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], cente
 
 
 def _frames(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """Return the shape's frames, and those that the file places on the bounds."""
+    """Return the shape's frames, and those that the file defines by the bounds."""
     origin, extent = bounds.mean(axis=0), np.ptp(bounds, axis=0)
     frames = {}
     for name, frame in shape.frames.items():
@@ -105,13 +105,13 @@ def _draw_size(size: Size, rng: np.random.Generator) -> FloatArray:
 
 
 def _texture_size(name: str, variant: int) -> tuple[int, int]:
-    """Odd sizes that differ between variants and kinds: a renderer may take textures of one size for equal."""
+    """Choose odd sizes that differ between variants and kinds, because a renderer may confuse textures of one size."""
     place = zlib.crc32(name.encode()) % 61 + variant
     return 257 + 2 * (place % 37), 223 + 2 * (place // 37 % 41)
 
 
 def _keypoints(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """Return points on the axis of the bounds by their fraction of the height, and the shape's own."""
+    """Return points on the axis of the bounds by their fraction of the height, and the shape's own points."""
     origin, height = bounds.mean(axis=0), float(bounds[1, 2] - bounds[0, 2])
     shares = {"top": 1.0, "middle": 0.5, "base": 0.0, **kind.keypoints}
     points = {name: np.array([0.0, 0.0, (share - 0.5) * height]) for name, share in shares.items()}

@@ -1,4 +1,4 @@
-"""Categories of everyday things with their sizes and masses: ``scenes/categories.yaml``."""
+"""Categories of everyday objects with their sizes and masses: ``scenes/categories.yaml``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Measure = Annotated[float, Field(gt=0)]
 
 
 class Category(StrictModel):
-    """Category of things."""
+    """Category of objects."""
 
     object_class: Name = Field(alias="class")
     long: tuple[Measure, Measure] = Field(description="longest side [cm]")
@@ -34,14 +34,13 @@ def categories() -> dict[str, Category]:
 
 
 def find_category(names: Iterable[str]) -> tuple[str, Category, str] | None:
-    """Find the category that names speak of: the longest run of words, the last one of equals.
+    """Find the category that names mention: the longest run of words, the last one of equal length.
 
     Args:
-        names: Names as files and folders have them, ``003_cracker_box`` or ``AlphabetSoup``; the likeliest
-            first.
+        names: Names of files and folders, such as ``003_cracker_box`` or ``AlphabetSoup``; the most likely first.
 
     Returns:
-        Name of the category, the category, and the words that named it; None where nothing is known.
+        Name of the category, the category, and the matching words; None without a match.
     """
     known = _words()
     for name in names:
@@ -52,7 +51,7 @@ def find_category(names: Iterable[str]) -> tuple[str, Category, str] | None:
 
 
 def split_words(name: str) -> list[str]:
-    """Split a name into lower-case words; numbers are dropped."""
+    """Split a name into lower-case words, without numbers."""
     return [word.lower() for word in _WORD.findall(name)]
 
 

@@ -28,12 +28,12 @@ AnyShape = Annotated[
 
 
 BY_COLOR = "color"
-"""Class value that stands for the name of a kind's color."""
+"""Class value that is replaced by the name of a kind's color."""
 Direction = tuple[float, float, float]
 
 
 class Size(StrictModel):
-    """Outer size of the clean shape; depth equals width when left out."""
+    """Outer size of the clean shape; depth equals width by default."""
 
     width: Range[Metres]
     depth: Range[Metres] | None = None
@@ -41,7 +41,7 @@ class Size(StrictModel):
 
 
 class Frame(StrictModel):
-    """A place on an object that skills look for, and which way it points."""
+    """Named point on an object that skills use, with its direction."""
 
     at: tuple[Ratio, Ratio, Ratio] = Field(
         description="shares of width, depth and height from the middle of the bounds: 50 % is on the surface"
@@ -51,7 +51,7 @@ class Frame(StrictModel):
 
 
 class ObjectKind(StrictModel):
-    """One kind of object; every range is drawn once per variant."""
+    """Kind of object; every range is drawn once per variant."""
 
     object_class: Name = Field(alias="class")
     category: str = Field(min_length=1, description="what people call it")
@@ -89,7 +89,7 @@ class ObjectKind(StrictModel):
 
 
 class LibraryFile(StrictModel):
-    """A library: classes, and kinds that belong to them."""
+    """Library: classes, and kinds that belong to them."""
 
     classes: Annotated[tuple[Name, ...], Field(min_length=1)]
     kinds: Annotated[dict[Name, ObjectKind], Field(min_length=1)]

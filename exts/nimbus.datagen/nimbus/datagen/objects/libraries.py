@@ -16,11 +16,11 @@ from nimbus.datagen.version import versioned_hash
 
 _ROOM = "objects"
 _opened: dict[str, Path] = {}
-"""Libraries of people's own, by name: layouts name a library, so that they read the same on every machine."""
+"""Libraries of users by name, because layouts refer to them by name on every machine."""
 
 
 def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-    """Open the library of a name in ``scenes/objects``, a file or a folder; its name opens it from then on.
+    """Open a library from ``scenes/objects``, a file or a folder; afterwards its name opens it as well.
 
     Args:
         name_or_path: A name, the path of a file, or that of a folder of meshes with a trailing slash.
@@ -39,7 +39,7 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
             raise InputError(what, where=where or str(path), instead="give yours another name")
     library = _open(path)
     if is_path(name_or_path):
-        _opened[library.name] = path  # of two libraries of one name, the name means the one opened last
+        _opened[library.name] = path  # of two libraries with one name, the name refers to the one opened last
     return library
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.model import ObjectModel
 
 GENERATOR_VERSION = 1
-"""Version of the code that makes objects and their files: raise it when any variant comes out otherwise."""
+"""Version of the object generator; raise it when any variant changes."""
 
 _MODELS_KEPT = 512
-"""Models kept by a library: 0.2 MB each, and 40 ms to make again."""
+"""Number of models kept by a library: 0.2 MB each, and 40 ms to rebuild."""
 _SCALED_KEPT = 64
 
 
@@ -61,7 +61,7 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
 
 
 def kind_name(path: Path) -> str:
-    """Name a kind after a file: ``Coffee Mug-2`` is ``coffee_mug_2``."""
+    """Derive the name of a kind from a file name: ``Coffee Mug-2`` is ``coffee_mug_2``."""
     name = re.sub(r"[^a-z0-9]+", "_", path.name.lower()).strip("_")
     return name if name[:1].isalpha() else f"object_{name}".rstrip("_")
 
@@ -77,7 +77,7 @@ class Kind(Protocol):
 
     @property
     def object_class(self) -> str:
-        """Class, for example the bin that it belongs in."""
+        """Class, such as the bin that it belongs in."""
         ...
 
     @property
@@ -92,7 +92,7 @@ class Kind(Protocol):
 
     @property
     def colors(self) -> Mapping[str, str]:
-        """Color of the kind, by name; empty when it has none."""
+        """Name of the kind's color; empty if it has none."""
         ...
 
 

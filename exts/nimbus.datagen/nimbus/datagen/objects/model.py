@@ -1,4 +1,4 @@
-"""Model of one object: its looks, its contact geometry and its physics."""
+"""Model of one object: appearance, contact geometry and physics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
 
 @dataclass(frozen=True, kw_only=True)
 class RestPose:
-    """Pose of rest on a horizontal surface, up to a yaw about the vertical."""
+    """Rest pose on a horizontal surface, up to a yaw about the vertical."""
 
     name: str
     """``upright``, ``lying``, ``on_side``, ``inverted``."""
@@ -31,19 +31,19 @@ class Joint:
 
     kind: Literal["hinge", "slide"]
     axis: FloatArray
-    """(3,) unit, object frame; a hinge turns about it by the right-hand rule."""
+    """(3,) unit axis in the object's frame; a hinge follows the right-hand rule."""
     origin: FloatArray
-    """(3,) a point of the axis, object frame [m]; the part's own origin."""
+    """(3,) point on the axis, object frame [m]; origin of the part's own frame."""
     range: tuple[float, float]
     """Range of the joint [rad or m]."""
     damping: float
     """Damping of the joint [N m s/rad or N s/m]."""
     friction: float
-    """Torque or force that keeps it where it is [N m or N]."""
+    """Torque or force that holds it in place [N m or N]."""
     stiffness: float = 0.0
     """Stiffness of a spring that returns it to 0 [N m/rad or N/m]."""
     speed: float = 0.0
-    """A belt: the part stays where it is, and its surface moves along the axis at this speed [m/s]."""
+    """Speed of a belt's surface along the axis [m/s]; the part itself stays in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +51,13 @@ class Handle:
     """Straight feature that two fingers can grasp; vectors are unit, in the part's frame."""
 
     position: FloatArray
-    """(3,) middle of it [m]"""
+    """(3,) its middle [m]."""
     along: FloatArray
-    """(3,) its axis; the hand may be turned about it"""
+    """(3,) its axis, about which the hand may rotate."""
     approach: FloatArray
-    """(3,) the way a hand moves that comes straight to it"""
+    """(3,) straight approach direction of a hand."""
     width: float
-    """Distance of the pads when they hold it [m]"""
+    """Distance of the pads when they hold it [m]."""
     length: float
     """Range along its axis in which it can be held [m]."""
     turns: tuple[float, float]
@@ -68,20 +68,20 @@ class Handle:
 
 @dataclass(frozen=True, kw_only=True)
 class Pressing:
-    """A place that a fingertip can press on, in the part's frame."""
+    """Point that a fingertip can press, in the part's frame."""
 
     position: FloatArray
     """(3,) [m]"""
     normal: FloatArray
-    """(3,) unit, out of the surface"""
+    """(3,) unit normal, out of the surface."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovingPart:
-    """A link of an object: its frame has the joint's origin, and at joint position 0 the axes of the object."""
+    """Link of an object; its frame has the joint's origin, and at joint position 0 the axes of the object."""
 
     name: str
-    """``drawer_0``, ``door``, ``lid``: also the joint's name."""
+    """``drawer_0``, ``door``, ``lid``, which is also the joint's name."""
     vertices: FloatArray
     """(n, 3) [m]"""
     faces: IndexArray
@@ -97,17 +97,17 @@ class MovingPart:
     pressings: tuple[Pressing, ...] = ()
     """Points at which it can be pushed toward joint position 0, or pressed."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) part_T_frame by name, as of an object"""
+    """(4, 4) part_T_frame by name, as for an object."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
-    """(2, 3) [m], as of an object"""
+    """(2, 3) [m], as for an object."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriedGrasp:
-    """A grasp that was lifted and shaken in physics when the object was imported."""
+    """Grasp tested in physics by lifting and shaking when the object was imported."""
 
     object_T_tool: FloatArray
-    """(4, 4) as of a grasp."""
+    """(4, 4) as for a grasp."""
     width: float
     """Distance of the contacts [m]."""
     holds: bool
@@ -115,7 +115,7 @@ class TriedGrasp:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectModel:
-    """One variant of one kind, in its own frame: origin at the center of its bounds, z along its upright axis."""
+    """Variant of a kind, in its own frame: origin at the center of its bounds, z along its upright axis."""
 
     library: str
     kind: str
@@ -131,7 +131,7 @@ class ObjectModel:
     uvs: FloatArray
     """(n, 2), v up: v = 1 is the texture's first row."""
     painter: Callable[[], ImageArray]
-    """Paints :attr:`texture`, which takes longer than most else: few look at it, for the USD file has it."""
+    """Function that paints :attr:`texture`, called on demand because it is slow and the USD file has the result."""
     convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
@@ -141,7 +141,7 @@ class ObjectModel:
     inertia: FloatArray
     """(3, 3) about the center of mass [kg m²]."""
     friction: float
-    """Coulomb coefficient of sliding."""
+    """Coefficient of sliding friction (Coulomb)."""
     symmetry: str
     """``none``, ``revolution`` (about z) or ``box``."""
     keypoints: dict[str, FloatArray]
@@ -151,25 +151,25 @@ class ObjectModel:
     bounds: FloatArray
     """(2, 3) lower and upper corner [m]."""
     rolling: bool
-    """Rolls when pushed while it lies."""
+    """True if it rolls when pushed while it lies."""
     color: str = ""
-    """Name of its color, such as ``red``, where kinds differ by color."""
+    """Name of its color, such as ``red``, if kinds differ by color."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of an opening."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
-    """(2, 3) lower and upper corner [m] of the room inside, by the name of the frame in its mouth."""
+    """(2, 3) lower and upper corner of each cavity [m], by the name of the frame in its opening."""
     open_inside: bool = False
-    """True if its cavities are open in contact as well, so that a finger may reach in."""
+    """True if its cavities are open in contact geometry as well, so that a finger may reach in."""
     ball: float = 0.0
-    """Radius of the sphere that it is in contact [m]; 0: the convex pieces are."""
+    """Radius of the sphere used for contact [m]; 0 to use the convex pieces."""
     parts: tuple[MovingPart, ...] = ()
     """Moving parts; shape, inertia and pieces above are those of the base, ``mass`` is the total."""
     anchored: bool = False
-    """Fixed where it stands."""
+    """True if it is fixed in place."""
     tried_grasps: tuple[TriedGrasp, ...] = ()
     """Grasps tested when the object was imported."""
     not_graspable: str = ""
-    """Reason why no grasp of it held when it was imported, else empty."""
+    """Reason why no grasp held when it was imported; empty if one did."""
 
     @property
     def texture(self) -> ImageArray:

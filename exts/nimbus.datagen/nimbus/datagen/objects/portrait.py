@@ -1,4 +1,4 @@
-"""A picture of one object, seen from above and in front: enough to judge by eye, without a simulator."""
+"""Picture of one object, seen from above and in front, drawn without a simulator."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import ObjectModel
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
-"""Direction to the eye: from the front towards the right, and upwards [rad]."""
+"""Direction to the eye: from the front toward the right, and upward [rad]."""
 _OPEN = 0.3
-"""Fraction of the range to which each part is open."""
+"""Fraction of its range to which each part is open."""
 _DOT = 2.5
 """Radius of a mark [px]."""
 _SAMPLES = 2
-"""Along each side of a pixel."""
+"""Number of samples along each side of a pixel."""
 
 
 def portrait(
@@ -60,7 +60,7 @@ def portrait(
 
 
 def _front(model: ObjectModel) -> FloatArray:
-    """Rotation (3, 3), from the right, that brings the front of what has parts to the eye."""
+    """Return the rotation (3, 3), from the right, that turns the front of an articulated object to the eye."""
     return quat_to_matrix(quat_from_axis_angle((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
 
 

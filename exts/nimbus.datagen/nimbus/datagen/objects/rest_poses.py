@@ -1,4 +1,4 @@
-"""Rest poses of an object: the faces of its hull below its center of mass."""
+"""Rest poses of an object: faces of its hull below its center of mass."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.model import RestPose
 
 _LEAST_TILT = np.deg2rad(6.0)
-"""A pose that tips over sooner is none, unless nothing better lies."""
+"""Tilt margin below which a pose is not accepted, unless there is no better one [rad]."""
 _SAME_FACE = np.cos(np.deg2rad(1.0))
 _TOUCHES = -5e-5
-"""Signed distance to the plane of a face above which a corner touches it [m], negative inside."""
+"""Signed distance to the plane of a face above which a corner is in contact [m], negative inside."""
 _STRAIGHT, _SIDEWAYS = 0.98, 0.8
 """Cosines between the object's axis and the vertical: standing, and lying."""
 
@@ -32,7 +32,7 @@ def rest_poses(
         points: (n, 3) of the contact geometry, object frame [m].
         center_of_mass: (3,) [m].
         names: Poses to look for.
-        lies_on: What ``lying`` means: on a ``side``, on its ``base`` (flat things), or ``any`` way.
+        lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat objects), or in ``any`` pose.
     """
     faces = _supporting_faces(points, center_of_mass)
     stable = [face for face in faces if face[1] >= _LEAST_TILT] or [_best(faces)]

@@ -1,4 +1,4 @@
-"""Writes an object as a USD file with its texture beside it."""
+"""Writer of an object's USD file, with its texture beside it."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -27,7 +27,7 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
-    # Pillow's own errors are told from a full disk by the room left, so before the temporary file is removed.
+    # Pillow's errors are distinguished from a full disk by the free space, so before the temporary file is removed.
     with replacing(texture, durable=False, shared=True) as temporary, writing(path.parent):
         PillowImage.fromarray(model.texture).save(temporary, format="PNG")
     with writing(path.parent):
@@ -145,7 +145,7 @@ def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, to
 
 
 def _touches(shape: Any, material: Any) -> None:
-    """Turn a shape into invisible contact geometry."""
+    """Convert a shape to invisible contact geometry."""
     from pxr import UsdGeom, UsdPhysics, UsdShade
 
     shape.CreatePurposeAttr(UsdGeom.Tokens.guide)
@@ -167,7 +167,7 @@ def _mesh(stage: Usd.Stage, path: str, vertices: FloatArray, faces: IndexArray) 
 
 
 def _principal(inertia: FloatArray) -> tuple[FloatArray, tuple[float, float, float, float]]:
-    """Principal moments, and the rotation of their axes as wxyz."""
+    """Return principal moments, and the rotation of their axes as wxyz."""
     from scipy.spatial.transform import Rotation
 
     moments, axes = np.linalg.eigh(inertia)

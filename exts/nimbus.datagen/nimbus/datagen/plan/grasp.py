@@ -242,7 +242,7 @@ def _far_side(ahead: FloatArray, behind: float, gripper: GripperShape) -> int:
         gripper: Gripper whose fingers need room.
     """
     hits = np.flatnonzero(ahead)
-    hits = hits[np.argsort(ahead[hits])]
+    hits = hits[np.argsort(ahead[hits], kind="stable")]
     places = ahead[hits]
     beyond = np.append(places, np.inf)
     for place, hit in zip(places, hits, strict=True):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +20,8 @@ from nimbus.datagen.plan.path import IsFree, path_is_free
 
 MIN_GRID = 8
 """Smallest number of TOPP-RA grid intervals on each line and arc."""
+
+_PYPLOT = "matplotlib.pyplot"
 
 RECORD_PERIOD = 1.0 / 15.0
 """Period of records and commands [s]."""
@@ -157,12 +162,28 @@ class _ToppraPath:
         return value[0] if s.ndim == 0 else value
 
 
+@cache
+def load_toppra() -> tuple[ModuleType, ModuleType]:
+    """Import TOPP-RA's modules ``algorithm`` and ``constraint``.
+
+    It imports pyplot for plots that are not drawn here, which takes as long as all the rest of it, and longer on a
+    machine without matplotlib's list of fonts: an empty module stands in, unless pyplot is loaded already.
+    """
+    stands_in = sys.modules.setdefault(_PYPLOT, ModuleType(_PYPLOT))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
+            from toppra import algorithm, constraint
+    finally:
+        if stands_in.__spec__ is None:
+            del sys.modules[_PYPLOT]
+    logging.getLogger("toppra").setLevel(logging.ERROR)
+    return algorithm, constraint
+
+
 def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArray) -> Any:
     """Return the time-optimal motion along a path from rest to rest as a function of time, or ``None``."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
-        from toppra import algorithm, constraint
-    logging.getLogger("toppra").setLevel(logging.ERROR)
+    algorithm, constraint = load_toppra()
     limits = [
         constraint.JointVelocityConstraint(np.column_stack([-velocity, velocity])),
         constraint.JointAccelerationConstraint(

@@ -17,11 +17,11 @@ from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyF
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 
 _WEIGHTS = (".npz", ".safetensors", ".json", ".pt", ".pth")
-"""Suffixes of files beside a policy that decide its behavior."""
+"""Suffixes of files beside a policy that affect its behavior."""
 
 
 class PythonPolicy(Policy):
-    """Object returned by a function of a file: a :class:`Policy`, or one with its methods.
+    """Object returned by a function of a file: a :class:`Policy`, or an object with its methods.
 
     Its errors are faults of the policy, which an evaluation counts separately.
 
@@ -48,7 +48,7 @@ class PythonPolicy(Policy):
         self.trained_layouts = getattr(made, "trained_layouts", {})
 
     def begin_task(self, task: PolicyTask) -> None:
-        """Pass the conventions on, where the policy asks for them."""
+        """Pass the conventions to the policy, if it requests them."""
         if begin := getattr(self._policy, "begin_task", None):
             begin(task)
 
@@ -79,13 +79,13 @@ class PythonPolicy(Policy):
             return method(argument)
         except (PolicyFault, InputError):
             raise
-        except Exception as error:  # any error of a user's policy is a counted fault; its place is in the ledger
+        except Exception as error:  # any error of a user's policy is a counted fault; its location is in the ledger
             line = user_frame_line(error) or f"{type(error).__name__}: {error}"
             raise PolicyFault(Reason.POLICY_ERROR, line) from error
 
 
 def file_identity(path: Path) -> str:
-    """Hash of a policy's file and of the weights in its folder, where that is a policy's own."""
+    """Hash a policy's file, and the weights in its folder if the folder belongs to it."""
     digest = hashlib.sha256(path.read_bytes())
     if path.name == "policy.py":
         for weights in sorted(one for one in path.parent.iterdir() if one.suffix in _WEIGHTS):

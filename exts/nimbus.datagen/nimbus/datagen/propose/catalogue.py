@@ -176,7 +176,7 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
             return _FILE.validate_json(path.read_bytes())
     entries = [_measure(library, kind, gripper) for kind in library.kinds]
     with writing(path.parent):
-        write_atomic(path, _FILE.dump_json(entries), durable=False, shared=False)
+        write_atomic(path, _FILE.dump_json(entries), durable=False, shared=True)
     return entries
 
 

@@ -345,8 +345,7 @@ def draw_graph(
         robot: Name of the robot.
         scene: Name of the scene.
         families: Names of families to draw; all when empty.
-        weights: Weights of kinds, relations and lengths, from
-        measured yields.
+        weights: Weights of kinds, relations and lengths, from measured yields.
         has_room: Returns True if the things of a graph fit on the table; others are not added.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()

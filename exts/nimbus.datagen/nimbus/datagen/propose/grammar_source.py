@@ -31,8 +31,7 @@ class GrammarSource:
         robot: Name of the robot.
         scene: Name of the scene.
         families: Names of families to draw; all when empty.
-        weights: Weights of kinds, relations and lengths, from
-        measured yields.
+        weights: Weights of kinds, relations and lengths, from measured yields.
         has_room: Returns True if the things of a graph fit on the table.
     """
 

@@ -82,7 +82,7 @@ class _Packing:
         if not len(free):
             return False
         if self.is_tight:
-            free = free[np.argsort(room[free])][: max(1, len(free) // 8)]
+            free = free[np.argsort(room[free], kind="stable")][: max(1, len(free) // 8)]
         point = points[free[int(self.rng.integers(len(free)))]]
         self.taken += [shape + point for shape in shapes]
         x, y = (round(float(value), 3) for value in point)
@@ -129,8 +129,7 @@ def pack(
         catalogue: Entries of its kinds.
         area: Work area of the robot on the surface.
         stage: Scene whose fixtures are obstacles.
-        rng: Stream for the
-        choice among free positions.
+        rng: Stream for the choice among free positions.
 
     Raises:
         InputError: A thing has no free position.

@@ -55,7 +55,9 @@ def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int
     Args:
         graph: The task; it has been checked.
         catalogue: Entries of its kinds.
-        arms: Number of arms of the robot. Raises:
+        arms: Number of arms of the robot.
+
+    Raises:
         InputError: A goal is unreachable, already satisfied, or excludes another one.
     """
     _check_pairs(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -92,12 +93,10 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
     key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
-    if path.is_file():
-        points = np.array(json.loads(path.read_text(encoding="utf-8")))
-    else:
+    if (points := _kept(path)) is None:
         points = _reached(stage, robot, surface, low, high)
         with writing(path.parent):
-            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=False)
+            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=True)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
     ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
     limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
@@ -106,6 +105,16 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
         what = f"robot '{robot.name}' reaches nothing of it"
         raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
     return WorkArea(surface, points, world_R_robot, base)
+
+
+def _kept(path: Path) -> FloatArray | None:
+    """Points (n, 2) that were found before [m]; None where the file is missing or damaged."""
+    try:
+        points = np.array(json.loads(path.read_bytes()), dtype=float)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return None
+    is_list = points.ndim == 2 and points.shape[1] == 2 or points.shape == (0,)
+    return points if is_list and np.isfinite(points).all() else None
 
 
 def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -72,7 +72,7 @@ def blender_python() -> Path:
     if not (named := os.environ.get(VARIABLE, "")):
         raise InputError("Blender needs a Python interpreter of its own", where=VARIABLE, instead=instead)
     if (found := shutil.which(named)) is None:
-        raise InputError(f"'{named}' is no program", where=VARIABLE, instead=instead)
+        raise InputError(f"'{named}' is not a program", where=VARIABLE, instead=instead)
     return Path(found)
 
 

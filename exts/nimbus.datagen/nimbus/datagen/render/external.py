@@ -1,4 +1,4 @@
-"""Rendering by another program: any engine that reads lines of JSON draws the episodes of any task."""
+"""Renderer by an external program: any engine that exchanges lines of JSON can draw the episodes of any task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _MADE: tuple[Modality, ...] = ("rgb", "depth", "instance", "semantic", "boxes", "keypoints")
-"""Modalities that come from another program, or from its masks."""
+"""Modalities drawn by the program, or derived from its masks."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,31 +38,31 @@ class ExternalSettings(StrictModel):
     """Settings of :class:`ExternalRenderer`."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Program and arguments, seen from the working directory; ``python`` is the interpreter of Nimbus"""
+    """Program and arguments, relative to the working directory; ``python`` is the interpreter of Nimbus."""
     stack: Annotated[int, Field(ge=1, le=1024)] = 16
-    """Steps of one request"""
+    """Number of steps per request."""
     patience: Annotated[float, Field(gt=0, le=3600)] = 60.0
-    """Time without any line from the program after which it is ended [s]"""
+    """Time without output after which the program is killed [s]."""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
-    """Programs that one request is sent to"""
+    """Number of programs that a request is tried on."""
     options: dict[str, str | float | int | bool] = Field(default_factory=dict)
-    """Passed on to the program"""
+    """Settings passed to the program."""
 
 
 class ExternalRenderer(Renderer[Any]):
-    """Sends scenes, cameras and poses to a program, and takes its pictures.
+    """Sends scenes, cameras and poses to a program, and receives its images.
 
-    A program that ends or is silent is replaced, and the request repeated; an episode that no program draws is a fault,
-    which the cell repeats and in the end sets aside.
+    A program that exits or hangs is replaced, and the request repeated. An episode that no program can draw is a fault,
+    which the cell retries and finally quarantines.
 
     Args:
-        settings: Of the pipeline file.
-        render_failures: Render failed attempts too.
+        settings: Settings of the pipeline file.
+        render_failures: Also render failed attempts.
     """
 
     version: ClassVar[int] = 3
     modalities: ClassVar[tuple[Modality, ...]] = _MADE
-    """Modalities that it gives"""
+    """Modalities that it provides."""
 
     @classmethod
     def create(cls, context: RunContext, settings: ExternalSettings) -> Self:
@@ -76,12 +76,12 @@ class ExternalRenderer(Renderer[Any]):
         self._inputs: RenderInputs | None = None
         self._loaded: Layout | None = None
         self._sent: RenderInputs | None = None
-        """Inputs that the program has; kept, so that no later episode can be taken for them"""
+        """Inputs that the program has received, kept alive so that no later episode is mistaken for them."""
         self._lamps: tuple[PlacedLamp, ...] = ()
         self._glow: tuple[float, ...] = ()
 
     def process(self, item: Planned[Any]) -> Iterator[Rendered[Any]]:
-        """Yield one result for each layout; a failed attempt has no observations, unless asked for."""
+        """Yield one result for each layout; a failed attempt has no observations unless requested."""
         success = item.trajectory.outcome.success
         for layout in item.layouts:
             is_shown = bool(layout.visual.cameras) and (success or self._render_failures)
@@ -105,7 +105,7 @@ class ExternalRenderer(Renderer[Any]):
         self._program, self._sent = None, None
 
     def _load(self, item: Planned[Any], layout: Layout) -> RenderInputs:
-        """Make the parts and labels of an episode."""
+        """Prepare the parts and labels of an episode."""
         if self._inputs is None or self._loaded is not layout:
             _check_cameras(layout)
             assets = item.scene.assets
@@ -133,10 +133,10 @@ class ExternalRenderer(Renderer[Any]):
     def _drawn(
         self, inputs: RenderInputs, trajectory: Trajectory, poses: tuple[FloatArray, FloatArray], steps: slice
     ) -> dict[str, CameraFrames]:
-        """Draw some steps, by another program where one is lost.
+        """Draw some steps, on another program if one is lost.
 
         Raises:
-            RuntimeError: None of them draws it.
+            RuntimeError: No program draws the steps.
         """
         last = ""
         for attempt in range(self._settings.tries):
@@ -210,7 +210,7 @@ class ExternalRenderer(Renderer[Any]):
         return self._program
 
     def _send_scene(self, program: ExternalProgram, inputs: RenderInputs) -> None:
-        """Send parts, labels and light, unless the program has them."""
+        """Send parts, labels and light, unless the program already has them."""
         if inputs is self._sent:
             return
         surfaces = inputs.visual.surfaces
@@ -238,7 +238,7 @@ _FILES = ("vertices", "faces", "normals", "uvs", "image")
 
 
 def _part(program: ExternalProgram, number: int, part: RenderPart, surface: SurfaceLook) -> dict[str, Any]:
-    """Write the arrays of a part with the texture that it wears in the episode."""
+    """Write the arrays of a part with its texture in the episode."""
     triangles, image = look_of(part, surface)
     arrays = {
         "vertices": triangles.vertices,
@@ -252,7 +252,7 @@ def _part(program: ExternalProgram, number: int, part: RenderPart, surface: Surf
 
 
 def _frames(program: ExternalProgram, files: object, camera: Camera, poses: FloatArray, labels: Labels) -> CameraFrames:
-    """Read the pictures of one camera; what follows from its masks is computed here."""
+    """Read the images of one camera; derived modalities are computed here."""
     if not isinstance(files, dict):
         raise program.wrong(f"sends no frames of camera '{camera.name}'")
     size = (len(poses), camera.height, camera.width)
@@ -276,10 +276,10 @@ def _frames(program: ExternalProgram, files: object, camera: Camera, poses: Floa
 
 
 def _check_cameras(layout: Layout) -> None:
-    """Refuse modalities that no other program gives.
+    """Refuse modalities that external programs do not provide.
 
     Raises:
-        InputError: A camera stores one.
+        InputError: A camera stores such a modality.
     """
     for camera in layout.visual.cameras:
         if beyond := [name for name in camera.modalities if name not in _MADE]:

@@ -7,12 +7,10 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 import tokenize
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.progress import allow, tick
 
 PROTOCOL = 1
@@ -27,7 +26,11 @@ PROTOCOL = 1
 _LONGEST_LINE = 1 << 20
 """[bytes] Of a line from the program."""
 _LAST_WORDS = 2000
-"""Bytes at the end of the program's log that a message is taken from."""
+"""Bytes at the end of the program's messages on standard error, which an error quotes."""
+_READS = 32
+"""Number of reads that take what a full pipe holds."""
+_FAREWELL = 2.0
+"""[s] For the program to end by itself."""
 _UNREADABLE = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, MemoryError)
 """Errors of NumPy's reader on a file that is no array; its header is a Python literal."""
 
@@ -49,10 +52,9 @@ class ExternalProgram:
 
     def __init__(self, command: Sequence[str], *, patience: float) -> None:
         self._command, self._patience = tuple(command), patience
-        self._place = tempfile.TemporaryDirectory(prefix="nimbus-render-")
-        self.folder = Path(self._place.name)
-        self._log: IO[bytes] = tempfile.TemporaryFile()
-        self._unread = b""
+        self._place = make_owned("nimbus-render-")
+        self.folder = self._place.path
+        self._unread, self._heard = b"", b""
         words = [sys.executable if word == "python" and not at else word for at, word in enumerate(command)]
         try:
             self._process = subprocess.Popen(
@@ -60,14 +62,17 @@ class ExternalProgram:
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._log,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
-            self._log.close()
-            self._place.cleanup()
+            self._place.remove()
             what = f"'{command[0]}' cannot be started: {error.strerror or error}"
             raise InputError(what, where="render: external: command", instead="name a program that is here") from None
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
+        os.set_blocking(self._stdin.fileno(), False)
+        os.set_blocking(self._stderr.fileno(), False)
 
     def ask(self, message: dict[str, Any], *, answer: str) -> dict[str, Any]:
         """Send a message of plain values and dataclasses, and wait for an answer of a type.
@@ -91,14 +96,12 @@ class ExternalProgram:
 
     def _send(self, line: bytes) -> None:
         """Write a line; a program that does not read it fills its pipe, and must not hold this process."""
-        assert self._process.stdin is not None
-        pipe, left = self._process.stdin.fileno(), memoryview(line)
-        os.set_blocking(pipe, False)
+        pipe, left = self._stdin.fileno(), memoryview(line)
         end = time.monotonic() + self._patience
         while left:
             if (wait := end - time.monotonic()) <= 0:
                 raise ProgramLostError(f"read nothing for {self._patience:g} s: {self._last_words()}")
-            if not select.select([], [pipe], [], min(wait, 1.0))[1]:
+            if not self._wait([], [pipe], wait):
                 continue
             try:
                 left = left[os.write(pipe, left) :]
@@ -110,15 +113,14 @@ class ExternalProgram:
 
     def _line(self) -> dict[str, Any]:
         """Read the next line as an object."""
-        assert self._process.stdout is not None
         end = time.monotonic() + self._patience
         while b"\n" not in self._unread:
             left = end - time.monotonic()
             if left <= 0:
                 raise ProgramLostError(f"no line from it in {self._patience:g} s: {self._last_words()}")
-            if not select.select([self._process.stdout], [], [], min(left, 1.0))[0]:
+            if not self._wait([self._stdout.fileno()], [], left):
                 continue
-            part = os.read(self._process.stdout.fileno(), 1 << 16)
+            part = os.read(self._stdout.fileno(), 1 << 16)
             if not part:
                 raise ProgramLostError(f"ended: {self._last_words()}")
             self._unread += part
@@ -132,6 +134,26 @@ class ExternalProgram:
         if not isinstance(found, dict):
             raise self.wrong("sends JSON that is not an object")
         return found
+
+    def _wait(self, reading: Sequence[int], writing: Sequence[int], seconds: float) -> bool:
+        """Wait for a pipe for at most a second; its messages are read meanwhile, so that they do not hold it up.
+
+        Returns:
+            True if one of the pipes is ready.
+        """
+        messages = [] if self._stderr.closed else [self._stderr.fileno()]
+        ready, room, _ = select.select([*reading, *messages], writing, [], min(seconds, 1.0))
+        if not set(messages).isdisjoint(ready):
+            self._hear()
+        return bool(room) or not set(reading).isdisjoint(ready)
+
+    def _hear(self) -> None:
+        """Read what the program has written to standard error; its end is kept, however much it writes."""
+        with suppress(BlockingIOError):
+            part = os.read(self._stderr.fileno(), 1 << 16)
+            self._heard = (self._heard + part)[-_LAST_WORDS:]
+            if not part:
+                self._stderr.close()
 
     def wrong(self, what: str) -> InputError:
         """Return an error about something that the program sent."""
@@ -170,27 +192,28 @@ class ExternalProgram:
     def close(self) -> None:
         """Close its input, wait a moment, and end it."""
         with suppress(OSError):
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-        try:
-            self._process.wait(timeout=2.0)
-        except subprocess.TimeoutExpired:
-            self.kill()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._log.close()
-        self._place.cleanup()
+            self._stdin.close()
+        end = time.monotonic() + _FAREWELL
+        while self._process.poll() is None and (left := end - time.monotonic()) > 0:
+            self._wait([], [], min(left, 0.02))
+        self.kill()
+        for pipe in (self._stdout, self._stderr):
+            pipe.close()
+        self._place.remove()
 
     def kill(self) -> None:
         """End it, with the processes that it started."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, 9)
-        self._process.wait()
+        if self._process.returncode is None:  # later its number may be that of others
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, 9)
+            self._process.wait()
 
     def _last_words(self) -> str:
         self.kill()
-        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LAST_WORDS))
-        text = self._log.read().decode(errors="replace").strip()
+        for _ in range(_READS):  # a process that it left behind may go on writing
+            if not self._stderr.closed and select.select([self._stderr], [], [], 0.0)[0]:
+                self._hear()
+        text = self._heard.decode(errors="replace").strip()
         return text.splitlines()[-1] if text else f"no message, exit code {self._process.returncode}"
 
 

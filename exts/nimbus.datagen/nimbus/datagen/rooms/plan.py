@@ -61,8 +61,7 @@ class RoomPlan:
         y: Walls at the right and the left [m].
         height: Height of the room [m].
         clutter: Fraction of the free positions that small objects fill.
-        sight: Lowest height of objects that hang from
-        the ceiling [m].
+        sight: Lowest height of objects that hang from the ceiling [m].
     """
 
     def __init__(

@@ -5,7 +5,6 @@ Loaded by workers that run in Isaac Sim's Python, and by the tests against a sta
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,13 +16,15 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE
 from nimbus.datagen.simulate.newton import NewtonSimulation, PhysicsSnapshot
-from nimbus.datagen.simulate.physx_world import STEP_RATE, BodyStates, PhysxWorld, WorldParts
+from nimbus.datagen.simulate.physics_world import BodyStates, PhysicsWorld, WorldParts
+from nimbus.datagen.simulate.physx_world import STEP_RATE, PhysxWorld
 from nimbus.datagen.simulate.rates import steps_per_period
-from nimbus.datagen.usd.layout_export import body_prims, write_layout_stage
+from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT, body_prims, write_layout_stage
 from nimbus.datagen.usd.stage import StageInfo
 
 if TYPE_CHECKING:
@@ -50,13 +51,15 @@ class IsaacSimSimulation(NewtonSimulation):
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset()
     """Randomizers that this simulator does not apply."""
     touch_gap: ClassVar[float] = 0.0005
+    visual = VisualLayout(light=_DARK, cameras=())
+    """Looks, cameras and light of the stages that it writes."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         steps_per_period(STEP_RATE, rate)
         super().__init__(stage, robot, rate=rate)
-        self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
+        self._folder = make_owned("nimbus-physx-")
         self._count = 0
-        self._world: PhysxWorld | None = None
+        self._world: PhysicsWorld | None = None
         self._loaded: PhysicalLayout | None = None
 
     def load(self, layout: PhysicalLayout) -> None:
@@ -82,18 +85,21 @@ class IsaacSimSimulation(NewtonSimulation):
 
     def close(self) -> None:
         """Remove the written stages."""
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _open(self, layout: PhysicalLayout) -> None:
         self._world = None
         self._count += 1
-        path = Path(self._folder.name) / f"{self._count:05d}.usda"
+        path = self._folder.path / f"{self._count:05d}.usda"
         key = EpisodeKey(task="physics", task_hash="", seed=0, index=0)
-        whole = Layout(key=key, physical=layout, visual=VisualLayout(light=_DARK, cameras=()))
+        whole = Layout(key=key, physical=layout, visual=self.visual)
         write_layout_stage(path, self.stage, self.robot, whole)
         self._paths = self._prim_paths(path)
-        self._world = PhysxWorld(path, self._world_parts(layout))
+        self._world = self._open_world(path, self._world_parts(layout))
         (path.parent / f"{self._count - 1:05d}.usda").unlink(missing_ok=True)  # a run has thousands of layouts
+
+    def _open_world(self, path: Path, parts: WorldParts) -> PhysicsWorld:
+        return PhysxWorld.open(path, parts)
 
     def _prim_paths(self, path: Path) -> dict[str, str]:
         """Return the prim path of each body by its name."""
@@ -109,6 +115,8 @@ class IsaacSimSimulation(NewtonSimulation):
             if (model := open_library(item.library).model(item.kind, item.variant, item.scale)).parts
         }
         return WorldParts(
+            robot=ROBOT,
+            objects=OBJECTS,
             joints=self.robot.joint_names,
             jointed=jointed,
             floating=[name for name in self._free_names if name in jointed],
@@ -141,7 +149,7 @@ class IsaacSimSimulation(NewtonSimulation):
         return int(joint.qposadr[0]), int(joint.dofadr[0])
 
     @property
-    def world(self) -> PhysxWorld:
+    def world(self) -> PhysicsWorld:
         """Physics of the loaded layout."""
         assert self._world is not None, "no layout is loaded"
         return self._world

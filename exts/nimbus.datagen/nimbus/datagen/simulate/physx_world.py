@@ -6,8 +6,6 @@ Isaac Sim's modules are imported where they are used, after Kit has been started
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +13,8 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Vector
+from nimbus.datagen.simulate.physics_world import BodyStates, WorldParts
 from nimbus.datagen.simulate.physx_joints import Joints
-from nimbus.datagen.usd.layout_export import OBJECTS, ROBOT
 
 if TYPE_CHECKING:
     from isaacsim.core.experimental.materials import RigidBodyMaterial
@@ -26,56 +24,38 @@ STEP_RATE = 240.0
 """Rate of PhysX [Hz]."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorldParts:
-    """Things of a stage that physics moves, by their names in trajectories."""
-
-    joints: Sequence[str]
-    """Joints of the robot."""
-    jointed: Mapping[str, Mapping[str, float]]
-    """Objects with parts: the dry friction of each part's joint [N m, N], by the joint's name."""
-    floating: Sequence[str]
-    """Objects with parts that are not fixed to the world."""
-    loose: Mapping[str, str]
-    """Prim paths of the rigid bodies that move freely."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BodyStates:
-    """State of N free bodies in the world frame."""
-
-    positions: FloatArray
-    """(N, 3) origins of the bodies' frames [m]"""
-    wxyz: FloatArray
-    """(N, 4)"""
-    linear: FloatArray
-    """(N, 3) velocities of the centers of mass [m/s]"""
-    angular: FloatArray
-    """(N, 3) [rad/s]"""
-
-
 class PhysxWorld:
-    """Stage in which PhysX runs, opened and initialized; only one is open in a process.
+    """Stage in which PhysX runs; only one is open in a process.
 
     Args:
-        path: The stage, from :func:`~nimbus.datagen.usd.layout_export.write_layout_stage`.
-        parts: What moves in it.
+        parts: What moves in the open stage, which :func:`~nimbus.datagen.usd.layout_export.write_layout_stage` wrote.
 
     Raises:
-        InputError: The stage cannot be opened.
         ValueError: A joint is in none of the stage's articulations.
     """
 
-    def __init__(self, path: Path, parts: WorldParts) -> None:
+    @classmethod
+    def open(cls, path: Path, parts: WorldParts) -> PhysxWorld:
+        """Open a stage and start physics in it; a process without a window only, because it updates Kit.
+
+        Raises:
+            InputError: The stage cannot be opened.
+        """
         import isaacsim.core.experimental.utils.app as app_utils
-        import isaacsim.core.experimental.utils.stage as stage_utils
-        from isaacsim.core.experimental.prims import Articulation, RigidPrim
-        from isaacsim.core.simulation_manager import SimulationManager
 
         from nimbus.datagen.simulate.kit_app import open_stage
 
         app_utils.stop()  # closing a stage while its timeline plays crashes Kit
         open_stage(str(path))
+        return cls(parts)
+
+    def __init__(self, parts: WorldParts) -> None:
+        import isaacsim.core.experimental.utils.app as app_utils
+        import isaacsim.core.experimental.utils.stage as stage_utils
+        from isaacsim.core.experimental.prims import Articulation, RigidPrim
+        from isaacsim.core.simulation_manager import SimulationManager
+
+        self._objects = parts.objects
         SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
         self._stage: Any = stage_utils.get_current_stage()
         # Before physics starts, because it adds schemas to its prims. A view of no prims is refused.
@@ -83,16 +63,16 @@ class PhysxWorld:
         self._pushed: dict[str, RigidPrim] = {}
         app_utils.play(commit=True)
         SimulationManager.initialize_physics()
-        self.robot = Joints(_articulations(self._stage, ROBOT), parts.joints)
+        self.robot = Joints(_articulations(self._stage, parts.robot), parts.joints)
         self.parts = {
-            name: Joints(_articulations(self._stage, f"{OBJECTS}/{name}"), list(frictions))
+            name: Joints(_articulations(self._stage, f"{parts.objects}/{name}"), list(frictions))
             for name, frictions in parts.jointed.items()
         }
         """Joints of each object with parts, by the object's name."""
         for name, frictions in parts.jointed.items():
             self.parts[name].set_friction(np.array(list(frictions.values())))
         self._floating: list[Articulation] = [
-            Articulation(_articulations(self._stage, f"{OBJECTS}/{name}")[0]) for name in parts.floating
+            Articulation(_articulations(self._stage, f"{parts.objects}/{name}")[0]) for name in parts.floating
         ]
 
     @property
@@ -153,7 +133,7 @@ class PhysxWorld:
         """
         from isaacsim.core.experimental.materials import RigidBodyMaterial
 
-        for path in _materials(self._stage, f"{OBJECTS}/{name}"):
+        for path in _materials(self._stage, f"{self._objects}/{name}"):
             material: RigidBodyMaterial = RigidBodyMaterial(path)
             material.set_friction_coefficients([friction], [friction])
 

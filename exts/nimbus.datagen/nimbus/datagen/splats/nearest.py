@@ -34,8 +34,10 @@ def find_nearest(corners: AnyArray, points: FloatArray, reach: float) -> tuple[F
     Args:
         corners: (F, 3, 3) [m].
         points: (N, 3) [m].
-        reach: Largest searched distance [m]. Returns: Points (N, 3) [m], unit normals (N, 3) of their faces, and (N,)
-        True where there is one.
+        reach: Largest searched distance [m].
+
+    Returns:
+        Points (N, 3) [m], unit normals (N, 3) of their faces, and (N,) True where there is one.
     """
     vertices = wp.array(np.asarray(corners, np.float32).reshape(-1, 3), dtype=wp.vec3, device="cpu")
     indices = wp.array(np.arange(len(vertices), dtype=np.int32), dtype=wp.int32, device="cpu")

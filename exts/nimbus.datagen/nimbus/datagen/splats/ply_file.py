@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
             continue
         if words[0] == "format" and words[1:2] != ["binary_little_endian"]:
             raise InputError(f"is a PLY of format {' '.join(words[1:2])}", where=str(path), instead=_AGAIN)
-        if words[0] == "element" and len(words) == 3 and words[2].isdigit():
+        if words[0] == "element" and len(words) == 3 and re.fullmatch("[0-9]{1,15}", words[2]):
             elements.append((words[1], int(words[2]), []))
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))

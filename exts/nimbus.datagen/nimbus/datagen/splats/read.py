@@ -24,7 +24,7 @@ def read_splats(path: Path) -> SplatCloud:
             not finite.
     """
     if path.suffix.lower() not in SPLAT_SUFFIXES:
-        what, instead = f"is no {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
+        what, instead = f"is not a {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
         raise InputError(what, where=str(path), instead=instead)
     if not check_regular(path):
         raise InputError("the file is empty", where=str(path), instead="export the scene again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import sync_folder
+from nimbus.datagen.files.folder_lock import FolderLock
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.store.commit import ORPHANS, Committer, StagedEpisode
 from nimbus.datagen.store.dataset_origin import check_folder as check_folder
@@ -22,7 +24,6 @@ from nimbus.datagen.store.dataset_origin import refuse_foreign, refuse_other_inp
 from nimbus.datagen.store.episode_file.schema import FIELD_SCHEMA
 from nimbus.datagen.store.failures import clear_failures
 from nimbus.datagen.store.folder import open_folder, quarantine_file
-from nimbus.datagen.store.folder_lock import FolderLock
 from nimbus.datagen.store.info import (
     INFO_NAME,
     RESTORE,
@@ -38,8 +39,10 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
+from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
+_log = logging.getLogger(__name__)
 _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
 _LATE = 10.0
@@ -340,8 +343,12 @@ class Dataset:
         # minutes.
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
         for attempt in _latest(stored, behind):
-            with suppress(InputError):  # an unreadable file is reported by `nimbus verify`, and must not block a run
+            try:
                 info = merge(info, infer_dataset_info_from_file(info, self.folder / attempt.path))
+            except StoreAwayError:  # the episode is fine, and its fields would be missing from now on
+                raise
+            except InputError as error:  # `nimbus verify` reports it; a damaged file must not block a run
+                _log.warning("not counted in %s: %s", INFO_NAME, error)
         self.info = replace(
             info,
             episode_count=len(stored),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
-from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
 from nimbus.datagen.store.remote.cache_root import stands_for
@@ -61,10 +61,25 @@ def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -
         what = (
             f"holds a dataset of field schema {found.field_schema}; this version of Nimbus writes {wanted.field_schema}"
         )
-        raise InputError(what, where=str(folder), instead=OTHER_OUT)
+        instead = f"continue it with the version that began it, or {OTHER_OUT}"
+        raise InputError(what, where=str(folder), instead=instead)
     if difference := find_difference(inputs, wanted.inputs):
         what = f"holds a dataset made with another {difference}"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the original inputs")
+        name = difference.partition(" (")[0]
+        instead = f"give {_flag(name, inputs)}" if name in _FLAGS else "restore the original inputs"
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or {instead}")
+
+
+_FLAGS = ("images", "physics", "planner", "sim")
+"""Inputs that are flags of ``nimbus run``."""
+_ENGINES = {"newton": "mujoco"}
+"""Values of ``--physics`` for simulators of another name."""
+
+
+def _flag(name: str, inputs: Mapping[str, str]) -> str:
+    """Return the flag with which a dataset was made."""
+    value = inputs.get(name) or _WHERE_ABSENT.get(name, "newton")
+    return f"--{name} {_ENGINES.get(value, value) if name == 'physics' else value}"
 
 
 _WHERE_ABSENT = {"images": "lossless"}

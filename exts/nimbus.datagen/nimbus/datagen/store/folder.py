@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.folder_lock import WITHOUT, FolderLock, lock_folder
 from nimbus.datagen.files.own_files import link_file, make_subfolder, move, remove_file
-from nimbus.datagen.store.folder_lock import WITHOUT, FolderLock, lock_folder
 
 OTHER_OUT = "choose another --out"
 

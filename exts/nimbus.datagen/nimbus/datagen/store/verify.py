@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.folder_lock import is_locked
 from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.content_check import LEVELS, CombinedHash, content_hash, is_whole_video
@@ -28,7 +29,6 @@ from nimbus.datagen.store.episode_file.schema import (
 )
 from nimbus.datagen.store.episode_file.videos import stored_video
 from nimbus.datagen.store.failures import check_failures
-from nimbus.datagen.store.folder_lock import is_locked
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger

@@ -29,7 +29,7 @@ def user_frame_line(error: BaseException) -> str:
 
 def _is_own(frame: traceback.FrameSummary) -> bool:
     path = Path(frame.filename)
-    if frame.filename.startswith("<") or _INSTALLED & set(path.parts):
+    if path.suffix != ".py" or _INSTALLED & set(path.parts):  # compiled libraries name their .pxi and .pyx files
         return False
     not_own = (*nimbus.__path__, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
     return not any(path.is_relative_to(folder) for folder in not_own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +131,7 @@ class RecordingFolder:
     def indices(self) -> tuple[int, ...]:
         """Return the layouts with a recording, in order."""
         names = (path.stem.removeprefix("recording_") for path in self.folder.glob("recording_*.json"))
-        return tuple(sorted(int(name) for name in names if name.isdigit()))
+        return tuple(sorted(int(name) for name in names if re.fullmatch("[0-9]{6,8}", name)))
 
     def next_index(self) -> int:
         """Return the first layout without a recording."""

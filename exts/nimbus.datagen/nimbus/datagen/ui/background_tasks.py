@@ -1,4 +1,4 @@
-"""Background thread for work that takes longer than a click: one task at a time, the newest of a name only."""
+"""Background thread for work that takes longer than a click: one task at a time; of one name, only the newest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class BackgroundTasks:
         """Set the receivers of reports.
 
         Args:
-            activity: Called with the name of the task that begins, with "" when it has ended.
+            activity: Called with the name of the task at its start, and with "" at its end.
             error: Called with one line when a task fails.
         """
         self._report_activity, self._report_error = activity, error
@@ -52,12 +52,12 @@ class BackgroundTasks:
             self._changed.notify_all()
 
     def wait(self, *, timeout: float) -> bool:
-        """Wait until the queue is empty; False when that takes longer than ``timeout`` [s]."""
+        """Wait until the queue is empty; False after ``timeout`` [s]."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._queue and not self._is_busy, timeout)
 
     def close(self) -> None:
-        """Drop all tasks that have not begun, and end the thread."""
+        """Drop all tasks that have not begun, and stop the thread."""
         with self._changed:
             self._is_closed = True
             self._queue.clear()
@@ -79,7 +79,7 @@ class BackgroundTasks:
                 work()
             except InputError as error:
                 self._report_error(str(error))
-            except Exception:  # top of a thread: no caller would see it, and the next task must run
+            except Exception:  # top of a thread: no caller would see the error, and the next task must run
                 _log.exception("%s failed", task)
                 self._report_error(f"{task}: a bug in Nimbus; the traceback is in the terminal, nothing is lost")
             finally:

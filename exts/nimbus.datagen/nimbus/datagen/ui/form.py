@@ -1,6 +1,6 @@
-"""Form of a task editor: sections of controls. A host renders them, and reports which one was used.
+"""Form of a task editor: sections of controls. A host renders them, and reports the one used.
 
-Needs nothing but Python's standard library, as Kit loads it too.
+Needs only Python's standard library, because Kit loads it, too.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ class SectionData(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """Element of a form: text to read, a field, a choice or a button."""
+    """Element of a form: text, a field, a choice or a button."""
 
     id: str
     """Keys of the field in the task file, ``regions.start.center``, or the name of an action."""
     kind: Kind
     label: str = ""
     value: Any = None
-    """Text; a number; ``[low, high]`` of a range; index of the selected row."""
+    """Value: text, a number, ``[low, high]`` of a range, or the index of the selected row."""
     options: tuple[str, ...] = ()
-    """Choices, rows, or labels of the buttons that stand side by side."""
+    """Choices, rows, or labels of buttons side by side."""
     hint: str = ""
     limits: tuple[float, float, float] = (0.0, 1.0, 0.01)
-    """Smallest value, largest value and step of a number or a range; an integer step: whole numbers."""
+    """Smallest value, largest value and step of a number or range; an integer step for whole numbers."""
     problem: str = ""
     """Error message about the field."""
     confirm: str = ""
-    """Label of the button that submits the text, in a host that reports each keystroke; empty: no button."""
+    """Label of the button that submits the text, for a host that reports each keystroke; empty for no button."""
     act: Callable[[Any], object] = field(default=lambda _: None, repr=False, compare=False)
-    """Takes the new value; the option of ``buttons``; None of a button."""
+    """Function of the new value: the option of ``buttons``, None for a button."""
 
     def to_dict(self) -> ControlData:
         """Convert to plain data for the host."""

@@ -1,4 +1,4 @@
-"""Admission to a server of this project: a secret in the printed address, the server's own host, no foreign page."""
+"""Access check of a server: a secret in the printed address, the server's own host, no foreign page."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.ui.page_script import PageScript
 
 _TOKEN_BYTES = 24
-"""192 bits: cannot be guessed over a network."""
+"""Number of bytes of a token: 192 bits, which cannot be guessed over a network."""
 _CHECK_TIMEOUT = 10.0
-"""Time limit of the check of the server in this process [s]."""
+"""Time limit for checking the server in this process [s]."""
 _HEADERS = {
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-"""Added to every page: no other page may show it in a frame, and its address, which has the token, is not passed on."""
+"""Headers of every page: no other page may frame it, and its address with the token is not passed on."""
 _patching = threading.Lock()
 
 
 class Refused(Exception):
-    """Request that does not come from the printed address; its text is the answer."""
+    """Raised for a request that does not come from the printed address; its text is the answer."""
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Check of each request to one server, plain or for a WebSocket.
+    """Check of each request to one server, plain or WebSocket.
 
-    The token is the first part of the path. A cookie would be sent to every other port of the same host, which may
+    The token is the first component of the path. A cookie would be sent to every other port of the same host, which may
     belong to another user of the machine.
 
     Args:
-        host: Address that the server listens on.
+        host: Address on which the server listens.
         token: Secret part of the printed address.
     """
 
@@ -55,13 +55,13 @@ class Gate:
         Args:
             path: Path of the request line, with the query.
             hosts: All values of the header ``Host``.
-            origins: All values of the header ``Origin``: none of a page that is opened, one of its WebSocket.
+            origins: All values of the header ``Origin``: none for an opened page, one for its WebSocket.
 
         Returns:
             The path without the token.
 
         Raises:
-            Refused: The host is not the server's, the origin is another page, or the token is not there.
+            Refused: The host is not the server's, the origin is another page, or the token is missing.
         """
         if len(hosts) != 1 or not self._is_own(hosts[0]):
             raise Refused("this host is not served here")
@@ -74,9 +74,9 @@ class Gate:
         return f"/{rest}{mark}{query}"
 
     def _is_own(self, host: str) -> bool:
-        """Compare a host with the own one; any literal address is, where the server listens on more than loopback.
+        """Return True for the server's own host, or for any literal address if the server listens beyond loopback.
 
-        A literal address cannot be given to another machine by a name server, as a name can.
+        Unlike a name, a literal address cannot be redirected to another machine by a name server.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -100,14 +100,14 @@ def _is_loopback(host: str) -> bool:
 
 @contextmanager
 def guarded_websockets(gate: Gate, script: PageScript | None = None) -> Iterator[None]:
-    """Put a gate in front of every server that the library ``websockets`` starts in here.
+    """Add a gate to every server started with the library ``websockets`` in this process.
 
-    A server takes one function, ``process_request``, that may answer before anything else is done: the gate's comes
-    before that of the caller, as viser gives no way to set it.
+    A server accepts one function, ``process_request``, which may answer first. The gate's runs before that of the
+    caller, because viser offers no way to set it.
 
     Args:
         gate: The gate.
-        script: Script that is added to the page and whose reports are answered; both pass the gate.
+        script: Script added to the page, whose reports are answered; both pass the gate.
     """
     from websockets.asyncio import server
 
@@ -134,7 +134,7 @@ def guarded_websockets(gate: Gate, script: PageScript | None = None) -> Iterator
         return start(*args, process_request=answer, **options)
 
     with _patching:
-        setattr(server, "serve", serve)  # noqa: B010 - a module's own name, put back below
+        setattr(server, "serve", serve)  # noqa: B010 - a module's own name, restored below
         try:
             yield
         finally:
@@ -156,14 +156,14 @@ def _scripted(script: PageScript, connection: Any, path: str) -> Any:
 
 
 def check_guarded(host: str, port: int) -> None:
-    """Ask a server for its page and for a WebSocket without the token, as a foreign page does.
+    """Request a page and a WebSocket without the token from a server, as a foreign page would.
 
     Args:
-        host: Address that it listens on.
+        host: Address on which it listens.
         port: Port of the server.
 
     Raises:
-        InputError: It answers: the library that serves does not pass by the gate.
+        InputError: It answers, so the serving library bypasses the gate.
     """
     for upgrade in ("", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"):
         key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" if upgrade else ""
@@ -177,7 +177,7 @@ def check_guarded(host: str, port: int) -> None:
 
 
 def reachable(host: str) -> str:
-    """Address at which this machine reaches a server that listens on ``host``."""
+    """Return the address at which this machine reaches a server that listens on ``host``."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)
 
 
@@ -186,5 +186,5 @@ def _bracketed(host: str) -> str:
 
 
 def address_of(host: str, port: int, gate: Gate) -> str:
-    """Address to print: the only one that is served."""
+    """Return the address to print, which is the only one served."""
     return f"http://{_bracketed(reachable(host))}:{port}/{gate.token}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.tasks.task import Task
@@ -11,6 +11,8 @@ from nimbus.datagen.ui.form import Control, FormSection, buttons
 
 SAMPLE_COUNT = 50
 """Layouts that are sampled at once."""
+MAX_STACK = 64
+"""Largest number of steps that are shown side by side."""
 _MAX_SEED, _MAX_INDEX = 2**31 - 1, 10_000_000
 
 
@@ -54,6 +56,31 @@ class TaskScene(Protocol):
         ...
 
 
+@runtime_checkable
+class HostedScene(Protocol):
+    """Further work of a scene whose host has a USD stage open, as Isaac Sim."""
+
+    def plan_live(self, task: Task, *, seed: int, index: int) -> str:
+        """Plan one attempt and execute it in the open stage."""
+        ...
+
+    def stop(self) -> None:
+        """End a live plan before its next step of physics; returns at once, from any thread."""
+        ...
+
+    def vary(self, task: Task, *, seed: int, index: int) -> str:
+        """Change the open stage to the layout of an episode, in a layer that leaves the stage as it was."""
+        ...
+
+    def restore(self, task: Task) -> str:
+        """Remove the changes of :meth:`vary`."""
+        ...
+
+    def stack(self, task: Task, *, count: int) -> str:
+        """Show steps of the last motion as regions of one stage."""
+        ...
+
+
 class LayoutSection:
     """Seed, episode, and buttons that start work of a scene.
 
@@ -65,6 +92,7 @@ class LayoutSection:
     def __init__(self, scene: TaskScene, start: Callable[[str, Callable[[Task], str]], None]) -> None:
         self._scene, self._start = scene, start
         self._seed = self._index = 0
+        self._stack = 16
 
     def build(self) -> FormSection:
         """Build the section."""
@@ -93,7 +121,29 @@ class LayoutSection:
                         "Pictures": lambda: self._start("pictures", scene.photograph),
                     },
                 ),
+                *(self._hosted_controls(scene) if isinstance(scene, HostedScene) else ()),
             ),
+        )
+
+    def _hosted_controls(self, scene: HostedScene) -> tuple[Control, ...]:
+        return (
+            buttons(
+                "live",
+                "in PhysX",
+                {"Plan live": lambda: self._plan_live(scene), "Stop": scene.stop},
+                hint="Skills act in the open stage; Stop leaves it as it is at that step",
+            ),
+            buttons(
+                "vary",
+                "in place",
+                {
+                    "Randomize": lambda: self._vary(scene),
+                    "Restore": lambda: self._start("restoring", scene.restore),
+                },
+                hint="Changes the open stage in a layer of its own; Restore removes the layer",
+            ),
+            _number("stack", self._stack, MAX_STACK, self._set_stack, least=1),
+            buttons("regions", "steps", {"Stack": lambda: self._show_stack(scene)}, hint="Steps of the last plan"),
         )
 
     def _set_seed(self, value: Any) -> None:
@@ -118,6 +168,22 @@ class LayoutSection:
         seed, index = self._seed, self._index
         self._start("planning", lambda task: self._scene.plan(task, seed=seed, index=index))
 
+    def _plan_live(self, scene: HostedScene) -> None:
+        seed, index = self._seed, self._index
+        self._start("planning live", lambda task: scene.plan_live(task, seed=seed, index=index))
 
-def _number(name: str, value: int, largest: int, act: Callable[[Any], None]) -> Control:
-    return Control(id=name, kind="number", label=name, value=value, limits=(0, largest, 1), act=act)
+    def _vary(self, scene: HostedScene) -> None:
+        self._set_index(self._index + 1)
+        seed, index = self._seed, self._index
+        self._start("randomizing", lambda task: scene.vary(task, seed=seed, index=index))
+
+    def _set_stack(self, value: Any) -> None:
+        self._stack = min(max(int(value), 1), MAX_STACK)
+
+    def _show_stack(self, scene: HostedScene) -> None:
+        count = self._stack
+        self._start("stacking", lambda task: scene.stack(task, count=count))
+
+
+def _number(name: str, value: int, largest: int, act: Callable[[Any], None], *, least: int = 0) -> Control:
+    return Control(id=name, kind="number", label=name, value=value, limits=(least, largest, 1), act=act)

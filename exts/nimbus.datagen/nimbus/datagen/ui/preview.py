@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.examine import look_for
-from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLayout
+from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, PhysicalLayout, VisualLayout
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.errors import Diagnostic
@@ -30,6 +30,7 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import layout_stage, read_stage
 
 _PLANNER = "ompl"
+MakeSimulation = Callable[[SceneAssets, VisualLayout], NewtonSimulation]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,11 +159,22 @@ class Preview:
         for index in range(count):
             yield draw_physical(task, assets, seed=seed, index=index)
 
-    def plan(self, task: Task, *, seed: int, index: int) -> SceneLook:
-        """Plan one attempt at an episode, as the first attempt of a run."""
+    def plan(self, task: Task, *, seed: int, index: int, simulate: MakeSimulation | None = None) -> SceneLook:
+        """Plan one attempt at an episode, as the first attempt of a run.
+
+        Args:
+            task: The task.
+            seed: Seed of the run.
+            index: The episode.
+            simulate: Makes the simulation from scene and looks; the default one without it.
+        """
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)
-        simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        if simulate is None:
+            simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
+        else:
+            key = _key(task, seed, index)
+            simulation = simulate(assets, draw_visual(task, assets.stage, assets.robot, physical, key=key))
         streams = partial(generator, seed, index, "attempt", 0)
         trajectory = run_attempt(task, simulation, physical, streams=streams, planner=_PLANNER)
         return self._look(task, assets, physical, motion_of(trajectory), seed=seed, index=index)

@@ -76,7 +76,7 @@ def decide_joint(
         decisions[side] = _decide(own, side, float(f"{limit:.6g}"), why)
     lower, upper = (float(decisions[side].value) for side in limits)
     if upper - lower < 1e-3:
-        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no way to go"
+        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no range"
         raise InputError(what, instead="write a lower limit below the upper one")
     axis, origin = np.array(found.axis), scale * np.array(found.origin)
     reach = float(np.linalg.norm(np.cross(points - origin, axis), axis=1).max())

@@ -14,13 +14,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.files.own_files import check_own, has_links, make_subfolder, move, remove_file, remove_tree
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
-from nimbus.datagen.store.folder_lock import LOCK_NAME
 from nimbus.datagen.store.publish import disk, replace_text
 
 NAME = "nimbus.json"
 CARD, CARD_PICTURE = "README.md", "card.png"
+_SETTINGS_BYTES = 4096
 CARD_MARK = "<!-- written by nimbus card -->"
 """Mark of a card written by Nimbus, which may be replaced."""
 
@@ -122,7 +123,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
     try:
         with disk(stage):
             marker = stage / "settings"
-            if has_links(stage) or not marker.is_file() or marker.read_text() != settings:  # Nimbus makes no links here
+            if has_links(stage) or _content(marker) != settings.encode():  # Nimbus makes no links here
                 for path in (path for path in stage.iterdir() if path.name != LOCK_NAME):
                     remove_tree(path)
                 replace_text(marker, settings)
@@ -134,6 +135,14 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
         yield stage
     finally:
         lock.release()
+
+
+def _content(marker: Path) -> bytes:
+    """Return the content of the file of settings, which others may have made; nothing where it is no such file."""
+    try:
+        return read_bytes(marker, limit=_SETTINGS_BYTES)
+    except InputError:
+        return b""
 
 
 def stage_of(out: Path) -> Path:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,13 @@ from nimbus.datagen.files.strict_yaml import Document, read
 from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.store.episode_file.read import check_own, check_size
 from nimbus.datagen.tasks.task import Task
 
+_LARGEST = 1e6
+"""Bound of mapped entries [rad or m]."""
+_MOST_NUMBERS = 1 << 27
+"""Largest array that is read; an hour at 20 Hz of 500 numbers has 36 million."""
 _TABLE_RATE = 20.0
 """Control rate of robosuite, which robomimic files do not state [Hz]."""
 
@@ -72,12 +78,12 @@ class RobomimicSignals(SignalSet):
 
     def __init__(self, path: Path) -> None:
         check_regular(path)
-        try:
+        self._path = path
+        with self._reading("data"):
             self._file = h5py.File(path, "r")
-        except OSError as error:
-            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead="restore it") from None
-        data: Any = self._file.get("data")
-        found = [name for name in data or () if re.fullmatch(r"demo_\d+", name)]
+            data = check_own(self._file, "data")
+        names = data if isinstance(data, h5py.Group) else ()
+        found = [name for name in names if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
             raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
@@ -85,10 +91,34 @@ class RobomimicSignals(SignalSet):
 
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
         """Return the signals of an episode: those of ``obs`` as ``obs/NAME``, and ``actions``."""
-        demo: Any = self._file["data"][self.episodes[episode]]  # pyright: ignore[reportIndexIssue]
-        found = {f"obs/{name}": demo["obs"][name] for name in demo.get("obs", ()) if demo["obs"][name].ndim <= 2}
-        found |= {name: demo[name] for name in ("actions", "actions_abs", "states") if name in demo}
-        return {name: np.asarray(rows, dtype=float) for name, rows in found.items()}
+        demo = f"data/{self.episodes[episode]}"
+        with self._reading(f"{demo}/obs"):
+            obs = check_own(self._file, f"{demo}/obs")
+            names = [f"obs/{name}" for name in obs] if isinstance(obs, h5py.Group) else []
+        found = {name: self._rows(f"{demo}/{name}") for name in (*names, "actions", "actions_abs", "states")}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    def _rows(self, place: str) -> FloatArray | None:
+        """Read an array of numbers (T,) or (T, D); None for images and for a name that is not there."""
+        with self._reading(place):
+            found = check_own(self._file, place)
+            if not isinstance(found, h5py.Dataset) or found.shape is None or not 1 <= found.ndim <= 2:
+                return None
+            if found.dtype.kind not in "fiub":
+                raise ValueError(f"type {found.dtype}, expected numbers")
+            check_size(found)
+            if (size := int(found.size or 0)) > _MOST_NUMBERS:
+                raise ValueError(f"{size} numbers; the limit is {_MOST_NUMBERS}")
+            return np.asarray(found[()], dtype=float)
+
+    @contextmanager
+    def _reading(self, place: str) -> Iterator[None]:
+        """Turn errors of the library about a damaged file into one line."""
+        try:
+            yield
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
+            what = f"cannot be read: {place}: {error}".split("\n")[0]
+            raise InputError(what, where=str(self._path), instead="restore it from a copy") from None
 
 
 def is_foreign_set(path: Path) -> bool:
@@ -131,6 +161,7 @@ class _SetReader:
     def demonstration(self, index: int, name: str) -> Demonstration:
         """Read one demonstration."""
         mapping, robot, signals = self._mapping, self._robot, self._set.signals(index)
+        self._check(signals, name)
         columns = [self._column(signals, ("joints",), mapping.joints.source, self._joint(joint)) for joint in self._led]
         joints = np.stack(columns, axis=1)
         openings = {}
@@ -153,6 +184,26 @@ class _SetReader:
             bodies=bodies,
             layout=PhysicalLayout(objects=placed),
         )
+
+    def _check(self, signals: Mapping[str, NDArray[Any]], name: str) -> None:
+        """Refuse mapped signals of different lengths, of less than two rows, or with entries that are no numbers.
+
+        Raises:
+            InputError: A signal is so.
+        """
+        parts = (self._mapping.joints, *self._mapping.grippers.values(), *self._mapping.objects.values())
+        sources = [part.source for part in parts if part.source in signals]
+        if not sources:
+            return  # the first missing one is named where it is read
+        wanted = len(signals[sources[0]])
+        for source in sources:
+            rows = signals[source]
+            if len(rows) != wanted or wanted < 2:
+                what = f"{name}: '{source}' has {len(rows)} rows, '{sources[0]}' {wanted}"
+                raise self._document.error((), what, instead="map signals of one length, of two rows and more")
+            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # NaN is not, either
+                what = f"{name}: '{source}' has an entry that is not a number of rad or m"
+                raise self._document.error((), what, instead="restore the set from a copy, or leave the episode out")
 
     @property
     def _led(self) -> list[str]:

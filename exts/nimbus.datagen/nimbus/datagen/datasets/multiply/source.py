@@ -73,8 +73,7 @@ def read_nimbus_set(folder: Path, *, task: Task, robot: Robot, limit: int | None
         folder: The dataset.
         task: Task to multiply them for.
         robot: Its robot.
-        limit: Largest number of demonstrations, the first ones by
-        name; all by default.
+        limit: Largest number of demonstrations, the first ones by name; all by default.
 
     Raises:
         InputError: There are none, they are of another robot, or they lack objects of the task.

@@ -153,8 +153,7 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     Args:
         folder: Folder of the dataset, or its address in a store.
         open_files: Number of episodes or videos that stay open.
-        view: Signals to give; the stored ones by default.
-        LeRobot files have a single view.
+        view: Signals to give; the stored ones by default. LeRobot files have a single view.
 
     Raises:
         InputError: There is no dataset, it cannot be read, or it has no such view.

@@ -33,8 +33,7 @@ class StoredFrames:
     Args:
         folder: Folder of the dataset.
         open_files: Number of episodes that stay open.
-        view: Signals to give; the stored
-        ones by default.
+        view: Signals to give; the stored ones by default.
 
     Raises:
         InputError: The dataset does not exist or is empty, or the view cannot be made.

@@ -33,8 +33,8 @@ class EpochOrder:
     Args:
         lengths: Number of frames of each episode.
         seed: Seed of the whole training.
-        epoch: Number of the epoch. block:
-        Number of frames per block.
+        epoch: Number of the epoch.
+        block: Number of frames per block.
         pool: Number of blocks per pool.
         shuffle: False to keep the original order.
     """

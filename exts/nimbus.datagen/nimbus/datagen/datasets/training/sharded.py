@@ -68,8 +68,7 @@ class ShardManifest:
 
     Args:
         folder: Folder that holds ``manifest.parquet``.
-        where: Rows to keep, as filters of ``pyarrow.parquet``:
-        ``[("success", "=", True), ("length", ">", 50)]``.
+        where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
         InputError: The manifest cannot be read, or is of another format.

@@ -89,7 +89,7 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
     now = cell.pose(name)
     moved = float(np.linalg.norm((now - let_go)[:3, 3]))
     if moved > _OFF:
-        raise SkillFailure(Reason.OFF_TARGET, f"{name} went {moved * 100:.0f} cm when it was let go")
+        raise SkillFailure(Reason.OFF_TARGET, f"{name} went {moved * 100:.0f} cm when it was released")
     tilt = float(np.arccos(np.clip((now[:3, :3] @ quat_to_matrix(rest.wxyz).T)[2, 2], -1.0, 1.0)))
     if tilt > _TILTED:
         raise SkillFailure(Reason.TOPPLED, f"{name} leans by {tilt:.2f} rad")

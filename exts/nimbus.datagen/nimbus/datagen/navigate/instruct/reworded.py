@@ -48,7 +48,9 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
     Args:
         stored: The steps, in the words of the grammar.
         model: The model.
-        nouns: Names of all objects and rooms of the scene. Returns:
+        nouns: Names of all objects and rooms of the scene.
+
+    Returns:
         The steps in the model's words and an empty text, or the unchanged steps and the reason.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import RESTORE, check_regular, read_text
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
@@ -55,6 +56,18 @@ def make_part(
         triangles=triangles_of(corners, uvs=surface.uvs.reshape(-1, 2)),
         image=surface.texture,
     )
+
+
+def read_rows(path: Path) -> list[list[str]]:
+    """Read the rows of a table of comma-separated values.
+
+    Raises:
+        InputError: The file is no such table.
+    """
+    try:
+        return list(csv.reader(read_text(path).splitlines()))
+    except csv.Error as error:
+        raise InputError(f"not a table: {error}", where=str(path), instead=RESTORE) from None
 
 
 def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyArray | None = None) -> Triangles:
@@ -127,7 +140,9 @@ def make_scene(
         raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:
-        raise InputError(f"'{bad[0]}' has corners that are no numbers", where=str(path), instead="export it again")
+        raise InputError(
+            f"'{bad[0]}' has corners that are not finite numbers", where=str(path), instead="export it again"
+        )
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
         what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"

@@ -6,7 +6,6 @@ there is that of a line ``number,RRGGBB,"class",region``.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
     bounding_rooms,
@@ -23,6 +21,7 @@ from nimbus.datagen.navigate.read.assemble import (
     class_name,
     make_part,
     make_scene,
+    read_rows,
     unique_names,
 )
 from nimbus.datagen.objects.imported.read import read_nodes
@@ -73,8 +72,7 @@ def _turned(part: ScenePart, turn: FloatArray) -> ScenePart:
 
 def _labelled(nodes: list[tuple[str, ImportedSurface]], labels: Path, names: Path) -> tuple[list[ScenePart], list[str]]:
     """Split the surfaces into objects by the nearest face of the labeled mesh."""
-    lines = csv.reader(read_text(names).splitlines()[1:])
-    table = {row[1].strip().upper(): row for row in lines if len(row) >= 4}
+    table = {row[1].strip().upper(): row for row in read_rows(names)[1:] if len(row) >= 4}
     marked = read_nodes(labels)
     middles = np.concatenate([surface.corners.mean(axis=1) for _, surface in marked])
     colors = np.concatenate([_face_colors(surface) for _, surface in marked])

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import RESTORE, read_plain, read_text
+from nimbus.datagen.files.bounded import RESTORE, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
-from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, unique_names
+from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, read_rows, unique_names
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
@@ -42,6 +41,8 @@ def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
         raise InputError("has no stage_instance and object_instances", where=str(path), instead=RESTORE)
+    if not all(isinstance(entry, Mapping) for entry in objects):
+        raise InputError("an entry of object_instances is not an object", where=str(path), instead=RESTORE)
     upright = np.eye(4)
     upright[:3, :3] = up_matrix("z" if up == "z" else "y")
     meshes: dict[str, tuple[Path, list[tuple[str, ImportedSurface]]]] = {}
@@ -83,7 +84,7 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
         matrix[:3, :3] *= np.array(entry.get("non_uniform_scale", (1, 1, 1)), float) * float(
             entry.get("uniform_scale", 1)
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         raise InputError(f"the transform of this instance is invalid: {error}", where=where, instead=RESTORE) from None
     return matrix
 
@@ -103,7 +104,8 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
 def _categories(root: Path) -> dict[str, str]:
     """Return the category of each template, from the first table that has them."""
     for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
-        rows = list(csv.DictReader(read_text(file).splitlines()))
+        head, *lines = read_rows(file) or [[]]
+        rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)
         if column and "id" in rows[0]:
             return {row["id"]: row[column] for row in rows if row.get(column)}

@@ -70,7 +70,7 @@ def _load(path: Path) -> Any:
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise InputError("holds no triangle", where=str(path), instead="give the mesh, not its points")
     if not 0 <= mesh.faces.min() <= mesh.faces.max() < len(mesh.vertices):
-        what = f"a face has a corner that is none of its {len(mesh.vertices)}"
+        what = f"a face refers to a vertex beyond its {len(mesh.vertices)} vertices"
         raise InputError(what, where=str(path), instead="copy or download it again")
     return mesh
 

@@ -1,4 +1,4 @@
-"""Things with parts that move: furniture, appliances, controls, plumbing.
+"""Articulated objects: furniture, appliances, controls, plumbing.
 
 A family is a model of its settings with a method ``assemble``; :data:`AnyArticulated` lists them.
 """

@@ -61,13 +61,13 @@ class Link:
 
 @dataclass(kw_only=True)
 class Assembly:
-    """A whole thing: x runs from its front to its back, y to its left as seen from the front, z up."""
+    """Complete object: x runs from its front to its back, y to its left as seen from the front, z up."""
 
     looks: TextureMapping
     base: Solids
     links: list[Link] = field(default_factory=list)
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) by name, as of an object"""
+    """(4, 4) frames by name, as for an object."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
 
 
@@ -103,14 +103,14 @@ def frame(position: ArrayLike, z: ArrayLike) -> FloatArray:
 def hinge(
     axis: ArrayLike, origin: ArrayLike, *, limit: float, damping: float, friction: float, stiffness: float = 0.0
 ) -> Joint:
-    """Make a hinge that turns from 0 to a limit.
+    """Make a hinge from 0 to a limit.
 
     Args:
         axis: (3,) direction of its axis, of any length.
-        origin: (3,) a point of the axis [m].
+        origin: (3,) point on the axis [m].
         limit: Largest angle [rad].
         damping: Damping of the joint [N m s/rad].
-        friction: Torque that keeps it where it is [N m].
+        friction: Torque that holds it in place [N m].
         stiffness: Stiffness of a spring that returns the joint to 0 [N m/rad].
     """
     origin = np.asarray(origin, dtype=float)
@@ -132,10 +132,10 @@ def slide(
 
     Args:
         axis: (3,) direction of its motion, of any length.
-        origin: (3,) a point of the axis [m].
+        origin: (3,) point on the axis [m].
         limit: Largest distance [m].
         damping: Damping of the joint [N s/m].
-        friction: Force that keeps it where it is [N].
+        friction: Force that holds it in place [N].
         stiffness: Stiffness of a spring that returns the joint to 0 [N/m].
     """
     return replace(
@@ -157,14 +157,14 @@ def bar(
     """Add a bar handle on two posts.
 
     Args:
-        solids: What it is fixed to.
-        start: (3,) one end of the bar, in the surface that it stands on [m].
+        solids: Solids to which it is fixed.
+        start: (3,) one end of the bar, in the surface below it [m].
         end: (3,) the other end [m].
-        approach: (3,) the way a hand comes to it: into the surface; of any length.
+        approach: (3,) approach direction of a hand, into the surface; of any length.
         standoff: Distance from the surface to the bar's axis [m].
         look: Part of the texture.
         radius: Radius of the bar [m].
-        turns: How far a hand may be turned about it [rad].
+        turns: Largest rotation of a hand about it [rad].
     """
     start, end, into = np.asarray(start, dtype=float), np.asarray(end, dtype=float), unit(approach)
     along = unit(end - start)

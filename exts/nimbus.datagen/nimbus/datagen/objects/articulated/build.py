@@ -1,4 +1,4 @@
-"""Makes a model of an assembly: masses by volume, origin in the middle of the base."""
+"""Construction of a model from an assembly: masses by volume, origin in the middle of the base."""
 
 from __future__ import annotations
 
@@ -81,6 +81,9 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
 
 
 def _texture_size(name: str, variant: int) -> tuple[int, int]:
-    """Room for several regions; of odd sizes that differ, as a renderer may take textures of one size for equal."""
+    """Choose the texture size for several regions.
+
+    Odd and unequal, because a renderer may confuse textures of one size.
+    """
     place = zlib.crc32(name.encode()) % 61 + variant
     return 601 + 2 * (place % 37), 421 + 2 * (place // 37 % 41)

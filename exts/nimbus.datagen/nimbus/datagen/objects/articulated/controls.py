@@ -32,7 +32,7 @@ def _panel(looks: TextureMapping, size: FloatArray) -> Solids:
 
 
 class Knob(StrictModel):
-    """A panel with a rotary ``knob`` on it, turned clockwise from 0; size is of the panel."""
+    """Panel with a rotary ``knob``, turned clockwise from 0; size is of the panel."""
 
     family: Literal["knob"]
     radius: Range[Metres] = (0.02, 0.026)
@@ -76,7 +76,7 @@ class Knob(StrictModel):
 
 
 class Button(StrictModel):
-    """A panel with a spring ``button`` on it; size is of the panel."""
+    """Panel with a spring ``button``; size is of the panel."""
 
     family: Literal["button"]
     radius: Range[Metres] = (0.02, 0.03)
@@ -106,7 +106,7 @@ class Button(StrictModel):
 
 
 class Switch(StrictModel):
-    """A panel with a ``lever`` that is thrown from the front to the back; size is of the panel."""
+    """Panel with a ``lever`` that moves from the front to the back; size is of the panel."""
 
     family: Literal["switch"]
     range: Annotated[Radians, Field(gt=0.2, le=2.5)] = np.radians(80)

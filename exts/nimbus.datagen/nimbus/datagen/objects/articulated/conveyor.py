@@ -1,4 +1,4 @@
-"""A conveyor: a belt between two rollers, whose surface moves by itself."""
+"""Conveyor: a belt between two rollers with a moving surface."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from nimbus.datagen.objects.articulated.solids import Solids, TextureMapping
 _WALL, _EDGE = 0.012, 0.006
 """Thickness of the sides, and their height above the belt [m]."""
 _HEADROOM = 0.16
-"""Height of the space over the belt in which objects start [m]."""
+"""Height of the space above the belt in which objects start [m]."""
 
 
 class Conveyor(StrictModel):
-    """A frame with a ``belt`` on it that runs across the front, to the left as seen from there; size is of all of it.
+    """Frame with a ``belt`` that runs across the front, to the left as seen from there; size is of the whole.
 
-    The room over the upstream end of the belt is its cavity ``opening``.
+    The space above the upstream end of the belt is its cavity ``opening``.
     """
 
     family: Literal["conveyor"]
     speed: Range[Annotated[float, Field(ge=0, le=0.5)]] = (0.03, 0.05)
     """Speed of the belt [m/s]."""
     start: Metres = 0.12
-    """Length of the belt's end where things start."""
+    """Length of the upstream end on which objects start, as a fraction."""
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant of a given size [m]."""
         width, depth, height = size
         looks = TextureMapping({"frame": (width, height), "belt": (width, depth), "roller": (0.1, 0.1)})
         base = Solids(looks)

@@ -18,7 +18,7 @@ _STANDOFF = 0.045
 
 
 class Cupboard(StrictModel):
-    """A case with a ``door``; size is width, depth and height."""
+    """Case with a ``door``; size is width, depth and height."""
 
     family: Literal["cupboard"]
     hinges: Annotated[tuple[Literal["left", "right"], ...], Field(min_length=1)] = ("left", "right")
@@ -29,7 +29,7 @@ class Cupboard(StrictModel):
 
         Args:
             size: (3,) width, depth and height [m].
-            rng: Decides on which side the hinge is.
+            rng: Stream that draws the side of the hinge.
         """
         width, depth, height = size
         side = 1.0 if self.hinges[rng.integers(len(self.hinges))] == "left" else -1.0

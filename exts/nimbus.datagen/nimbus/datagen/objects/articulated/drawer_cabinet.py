@@ -22,7 +22,7 @@ _STANDOFF = 0.042
 
 
 class DrawerCabinet(StrictModel):
-    """A case with one to three drawers, ``drawer_0`` on top; size is width, depth and height."""
+    """Case with one to three drawers, ``drawer_0`` on top; size is width, depth and height."""
 
     family: Literal["drawer_cabinet"]
     drawers: Range[Annotated[int, Field(ge=1, le=3)]] = (1, 3)

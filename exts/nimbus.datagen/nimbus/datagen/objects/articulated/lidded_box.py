@@ -1,4 +1,4 @@
-"""Lidded boxes: an open box, and a hinged lid with a handle that stays where it is put."""
+"""Lidded boxes: an open box, and a hinged lid with a handle that stays at any angle."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _STANDOFF = 0.036
 
 
 class LiddedBox(StrictModel):
-    """A box with a ``lid`` that is hinged at the back; size is width, depth, and height without the handle."""
+    """Box with a ``lid`` hinged at the back; size is width, depth, and height without the handle."""
 
     family: Literal["lidded_box"]
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant of a given size [m]."""
         width, depth, height = size
         half, top = width / 2, height - _LID
         looks = TextureMapping(

@@ -18,7 +18,7 @@ _TRAVEL = 0.006
 
 
 class Microwave(StrictModel):
-    """A box with a ``door`` and a ``start`` button; size is width, depth and height."""
+    """Box with a ``door`` and a ``start`` button; size is width, depth and height."""
 
     family: Literal["microwave"]
 

@@ -19,7 +19,7 @@ _SPOKES = 3
 
 
 class Valve(StrictModel):
-    """A pipe with a handwheel, ``wheel``, that opens counter-clockwise; size is pipe length, base depth and height."""
+    """Pipe with a handwheel, ``wheel``, that opens counter-clockwise; size is pipe length, base depth and height."""
 
     family: Literal["valve"]
     radius: Range[Metres] = (0.05, 0.062)
@@ -27,7 +27,7 @@ class Valve(StrictModel):
     range: Annotated[Radians, Field(gt=0.2, le=5.0)] = np.radians(120)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant of a given size [m]."""
         width, depth, height = size
         looks = TextureMapping(
             {"pipe": (width, depth), "flange": (0.1, 0.1), "wheel": (0.1, 0.1), "stem": (0.02, 0.05)}
@@ -67,14 +67,14 @@ class Valve(StrictModel):
 
 
 class Faucet(StrictModel):
-    """A tap with a spout and a ``lever`` on top that turns about the vertical; size is base width, reach and height."""
+    """Tap with a spout and a ``lever`` on top that rotates about the vertical; size is base width, reach and height."""
 
     family: Literal["faucet"]
     lever: Range[Metres] = (0.09, 0.11)
     range: Annotated[Radians, Field(gt=0.2, le=3.0)] = np.radians(90)
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
-        """One variant of a given size [m]."""
+        """Assemble one variant of a given size [m]."""
         width, reach, height = size
         looks = TextureMapping(
             {"metal": (reach, height), "base": (width, width), "lever": (0.1, 0.02), "mark": (0.02, 0.02)}

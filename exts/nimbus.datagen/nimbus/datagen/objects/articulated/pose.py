@@ -29,7 +29,7 @@ def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: F
     sine = 0.5 * joint.axis @ (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
     cosine = 0.5 * (np.trace(turn) - 1.0)
     angle = float(np.arctan2(sine, cosine))
-    # A hinge that turns further than half a turn counts on.
+    # A hinge that has rotated by more than half a turn continues counting.
     middle = 0.5 * sum(joint.range)
     return angle + 2 * np.pi * round((middle - angle) / (2 * np.pi))
 

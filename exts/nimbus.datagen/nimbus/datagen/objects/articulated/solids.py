@@ -1,4 +1,4 @@
-"""Boxes, rods and rings put together: a mesh with its texture map, and convex pieces to touch."""
+"""Rigid body of boxes, rods and rings: a mesh with its texture map, and convex contact pieces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
 from nimbus.datagen.objects.shapes.shape import TextureRegion
 
 CREASE = 0.6
-"""Angle of edges that stay sharp when shaded [rad]: bevels are above it, the sides of rods below."""
+"""Angle above which edges stay sharp when shaded [rad]; bevels are above it, the sides of rods below."""
 _BEVEL = 0.0012
 _COLUMNS = 3
 _INSET = 0.06
@@ -22,7 +22,7 @@ _INSET = 0.06
 
 
 class TextureMapping:
-    """The parts of a texture by name, laid out in a grid.
+    """Regions of a texture by name, laid out in a grid.
 
     Args:
         sizes: Width and height on the surface [m] by name.
@@ -37,7 +37,7 @@ class TextureMapping:
             self.regions[name] = TextureRegion(u=u, v=v, size=size)
 
     def map(self, name: str, shares: FloatArray) -> FloatArray:
-        """Texture coordinates (n, 2) of shares (n, 2) of a part."""
+        """Return texture coordinates (n, 2) of points (n, 2) of a region, given as fractions of its size."""
         region = self.regions[name]
         low, high = np.array([region.u[0], region.v[0]]), np.array([region.u[1], region.v[1]])
         return low + (_INSET + (1 - 2 * _INSET) * shares) * (high - low)
@@ -45,7 +45,7 @@ class TextureMapping:
 
 @dataclass(frozen=True)
 class SolidSurface:
-    """Triangles with three corners of their own each."""
+    """Triangles with unshared corners."""
 
     vertices: FloatArray
     faces: IndexArray
@@ -53,7 +53,7 @@ class SolidSurface:
 
 
 class Solids:
-    """Shapes of one rigid body, in meters and any frame."""
+    """Solids of one rigid body, in meters and any frame."""
 
     def __init__(self, looks: TextureMapping) -> None:
         self._looks = looks
@@ -115,7 +115,7 @@ class Solids:
             self.pieces.append(convex_hull(contact))
 
     def _add(self, corners: FloatArray, look: str) -> None:
-        """Triangles, three rows each; each is mapped along the axis that it faces most."""
+        """Return triangles of three rows each, mapped along the axis that each one faces most."""
         low, high = corners.min(axis=0), corners.max(axis=0)
         shares = (corners - low) / np.maximum(high - low, 1e-9)
         triangles = corners.reshape(-1, 3, 3)
@@ -134,12 +134,12 @@ class Solids:
 
     @property
     def volume(self) -> float:
-        """Total volume of the pieces, overlaps counted twice [m³]."""
+        """Return the total volume of the pieces, with overlaps counted twice [m³]."""
         return sum(float(qhull(vertices).volume) for vertices, _ in self.pieces)
 
 
 def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:
-    """Several meshes as one."""
+    """Merge several meshes."""
     surfaces = list(surfaces)
     offsets = np.cumsum([0] + [len(surface.vertices) for surface in surfaces[:-1]])
     return SolidSurface(
@@ -150,7 +150,7 @@ def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:
 
 
 def ring_points(start: ArrayLike, end: ArrayLike, radius: float, sides: int) -> FloatArray:
-    """(2 sides, 3) corners of a prism around an axis, those of the start first."""
+    """Return (2 sides, 3) corners of a prism around an axis, those of the start first."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     axis = (end - start) / np.linalg.norm(end - start)
     across = np.cross(axis, (0.0, 0.0, 1.0) if abs(axis[2]) < 0.9 else (1.0, 0.0, 0.0))

@@ -1,4 +1,4 @@
-"""The bodies and joints of an articulated thing in its USD file."""
+"""Bodies and joints of an articulated object in its USD file."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -21,7 +21,7 @@ BASE = "base"
 
 
 def add_bodies(stage: Usd.Stage, root: Any, model: ObjectModel, looks: Any, touch: Any) -> None:
-    """Below the root: the base, the parts, and a joint for each part."""
+    """Write the base, the parts, and a joint for each part below the root."""
     from pxr import Gf, UsdGeom, UsdPhysics
 
     UsdPhysics.ArticulationRootAPI.Apply(root)

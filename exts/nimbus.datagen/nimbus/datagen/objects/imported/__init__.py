@@ -1,1 +1,1 @@
-"""Meshes of people's own: a folder of them is an object library."""
+"""Imported meshes: a user's folder of meshes is an object library."""

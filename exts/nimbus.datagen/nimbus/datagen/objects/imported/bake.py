@@ -1,4 +1,4 @@
-"""Textures painted again onto another atlas: each texel takes the color of the nearest place of the first surface."""
+"""Texture baking onto another atlas: each texel takes the color of the nearest point of the original surface."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ CREASE = 0.7
 _PADDING = 3
 """Padding between the charts of an atlas [px]."""
 _SAMPLES = 300_000
-"""Places of the first surface among which the nearest face is looked for."""
+"""Number of samples of the original surface among which the nearest face is searched."""
 _NEAR = 6
-"""Samples looked at for each texel: the nearest of a face that faces alike wins."""
+"""Number of samples compared per texel; the nearest of a face with a similar normal is used."""
 _AGAINST = 0.2
-"""Least cosine between the normals of a texel and of the face that gives its color."""
+"""Smallest cosine between the normals of a texel and of the face that gives its color."""
 _COARSER = 1.5
-"""A source with so many texels for one of the atlas, along a side, is averaged first."""
+"""Ratio of source to atlas texels along a side above which the source is averaged first."""
 
 
 def bake_texture(surface: ImportedSurface, points: FloatArray, faces: IndexArray, *, side: int) -> PaintedMesh:
-    """Give a simplified surface a texture of its own.
+    """Give a simplified surface its own texture.
 
     Args:
-        surface: The first surface with its textures.
-        points: (n, 3) of the simplified one, in the same frame [m].
-        faces: (m, 3)
+        surface: Original surface with its textures.
+        points: (n, 3) points of the simplified surface, in the same frame [m].
+        faces: (m, 3) triangles of the simplified surface.
         side: Approximate side of the texture [px].
     """
     vertices, faces, uvs, (height, width) = _unwrapped(points, faces, side)
@@ -58,7 +58,7 @@ def bake_texture(surface: ImportedSurface, points: FloatArray, faces: IndexArray
 def _unwrapped(
     points: FloatArray, faces: IndexArray, side: int
 ) -> tuple[FloatArray, IndexArray, FloatArray, tuple[int, int]]:
-    """Vertices, faces and uvs on an atlas, and its height and width [px]."""
+    """Return vertices, faces and uvs on an atlas, and its height and width [px]."""
     import xatlas
 
     atlas = xatlas.Atlas()
@@ -73,7 +73,7 @@ def _unwrapped(
 
 
 def _colors_at(surface: ImportedSurface, places: FloatArray, normals: FloatArray, *, density: float) -> ImageArray:
-    """(k, 3) sRGB of the nearest places of a surface, read with texels of some density [1/m]."""
+    """Return (k, 3) sRGB of the nearest points of a surface, sampled with a texel density [1/m]."""
     old = surface.corners
     cross = _cross(old)
     double = np.linalg.norm(cross, axis=1)
@@ -94,7 +94,7 @@ def _colors_at(surface: ImportedSurface, places: FloatArray, normals: FloatArray
 
 
 def _nearest_weights(corners: FloatArray, places: FloatArray) -> FloatArray:
-    """(k, 3) weights of the corners of triangles at the places of these that are nearest."""
+    """Return (k, 3) barycentric weights of the points of triangles that are nearest to given points."""
     a, b, c = (corners[:, corner] for corner in range(3))
     ab, ac, to = b - a, c - a, places - a
     aa, bb, cross = np.sum(ab * ab, axis=1), np.sum(ac * ac, axis=1), np.sum(ab * ac, axis=1)
@@ -106,7 +106,7 @@ def _nearest_weights(corners: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def _coarsened(texture: ImageArray, uvs: FloatArray, area: float, density: float) -> ImageArray:
-    """The texture with about as many texels as are asked for."""
+    """Reduce the texture to about the requested number of texels."""
     one, two = uvs[:, 1] - uvs[:, 0], uvs[:, 2] - uvs[:, 0]
     covered = np.abs(one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]).sum() / 2 * texture.shape[0] * texture.shape[1]
     times = np.sqrt(covered / max(area, 1e-12)) / density

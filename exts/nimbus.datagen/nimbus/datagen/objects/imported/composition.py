@@ -1,4 +1,4 @@
-"""Counts the prims of a USD stage before USD composes it: references to references grow without end in a small file."""
+"""Counting of a USD stage's prims before composition, because nested references grow without limit in a small file."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -23,9 +23,9 @@ _INSTEAD = "export it again as one mesh"
 
 
 def check_growth(path: Path) -> None:
-    """Count the prims that a file's stage would have, each reference with all that it leads to, also in other files.
+    """Count the prims that a file's stage would have, each reference with its whole target, also in other files.
 
-    Layers are parsed, and nothing is composed. Every variant counts, for one may lead to another.
+    Layers are parsed, and nothing is composed. Every variant counts, because one may refer to another.
 
     Raises:
         InputError: The files are too many or nested too deeply, or one lies outside the asset's folder.
@@ -43,7 +43,7 @@ class _Growth:
     """Counter of prims by file and path.
 
     Args:
-        path: The file that a user names.
+        path: File named by the user.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,7 +52,7 @@ class _Growth:
         self._stacks: dict[str, list[Any]] = {}
 
     def stack(self, layer: Any) -> list[Any]:
-        """List a layer, and those that lie below it."""
+        """List a layer and its sublayers."""
         if layer.identifier not in self._stacks:
             self._stacks[layer.identifier] = found = [layer]
             for above in found:
@@ -63,13 +63,13 @@ class _Growth:
         return self._stacks[layer.identifier]
 
     def count(self, stack: list[Any], at: Any, depth: int) -> int:
-        """Count the prims at a path of a stack of layers, with all that they lead to."""
+        """Count the prims at a path of a stack of layers, with all their targets."""
         key = stack[0].identifier, at
         if key in self._known:
             return self._known[key]
         if depth > _DEPTH:
             raise self._refusal(f"prims and references lie more than {_DEPTH} deep")
-        self._known[key] = 1  # USD itself reports a reference that leads back to itself
+        self._known[key] = 1  # USD itself reports circular references
         specs = [(layer, spec) for layer in stack if (spec := layer.GetPrimAtPath(at))]
         found = 1 if specs else 0
         for child in dict.fromkeys(path for _, spec in specs for path in _children(spec)):
@@ -87,7 +87,7 @@ class _Growth:
         return found
 
     def _open(self, layer: Any, file: str) -> Any:
-        """Open a file that another one names; None where USD passes it over, with a warning."""
+        """Open a referenced file; None if USD would skip it with a warning."""
         from pxr import Sdf, Tf
 
         place = layer.ComputeAbsolutePath(file)
@@ -117,7 +117,7 @@ def _children(prim: Any) -> Iterator[Any]:
 
 
 def _targets(prim: Any) -> Iterator[tuple[str, Any]]:
-    """Yield external targets of a prim's composition: a file, empty for its own, and a path, None for its default."""
+    """Yield targets of a prim's composition: a file, empty for its own, and a path, None for its default prim."""
     for kept in (prim.referenceList, prim.payloadList):
         for arc in kept.GetAddedOrExplicitItems():
             yield arc.assetPath, arc.primPath or None

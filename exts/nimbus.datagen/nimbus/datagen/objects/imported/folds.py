@@ -1,4 +1,4 @@
-"""Surfaces that fold or pass through themselves: coacd makes them again of voxels, with any number of faces."""
+"""Surfaces that fold onto or intersect themselves: coacd rebuilds them from voxels, with any number of faces."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.errors import InputError
 
 _VOXELS = 50
-"""Voxels of coacd in half the longest side: its default."""
+"""Number of coacd's voxels in half the longest side: its default."""
 _FACES_BY_AREA = 2.54
-"""Faces that it makes for each voxel's side of surface; measured on a box, 152,144."""
+"""Number of faces of the rebuilt surface per voxel side; measured on a box of 152,144."""
 MOST_REMADE = 80_000
-"""Faces of a surface made again that is cut: a cylinder through a torus, of 76,316, takes 38 s CPU. A box folded onto
-itself, of 152,144, took 30 s for each of more than nine rounds of cuts."""
+"""Largest number of faces of a rebuilt surface that is decomposed.
+
+A cylinder through a torus, of 76,316, takes 38 s CPU. A box folded onto itself, of 152,144, took 30 s for each of more
+than nine rounds of cuts.
+"""
 _TOUCHING = 1e-9
-"""Fraction of an edge or a face, and sine of an angle, that count as zero. Touching counts as intersection, as in
-coacd."""
+"""Fraction of an edge or a face, and sine of an angle, below which values count as zero. Touching counts as
+intersection, as in coacd."""
 _AT_ONCE = 1 << 16
-"""Pairs of faces that are compared at once."""
+"""Number of pairs of faces compared at once."""
 
 
 def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str) -> None:
-    """Refuse a surface that cannot be cut as it is, and would have too many faces when made again.
+    """Refuse a surface that coacd would rebuild with too many faces.
 
     Args:
         points: (N, 3) corners of a closed surface [m].
@@ -48,7 +51,7 @@ def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str)
 
 
 def remade_count(points: FloatArray, faces: IndexArray) -> int:
-    """Estimate how many faces a surface has when it is made again of voxels."""
+    """Estimate the number of faces of a surface rebuilt from voxels."""
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     area = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2
     voxel = np.ptp(points, axis=0).max() / 2 / _VOXELS
@@ -62,7 +65,7 @@ def count_full_edges(faces: IndexArray) -> int:
 
 
 def passes_through_itself(points: FloatArray, faces: IndexArray) -> bool:
-    """Look for an edge that goes through a face or touches it, other than in a corner of both."""
+    """Return True if an edge intersects or touches a face, other than at a shared corner."""
     corners = points[faces]
     low, high = corners.min(axis=1), corners.max(axis=1)
     step = max(1, _AT_ONCE // len(faces))
@@ -80,7 +83,7 @@ def passes_through_itself(points: FloatArray, faces: IndexArray) -> bool:
 
 
 def _goes_through(start: FloatArray, end: FloatArray, triangles: FloatArray) -> FloatArray:
-    """Compute (m,) True where a segment goes through its triangle: Möller and Trumbore, 1997."""
+    """Return (m,) True if a segment intersects its triangle (Möller and Trumbore, 1997)."""
     a, along = triangles[:, 0], end - start
     ab, ac = triangles[:, 1] - a, triangles[:, 2] - a
     across = np.cross(along, ac)

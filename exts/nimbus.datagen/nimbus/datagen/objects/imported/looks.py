@@ -1,4 +1,4 @@
-"""Looks of an imported mesh: few triangles, one texture, and a picture that stays that of the file."""
+"""Appearance of an imported mesh: few triangles and one texture, with images equal to the file's."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 MOST_FACES, TEXTURE_SIDE = 6000, 1024
-"""Triangles, and px, of an object near the camera."""
+"""Number of triangles, and texture size [px], of an object near the camera."""
 _COARSE = 20_000
-"""Triangles down to which edges are taken one by one; above, a fast collapse without a tolerance does."""
+"""Number of triangles above which a fast collapse without a tolerance replaces edge-by-edge decimation."""
 _TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
-"""Largest errors of a simplified surface that are tried in turn [m], for an object of 0.1 m or more."""
+"""Tolerances of the simplified surface, tried in turn, for an object of 0.1 m or more [m]."""
 _MOST_ERROR = 3.0
 """Mean image difference [gray levels of 255] above which the file's own triangles are kept."""
 _MOST_KEPT = 60_000
-"""Triangles of a file that are kept for the sake of the picture."""
+"""Largest number of a file's own triangles that are kept to preserve its appearance."""
 _VIEWS = ((0.6, 0.5), (2.2, 0.5), (3.7, 0.5), (5.3, 0.5), (0.6, -0.7), (2.2, 1.2))
 """Azimuth and elevation of the cameras of the compared images [rad]."""
 _PIXELS, _PER_PIXEL = 128, 3
-"""Width of those pictures, and samples along each side of a pixel."""
+"""Width of those images [px], and number of samples along each side of a pixel."""
 _GREY = np.array([0.299, 0.587, 0.114])
 """Weights of ITU-R BT.601."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedLook:
-    """A mesh to look at."""
+    """Mesh for rendering."""
 
     mesh: PaintedMesh
     error: float
@@ -52,11 +52,11 @@ def fit_look(
     most_faces: int = MOST_FACES,
     side: int = TEXTURE_SIDE,
 ) -> FittedLook:
-    """Make a surface cheap to draw.
+    """Reduce a surface for rendering.
 
     Args:
         surface: Surface as read, z up [m].
-        points: (n, 3) of the same, closed [m].
+        points: (n, 3) points of the same surface, closed [m].
         faces: (m, 3)
         most_faces: Triangles, about.
         side: Side of the texture [px].
@@ -91,7 +91,7 @@ def _plain(surface: ImportedSurface, points: FloatArray, faces: IndexArray) -> P
 
 
 def reduce_faces(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
-    """Points (k, 3) [m] and at most so many faces, about, of a surface that stays within 1.6 mm."""
+    """Return points (k, 3) [m] and about the given number of faces of a surface that stays within 1.6 mm."""
     if len(faces) > _COARSE:
         from fast_simplification import simplify
 

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported.folds import count_full_edges
 from nimbus.datagen.objects.imported.settings import METRES, AssetSettings
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
@@ -20,11 +21,11 @@ _LIKELY = (0.01, 0.8)
 _THINNEST = 2e-4
 """Smallest thickness of an object [m]."""
 _ROUNDS = 4
-"""Rounds of leaving out faces and closing holes."""
+"""Number of rounds of removing faces and closing holes."""
 _LONGEST_HOLE = 64
-"""Edges around a hole that is closed."""
+"""Largest number of edges around a hole that is closed."""
 _MOST_MISSING = 1 / 3
-"""Share of the closed surface that may be missing: a cube without two of its sides; more is half a thing."""
+"""Largest missing fraction of the closed surface, that of a cube without two of its sides; more is half an object."""
 
 
 def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
@@ -71,9 +72,9 @@ def _length(metres: float) -> str:
 
 
 def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[FloatArray, IndexArray]:
-    """Return the same surface, closed and facing outwards.
+    """Return the surface, closed and facing outward.
 
-    Doubled and degenerate faces are left out, faces turned alike, and small holes closed with a fan.
+    Duplicate and degenerate faces are removed, faces are oriented consistently, and small holes are closed with a fan.
 
     Args:
         points: (N, 3) corners of the faces [m].
@@ -89,8 +90,11 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     faces, known = _proper(faces), len(points)
     if len(_border(faces)):
         closed = _filled(points, _turned_alike(faces))
-        if len(_border(closed[1])):
-            closed = _filled_again(points, faces)
+        is_open, is_full = bool(len(_border(closed[1]))), count_full_edges(closed[1]) > 0
+        if is_open or is_full:  # a loose face, closed by a fan of its own, is a flap without volume
+            again = _filled_again(points, faces)
+            if is_open or not (len(_border(again[1])) or count_full_edges(again[1])):
+                closed = again
         points, faces = closed
     if open_edges := len(_border(faces)):
         what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
@@ -103,7 +107,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     volume = _volume(points, faces)
     box = float(np.prod(np.ptp(points, axis=0)))
     if abs(volume) < max(1e-4 * box, 1e-10):
-        what = f"encloses {abs(volume) * 1e6:.3g} cm³, next to nothing"
+        what = f"encloses {abs(volume) * 1e6:.3g} cm³, almost nothing"
         raise InputError(what, where=str(path), instead="give its walls a thickness")
     return points, np.ascontiguousarray(faces if volume > 0 else faces[:, ::-1])
 
@@ -130,9 +134,9 @@ def _border(faces: IndexArray) -> IndexArray:
 
 
 def _turned_alike(faces: IndexArray) -> IndexArray:
-    """Faces turned over so that neighbors agree about the outside.
+    """Reorient faces so that neighbors agree about the outside.
 
-    Each face stands in a graph twice, as it is and turned over; neighbors are joined where they agree.
+    Each face has two nodes in a graph, as it is and reversed; nodes of neighbors are joined if they agree.
     """
     count = len(faces)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
@@ -152,14 +156,17 @@ def _turned_alike(faces: IndexArray) -> IndexArray:
 
 def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
     """Remove faces at edges shared by more than two, as in scans, and close the resulting holes."""
+    closed: tuple[FloatArray, IndexArray] | None = None
     for _ in range(_ROUNDS):
         edges = np.sort(np.stack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]], axis=1), axis=2)
         _, index, counts = np.unique(edges.reshape(-1, 2), axis=0, return_inverse=True, return_counts=True)
         full = (counts[index.reshape(-1)] > 2).reshape(-1, 3).any(axis=1)
         points, faces = _filled(points, _turned_alike(_proper(faces[~full])))
         if not len(_border(faces)):
-            break
-    return points, faces
+            closed = points, faces
+            if not count_full_edges(faces):
+                break
+    return closed or (points, faces)
 
 
 def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:

@@ -1,4 +1,4 @@
-"""A mesh made ready once: checked, simplified, cut into convex pieces, and kept in the cache."""
+"""Preparation of a mesh: checked, simplified, decomposed into convex pieces, and cached."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from nimbus.datagen.objects.imported.up_axis import vote_up
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.shapes.contact import Piece
 
-PREPARATION_VERSION = 3
-"""Version of the code that makes meshes ready: raise it when any mesh comes out otherwise."""
+PREPARATION_VERSION = 4
+"""Version of the preparation; raise it when the result for any mesh changes."""
 
 _MASS = 0.2
 """Mass of a dropped object [kg]; rest poses do not depend on it."""
@@ -37,7 +37,7 @@ _MASS = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedMesh:
-    """Arrays that are kept of a mesh, z up, in meters, in the file's own frame."""
+    """Cached arrays of a mesh, z up, in meters, in the file's own frame."""
 
     vertices: FloatArray
     faces: IndexArray
@@ -45,7 +45,7 @@ class PreparedMesh:
     uvs: FloatArray
     texture: ImageArray
     solid_vertices: FloatArray
-    """The closed surface, not simplified, for mass."""
+    """Closed surface, not simplified, for the mass."""
     solid_faces: IndexArray
     pieces: tuple[Piece, ...]
     rooms: FloatArray
@@ -80,10 +80,10 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
 
 
 def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
-    """Prepare a mesh in a process of its own, into a file of the cache.
+    """Prepare a mesh in a child process, into a file of the cache.
 
     Raises:
-        InputError: The mesh cannot be a thing.
+        InputError: The mesh is unusable as an object.
     """
     path = Path(mesh)
     _keep(_prepare(path, AssetSettings.model_validate_json(settings, strict=False), said_in), Path(target))

@@ -71,34 +71,41 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideLook:
-    """Looks of a mesh from outside its file, in their place."""
+    """Appearance of a mesh from outside its file, which replaces the file's own."""
 
     texture: Path | None = None
     color: tuple[float, float, float] | None = None
-    """sRGB from 0 to 1, where there is no texture."""
+    """sRGB from 0 to 1, used without a texture."""
 
 
 def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
     """Read the named meshes of a glTF file at the positions of their nodes [m, y up], one by one.
 
     Raises:
-        InputError: The file is of another format, or refers to files outside its folder.
+        InputError: The file is of another format, refers to files outside its folder, or has a vertex that
+            is not a number.
     """
     check_regular(path, limit=LARGEST_FILE)
     meshes, _ = _load_meshes(path, None)
-    return [(str(mesh.metadata.get("node", "part")), _surface(mesh, None)) for mesh in meshes if len(mesh.faces)]
+    found = [(str(mesh.metadata.get("node", "part")), _surface(mesh, None)) for mesh in meshes if len(mesh.faces)]
+    for name, surface in found:
+        if not np.isfinite(surface.corners).all():
+            what = f"a coordinate of a vertex of '{name[:60]}' is not a number"
+            raise InputError(what, where=str(path), instead="export it again")
+    # A face without a place in its texture gets a corner of it.
+    return [(name, replace(surface, uvs=np.nan_to_num(surface.uvs, posinf=0.0, neginf=0.0))) for name, surface in found]
 
 
 def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
     meshes, outside = _load_meshes(path, root)
     parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
-    known = path.suffix.lower() in (".glb", ".gltf")  # the format says: meters, y up
+    known = path.suffix.lower() in (".glb", ".gltf")  # the format defines meters, y up
     notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
     return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
 
 
 def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
-    """Return meshes in the frame of the file, and referenced files that are missing below the root."""
+    """Return meshes in the frame of the file, and missing referenced files below the root."""
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -106,7 +113,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
     _refuse_compression(path)
 
     class FolderResolver(FilePathResolver):
-        """Finds materials and textures below the file's folder, nowhere else."""
+        """Finds materials and textures, only below the file's folder."""
 
         def get(self, name: str) -> Any:
             if root is not None:
@@ -117,7 +124,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
                 return read_bytes(root / found, limit=LARGEST_FILE)
             target = (path.parent / name.strip()).resolve()
             if not target.is_relative_to(path.parent.resolve()):
-                outside.append(name)  # the parser swallows what is raised here
+                outside.append(name)  # the parser ignores errors raised here
                 raise FileNotFoundError(name)
             check_regular(target, limit=LARGEST_FILE)
             return super().get(name)
@@ -126,7 +133,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
     try:
         loaded: Any = trimesh.load_scene(str(path), resolver=FolderResolver(str(path)), process=False)
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh)]
-    except Exception as error:  # whatever a parser stumbles over in a file that is not its own
+    except Exception as error:  # the parser raises various errors for a foreign file
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"
         raise InputError(what.replace("\n", " "), where=str(path), instead="export it again") from None
     if outside and root is None:
@@ -135,7 +142,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
 
 
 def _refuse_compression(path: Path) -> None:
-    """Refuse a glTF whose triangles only a library that is not there unpacks."""
+    """Refuse a glTF whose compressed triangles need a library that is not installed."""
     if path.suffix.lower() in (".glb", ".gltf"):
         with path.open("rb") as file:
             head = file.read(1 << 20)
@@ -146,7 +153,7 @@ def _refuse_compression(path: Path) -> None:
 
 
 def _read_msh(path: Path) -> Any:
-    """MuJoCo's own binary: counts of vertices, normals, texture coordinates and faces, then each as a block."""
+    """Read MuJoCo's binary format: counts of vertices, normals, texture coordinates and faces, then each as a block."""
     import trimesh
     from trimesh.visual import TextureVisuals
 
@@ -197,7 +204,7 @@ def _image(visual: Any) -> ImageArray | None:
 
 def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
     """Return the texels (H, W, 3) of an image, shrunk to a largest side."""
-    if picture.mode.startswith("I"):  # 16 bits: Pillow's conversion would cut them off at 255
+    if picture.mode.startswith("I"):  # 16 bits: Pillow's conversion would clip them at 255
         picture = PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).clip(0, 255).astype(np.uint8))
     picture = picture.convert("RGB")
     share = min(side / max(picture.size), 1.0)
@@ -237,7 +244,7 @@ def join_surfaces(
 
 
 def lay_side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
-    """Return one image, with the window in u and the lowest v of each texture in it."""
+    """Return one image, with the position in u and the lowest v of each texture in it."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
     textures = [

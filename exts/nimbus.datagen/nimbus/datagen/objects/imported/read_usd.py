@@ -42,7 +42,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
     except Tf.ErrorException as error:
         try:
             what = str(error).strip().splitlines()[-1]
-        except UnicodeDecodeError:  # the message quotes bytes that are no text
+        except UnicodeDecodeError:  # the message quotes bytes that are not text
             what = "no text"
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
@@ -70,17 +70,17 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
 def mesh_surfaces(
     mesh: Any, transform: FloatArray, path: Path, root: Path | None, notes: list[str]
 ) -> list[ImportedSurface]:
-    """Read the triangles of a mesh: one surface, or none where it has no faces.
+    """Read the triangles of a mesh as one surface, or none if it has no faces.
 
     Args:
         mesh: ``UsdGeom.Mesh``.
-        transform: (4, 4) of USD, to the frame wanted.
+        transform: (4, 4) of USD, to the requested frame.
         path: The stage's file.
         root: Folder of the source, as for :func:`read_usd`.
-        notes: Takes what was left out.
+        notes: Receiver of notes about omitted data.
 
     Raises:
-        InputError: A face names a point that is not there.
+        InputError: A face refers to a missing point.
     """
     points, counts, indices = (
         getter().Get() for getter in (mesh.GetPointsAttr, mesh.GetFaceVertexCountsAttr, mesh.GetFaceVertexIndicesAttr)
@@ -109,7 +109,7 @@ def mesh_surfaces(
 
 
 def _fans(counts: IndexArray) -> IndexArray:
-    """(m, 3) places in the list of face corners: every polygon as a fan of triangles."""
+    """Return (m, 3) indices in the list of face corners, each polygon as a fan of triangles."""
     starts = np.cumsum(counts) - counts
     triangles = [
         (start, start + step, start + step + 1)
@@ -160,7 +160,7 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
 
 
 def _shaders(mesh: Any) -> Iterator[Any]:
-    """Yield the surface shader that a mesh is bound to, then that for MDL."""
+    """Yield the surface shader that a mesh is bound to, then the MDL shader."""
     from pxr import UsdShade
 
     bound: Any = UsdShade.MaterialBindingAPI(mesh).ComputeBoundMaterial()
@@ -172,7 +172,7 @@ def _shaders(mesh: Any) -> Iterator[Any]:
 
 
 def _texture(mesh: Any) -> Any:
-    """Find the file of a mesh's colors: by UsdPreviewSurface, or by MDL (OmniPBR and its kin)."""
+    """Find the file of a mesh's colors: by UsdPreviewSurface, or by MDL (OmniPBR and similar)."""
     from pxr import UsdShade
 
     for shader in _shaders(mesh):
@@ -189,7 +189,7 @@ def _texture(mesh: Any) -> Any:
 
 
 def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
-    """Color of a mesh without a map: of its material, else as it is displayed, else the mean of its texture."""
+    """Return the color of a mesh without a map: its material's, else its display color, else the texture's mean."""
     colors = mesh.GetDisplayColorAttr().Get()
     said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)
     linear = next((value.Get() for value in said if value and value.Get() is not None), None)

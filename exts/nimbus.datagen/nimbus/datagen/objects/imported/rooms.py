@@ -1,4 +1,4 @@
-"""Rooms inside a container: where water would stand, found by flooding a height field of its upper side."""
+"""Cavities of a container: where water would stand, found by flooding a height field of its upper side."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from nimbus.datagen.arrays import BoolArray, FloatArray, IndexArray
 from nimbus.datagen.geometry.coverage import cover_pixels
 
 _CELL, _CELLS = 0.003, 36
-"""Side of a cell [m], and least number of cells along an object."""
+"""Side of a cell [m], and smallest number of cells along an object."""
 _DEPTH, _VOLUME = 0.012, 8e-6
 """Depth [m] and volume [m³] below which a basin is a dent."""
 _SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
 """Limits for small objects: fractions of the height and of the volume of the bounding box."""
 _FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)
-"""Fractions of a basin's depth at which the floor of its box is tried; the volume below is lost."""
+"""Fractions of a basin's depth tried for the floor of its box; the volume below is lost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interior:
-    """A box inside a container, open upwards."""
+    """Box inside a container, open at the top."""
 
     lower: FloatArray
-    """(3,) [m]"""
+    """(3,) lower corner [m]."""
     upper: FloatArray
-    """(3,) [m]; its height is that of the rim."""
+    """(3,) upper corner [m], at the height of the rim."""
     volume: float
-    """Water that would stand there [m³]."""
+    """Volume of the water that would stand there [m³]."""
 
 
 def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
-    """Find the rooms of a closed surface with z up, the largest first.
+    """Find the cavities of a closed surface with z up, the largest first.
 
     Args:
         points: (n, 3) [m].
@@ -72,12 +72,12 @@ def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
 
 
 def name_rooms(rooms: FloatArray) -> dict[str, FloatArray]:
-    """Boxes (2, 3) by the name of the frame in their mouth, of (k, 2, 3) boxes, the largest first."""
+    """Name boxes (k, 2, 3), the largest first, by the frame in their opening."""
     return {f"opening_{number}" if number else "opening": room for number, room in enumerate(rooms)}
 
 
 def _flooded(height: FloatArray) -> FloatArray:
-    """Height of the water after rain (Barnes et al., Priority-flood, 2014), from outside and from open cells."""
+    """Flood the height field from outside and from open cells (Barnes et al., Priority-flood, 2014)."""
     rows, columns = height.shape
     water = np.full((rows, columns), np.nan)
     heap: list[tuple[float, int, int]] = []
@@ -98,13 +98,13 @@ def _flooded(height: FloatArray) -> FloatArray:
 
 
 def _largest_box(height: FloatArray, basin: BoolArray, rim: float) -> tuple[tuple[int, int, int, int], float, float]:
-    """Columns and rows of the box with the most room over all floors, its floor and its rim [m]."""
+    """Return columns and rows of the largest box over all floors, with its floor and its rim [m]."""
     ground = float(np.quantile(height[basin], 0.02))
     best = (-1.0, (0, 0, 1, 1), ground)
     for share in _FLOORS:
         floor = ground + share * (rim - ground)
         left, top, right, bottom = _widest_rectangle(basin & (height <= floor + 1e-9))
-        # The shorter side counts twice: a square takes more things than a slit of the same volume.
+        # The shorter side counts twice, because a square holds more objects than a slit of equal volume.
         worth = min(right - left, bottom - top) * (right - left) * (bottom - top) * (rim - floor)
         if worth > best[0]:
             best = (worth, (left, top, right, bottom), floor)
@@ -112,7 +112,7 @@ def _largest_box(height: FloatArray, basin: BoolArray, rim: float) -> tuple[tupl
 
 
 def _widest_rectangle(inside: BoolArray) -> tuple[int, int, int, int]:
-    """Left, top, right and bottom of the rectangle of true cells that has the largest product of area and side."""
+    """Return left, top, right and bottom of the rectangle of true cells with the largest product of area and side."""
     rows, columns = inside.shape
     above = np.zeros(columns + 1, dtype=int)
     best, found = 0, (0, 0, 0, 0)

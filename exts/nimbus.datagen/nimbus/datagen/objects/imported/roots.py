@@ -1,4 +1,4 @@
-"""Files that an asset's file names: found below a root, also where the name is of another machine."""
+"""Files referenced by an asset, found below a root, even if the path is from another machine."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 
 _USUAL = ("textures", "images", "materials/textures", "../textures", "../images", "../materials/textures")
-"""Folders beside a mesh in which data sets keep textures."""
+"""Folders beside a mesh in which datasets keep textures."""
 
 
 def below(root: Path, folder: Path, name: str) -> str:
-    """Find a file that another one names: its path below the root, empty where it leads out or is missing.
+    """Find a referenced file: its path below the root, empty if it is outside or missing.
 
     Args:
         root: Root of the source, resolved.
-        folder: Where relative names begin.
-        name: As written, also with ``package://``, or absolute: then its last parts are looked for nearby.
+        folder: Base of relative paths.
+        name: Reference as written, also with ``package://``, or absolute: its last components are then searched nearby.
     """
     name = re.sub(r"^(package|model|file)://", "", name.strip()).replace("\\", "/")
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
@@ -30,6 +30,6 @@ def below(root: Path, folder: Path, name: str) -> str:
             resolved = place.resolve()
             if resolved.is_relative_to(root) and resolved.is_file():
                 return resolved.relative_to(root).as_posix()
-        except OSError:  # a name that is too long
+        except OSError:  # too long for a file name
             continue
     return ""

@@ -16,7 +16,7 @@ Point = tuple[Metres, Metres, Metres]
 
 
 class NamedFrame(StrictModel):
-    """A frame on the object, in its own coordinates after unit, scale and up."""
+    """Frame on the object, in its own coordinates after unit, scale and up axis."""
 
     at: Point
     z: tuple[float, float, float] = (0.0, 0.0, 1.0)
@@ -24,7 +24,7 @@ class NamedFrame(StrictModel):
 
 
 class CavitySettings(StrictModel):
-    """A box inside the object where things can be put."""
+    """Box inside the object that can hold other objects."""
 
     lower: Point
     upper: Point
@@ -54,7 +54,7 @@ class AssetSettings(StrictModel):
 
 
 class AssetFile(StrictModel):
-    """``library.yaml``: settings by the name of a mesh, and those of the others."""
+    """Content of ``library.yaml``: settings by the name of a mesh, and defaults."""
 
     classes: tuple[Name, ...] = Field(default=(), description="in the order in which they are to be known")
     defaults: AssetSettings = AssetSettings()

@@ -1,4 +1,4 @@
-"""Rest poses of an imported object: it is dropped in many orientations in physics, and ways of lying are counted."""
+"""Rest poses of an imported object, found by dropping it in many orientations in physics."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from nimbus.datagen.objects.rest_poses import turn_down
 from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
 
 DROPS = 64
-"""Orientations from which an object falls."""
+"""Number of initial orientations."""
 _RATE, _SECONDS = 500.0, 3.0
-"""Steps a second, and the longest fall [s]."""
+"""Physics steps per second, and the longest fall [s]."""
 _LOOKED_EVERY = 25
-"""Steps between two looks at whether it lies still."""
+"""Number of steps between two checks for rest."""
 _STILL = 0.02
 """Angular velocity below which an object counts as at rest [rad/s]."""
 _SAME = np.deg2rad(10.0)
-"""Ways of lying whose down directions are nearer are one."""
+"""Cosine of down directions above which two rest poses are one."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
 """Tilt margin [rad] below which a rest pose is accidental, and frequency from which it is accepted anyway, because
 rolling objects have no margin."""
@@ -47,13 +47,13 @@ class RestingWay:
     """Rest pose found by dropping the object."""
 
     down: FloatArray
-    """(3,) unit, object frame: direction that points down."""
+    """(3,) unit vector in the object's frame that points down."""
     height: float
     """Height of the object's origin above the ground [m]."""
     share: float
-    """Fraction of the drops that end in it."""
+    """Fraction of the drops that end in this pose."""
     margin: float
-    """Angle by which it may be tilted before it tips over, least direction [rad]."""
+    """Smallest tilt at which it tips over, over all directions [rad]."""
 
     @property
     def numbers(self) -> FloatArray:
@@ -76,7 +76,7 @@ def settle(
 ) -> tuple[RestingWay, ...]:
     """Drop an object onto the ground, and return its rest poses, the most frequent first.
 
-    On a plane, the hull of all pieces makes contact.
+    Contact with the ground uses the hull of all pieces.
 
     Args:
         pieces: Contact geometry, object frame [m].
@@ -111,7 +111,7 @@ def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on
 
     Args:
         ways: Rest poses found by :func:`settle`.
-        names: Names wanted beside ``lying``.
+        names: Requested names beside ``lying``.
         lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat things), or in ``any`` pose.
     """
     ordered = sorted(ways, key=lambda way: -way.share * way.margin)
@@ -132,7 +132,7 @@ def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on
 
 
 def _world(corners: FloatArray, inertia: FloatArray, mass: float) -> mujoco.MjModel:
-    """The object with its center of mass at the origin, above a plane."""
+    """Model of the object with its center of mass at the origin, above a plane."""
     spec = mujoco.MjSpec()
     spec.option.timestep, spec.option.integrator = 1.0 / _RATE, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[1, 0.005, 1e-3], condim=6)
@@ -153,7 +153,7 @@ def _world(corners: FloatArray, inertia: FloatArray, mass: float) -> mujoco.MjMo
 
 
 def _fall(model: mujoco.MjModel, corners: FloatArray, turn: Rotation) -> FloatArray:
-    """(3,) the direction of the object that points down when it lies still."""
+    """Return the direction (3,) of the object that points down when it is at rest."""
     data = mujoco.MjData(model)
     x, y, z, w = turn.as_quat()
     data.qpos[:] = (0, 0, 1e-3 - float(turn.apply(corners)[:, 2].min()), w, x, y, z)
@@ -165,7 +165,7 @@ def _fall(model: mujoco.MjModel, corners: FloatArray, turn: Rotation) -> FloatAr
 
 
 def _orientations(count: int) -> list[Rotation]:
-    """Rotations spread evenly: super-Fibonacci spirals (Alexa, CVPR 2022)."""
+    """Return evenly spread rotations: super-Fibonacci spirals (Alexa, CVPR 2022)."""
     phi, psi = np.sqrt(2.0), 1.533751168755204288118041
     steps = np.arange(count) + 0.5
     share = steps / count
@@ -176,7 +176,7 @@ def _orientations(count: int) -> list[Rotation]:
 
 
 def _joined(ways: Sequence[RestingWay], corners: FloatArray) -> list[RestingWay]:
-    """Ways between which an object rolls freely as one, the most frequent first."""
+    """Merge rest poses between which an object rolls freely, the most frequent first."""
     ordered = sorted(ways, key=lambda way: -way.share)
     rolls = np.array([[_rolls(corners, one.down, other.down) for other in ordered] for one in ordered])
     label = connected_components(rolls, directed=False)[1]
@@ -188,7 +188,7 @@ def _joined(ways: Sequence[RestingWay], corners: FloatArray) -> list[RestingWay]
 
 
 def _rolls(corners: FloatArray, one: FloatArray, other: FloatArray) -> bool:
-    """True where nothing but bumps lies between two ways of lying."""
+    """Return True if only bumps separate two rest poses."""
     shares = np.linspace(0, 1, 25)[:, None]
     path = (1 - shares) * one + shares * other
     length = np.linalg.norm(path, axis=1, keepdims=True)

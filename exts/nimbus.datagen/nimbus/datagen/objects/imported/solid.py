@@ -1,4 +1,4 @@
-"""ContactSolid geometry of an imported solid: convex pieces, shell by shell, that leave its rooms open."""
+"""Contact geometry of an imported solid: convex pieces, shell by shell, that leave its cavities open."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 from nimbus.datagen.random_streams import generator
 
 _CONVEX = 0.93
-"""A solid that fills so much of its hull is one piece: scans of boxes do by 0.937."""
+"""Fraction of its hull above which a solid is a single piece; scans of boxes fill 0.937."""
 
 
 class _Fineness(NamedTuple):
     """Settings of coacd."""
 
     threshold: float
-    """Fraction of a piece's volume that its hull may add."""
+    """Largest fraction of a piece's volume that its hull may add."""
     iterations: int
-    """Steps of its search."""
+    """Number of steps of its search."""
     pieces: int
     """Largest number of pieces."""
     preprocess: str
-    """``auto`` makes surfaces that are no manifold again of voxels, which closes thin gaps."""
+    """``auto`` rebuilds surfaces that are not manifold from voxels, which closes thin gaps."""
 
 
 _CLOSED, _OPEN = _Fineness(0.04, 20, 16, "auto"), _Fineness(0.03, 20, 48, "off")
-"""Settings for solids without rooms, and for containers, whose walls would become wedges."""
+"""Settings for solids without cavities, and for containers, whose walls would become wedges."""
 _MOST_GROWTH, _MOST_OPEN_GROWTH, _MOST_FILLED = 1.3, 2.0, 0.01
 """Growth, growth of containers, and filled fraction of cavities at which a finer decomposition is tried."""
 _FACES = 3000
 """Approximate number of triangles of the decomposed mesh."""
 _MOST_SHELLS = 12
-"""Solids of more shells are cut as one."""
+"""Number of shells above which a solid is decomposed as one."""
 _SMALLEST_SHELL = 2e-3
 """Fraction of the whole volume below which a shell counts only if it protrudes from the others' hulls."""
 _PROBES = 4000
-"""Places in the rooms that must stay free."""
+"""Number of sample points in cavities that must stay free."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContactSolid:
-    """Convex pieces, and by how much they differ from the solid."""
+    """Convex pieces, and their deviation from the solid."""
 
     pieces: tuple[Piece, ...]
     growth: float
-    """Volume of all pieces relative to the solid, overlaps counted twice."""
+    """Ratio of the pieces' total volume to the solid's, with overlaps counted twice."""
     filled: float
     """Fraction of the cavities that pieces fill."""
 
@@ -65,13 +65,13 @@ class ContactSolid:
 def cut_contact(
     points: FloatArray, faces: IndexArray, *, most: int, rooms: Sequence[Interior], path: Path, said_in: str
 ) -> ContactSolid:
-    """Cut a closed surface into convex pieces.
+    """Decompose a closed surface into convex pieces.
 
     Args:
         points: (n, 3) [m].
         faces: (m, 3) counter-clockwise from outside.
-        most: Pieces at most; of containers three times as many.
-        rooms: That are to stay free.
+        most: Largest number of pieces; three times as many for containers.
+        rooms: Cavities that must stay free.
         path: File of the mesh, for errors.
         said_in: File where its settings belong.
 
@@ -101,13 +101,13 @@ def cut_contact(
 
 
 def measure_volume(points: FloatArray, faces: IndexArray) -> float:
-    """Volume of a closed surface [m³]."""
+    """Return the volume of a closed surface [m³]."""
     a, b, c = (points[faces[:, corner]] for corner in range(3))
     return abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
 
 
 def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, IndexArray]]:
-    """Connected parts of a surface; parts that hold others' hollows, or are too many, stay together."""
+    """Split a surface into shells; shells that enclose others, or too many shells, stay together."""
     count = len(points)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]]])
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(count, count))
@@ -119,7 +119,7 @@ def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, Ind
     if min(signed) < 0:
         return [(points, faces)]
     whole = sum(signed)
-    order = np.argsort(signed)[::-1]
+    order = np.argsort(signed, kind="stable")[::-1]
     kept: list[tuple[FloatArray, IndexArray]] = []
     hulls: list[FloatArray] = []
     for index in order:
@@ -129,7 +129,7 @@ def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, Ind
         try:
             hulls.append(qhull(corners).equations)
         except QhullError:
-            continue  # a flat scrap
+            continue  # a flat fragment
         kept.append(parts[index])
     return kept if 0 < len(kept) <= _MOST_SHELLS else [(points, faces)]
 
@@ -149,7 +149,7 @@ def _is_within(points: FloatArray, planes: FloatArray) -> bool:
 
 
 def _share_out(most: int, shells: list[tuple[FloatArray, IndexArray]]) -> list[int]:
-    """Pieces for each shell: at least one, the others by how much its hull would add."""
+    """Distribute pieces over shells: at least one each, the others by the volume that the hull would add."""
     missing = np.array([max(qhull(points).volume - measure_volume(points, faces), 1e-12) for points, faces in shells])
     spare = max(most - len(shells), 0)
     return [1 + int(share) for share in np.floor(spare * missing / missing.sum())]

@@ -1,4 +1,4 @@
-"""Level faces of an imported solid on which other things can stand."""
+"""Level faces of an imported solid that can support other objects."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 _LEVEL = np.cos(np.deg2rad(4.0))
 """Cosine between a level face and the vertical."""
 _SAME_HEIGHT = 0.002
-"""Largest difference in height between faces of one support [m]: scans are bumpy."""
+"""Largest difference in height between faces of one support [m], because scans are bumpy."""
 _AREA = 30e-4
 """Smallest area of a support [m²]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """A level face, z up."""
+    """Level supporting face, z up."""
 
     height: float
     """Height of the support [m]."""
     lower: FloatArray
-    """(2,) corner of the box around it [m]."""
+    """(2,) lower corner of its bounding box [m]."""
     upper: FloatArray
-    """(2,)"""
+    """(2,) upper corner [m]."""
     area: float
     """Area of the support [m²]."""
 

@@ -16,12 +16,12 @@ _UP = {
     "x": ((0, 0, -1), (0, 1, 0), (1, 0, 0)),
     "-x": ((0, 0, 1), (0, 1, 0), (-1, 0, 0)),
 }
-"""Rows: the axes of z-up coordinates in those of the file."""
+"""Rotation rows: the axes of z-up coordinates in those of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedSurface:
-    """Triangles with three corners each, so that texture seams need no care."""
+    """Triangles with three corners each, so that texture seams need no special treatment."""
 
     corners: FloatArray
     """(m, 3, 3) in the file's unit."""
@@ -34,9 +34,9 @@ class ImportedSurface:
     unit_is_known: bool = False
     up: str = "z"
     notes: tuple[str, ...] = ()
-    """Things that were left out, for people."""
+    """Notes for users about omitted data."""
     layers: tuple[tuple[ImageArray, FloatArray], ...] = ()
-    """Texture (H, W, 3) and uvs (k, 3, 2) of each part, in the order of the corners, where several were joined."""
+    """Texture (H, W, 3) and uvs (k, 3, 2) of each merged part, in the order of the corners."""
 
     def upright(self, up: str) -> ImportedSurface:
         """Return the surface with z up."""
@@ -47,7 +47,7 @@ class ImportedSurface:
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
     def points(self) -> tuple[FloatArray, IndexArray]:
-        """Points without doubles (n, 3) and faces (m, 3)."""
+        """Return points without duplicates (n, 3) and faces (m, 3)."""
         flat = self.corners.reshape(-1, 3)
         grain = max(float(np.ptp(flat, axis=0).max()), 1e-12) * 1e-6
         _, first, index = np.unique(
@@ -57,7 +57,7 @@ class ImportedSurface:
 
 
 def up_matrix(up: str) -> FloatArray:
-    """(3, 3) rows: the axes of z-up coordinates in those of a file whose axis of that name points up."""
+    """Return (3, 3) rows: the axes of z-up coordinates in those of a file with the named up axis."""
     return np.array(_UP[up], dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Symmetry of an imported solid: turns about an axis that leave it as it is."""
+"""Symmetry of an imported solid: rotations about an axis that leave it unchanged."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nimbus.datagen.geometry.coverage import sample_surface
 Symmetry = Literal["none", "revolution", "box"]
 
 _SAMPLES, _TURNED = 20_000, 1500
-"""Places of the surface, and those that are turned and looked for among them."""
+"""Number of surface samples, and of samples that are rotated and compared with them."""
 _OFF = 0.02
 """Largest deviation of rotated points, as a fraction of the longest side; samples of a ball are this far apart."""
 _FITTING = 0.97
-"""Fraction of the points that must match: a small handle or a label's edge is more than the rest."""
+"""Fraction of the points that must match; even a small handle or a label's edge exceeds the rest."""
 _ANGLES = np.deg2rad([23.0, 67.0, 90.0, 131.0, 180.0])
-"""Rotations that leave round things unchanged, without a common divisor with those of regular polygons."""
+"""Rotations for testing round objects, without a common divisor with those of regular polygons."""
 
 
 def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
-    """Find the symmetry of a surface with z up: any turn about the vertical, half turns about all axes, or none.
+    """Find the symmetry of a surface with z up: any rotation about the vertical, half turns about all axes, or none.
 
     Args:
         points: (n, 3) [m].
@@ -37,7 +37,7 @@ def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
 
 
 def turned_shares(points: FloatArray, faces: IndexArray, axis: int, angles: FloatArray) -> list[float]:
-    """Shares of a surface that lie on it again, for each turn about an axis through the middle of the bounds [rad]."""
+    """Return the fraction of a surface that maps onto itself, for each rotation about a central axis [rad]."""
     surface = sample_surface(points[faces], _SAMPLES)[0]
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     tree, reach = KDTree(surface), _OFF * float(np.ptp(points, axis=0).max())

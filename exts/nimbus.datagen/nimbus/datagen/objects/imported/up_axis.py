@@ -1,4 +1,4 @@
-"""Up axis of an imported mesh, by vote: formats without one, or with a wrong one, are common."""
+"""Up axis of an imported mesh, by vote, because many formats state none or a wrong one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _WEIGHTS = {"room": 2.0, "rests": 1.0, "round": 0.6, "base": 0.6, "shape": 1.0}
 """Weights of the votes: a cavity that opens upward, the fraction of drops, rotational symmetry, a base larger and
 flatter than the top, and the usual shape of the category."""
 _FORMAT, _USUAL = 1.5, 0.8
-"""Votes of a format that has an axis of its own, and of z where it has none."""
+"""Votes of a format that defines an axis, and of z if it defines none."""
 _FLAT = 0.02
 """Fraction of the height within which faces count as base or top."""
 _ROOM = 0.15
-"""Fraction of the bounds from which a cavity counts in full."""
+"""Fraction of the bounds above which a cavity gets its full vote."""
 _ANGLES = np.deg2rad([67.0, 90.0, 180.0])
 TALL, FLAT = "tall", "flat"
-"""Shapes of categories: bottles and cups stand on their small end, books and plates lie on their large one."""
+"""Shapes of categories: bottles and cups stand on their small end, books and plates lie on their large face."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,13 @@ class UpVote:
 def vote_up(
     points: FloatArray, faces: IndexArray, *, usual: Axis = "z", is_said: bool = False, shape: str = ""
 ) -> UpVote:
-    """Choose the axis of a file that points up.
+    """Choose the up axis of a file.
 
     Args:
         points: (n, 3) of a closed surface, axes of the file [m].
         faces: (m, 3) counter-clockwise from outside.
         usual: Axis of the format.
-        is_said: The format has an axis of its own.
+        is_said: True if the format defines an axis.
         shape: Shape of the category: ``tall``, ``flat`` or none.
     """
     ways = _ways(points, faces)

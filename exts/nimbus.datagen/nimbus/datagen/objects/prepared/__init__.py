@@ -1,1 +1,1 @@
-"""Prepared libraries, as ``nimbus assets import`` writes them: an index, and a folder of each kind."""
+"""Prepared libraries written by ``nimbus assets import``: an index, and one folder per kind."""

@@ -1,4 +1,4 @@
-"""The index of a prepared library: all that proposing, checking and drawing need, without opening a kind."""
+"""Index of a prepared library: all data for proposing, checking and drawing, without opening a kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.files.codec import to_json
 
 INDEX_NAME = "index.json"
 CARD_NAME, SHAPE_NAME = "asset.yaml", "shape.npz"
-"""Files of a kind: the decisions, and the arrays."""
+"""Files of a kind: decisions and arrays."""
 FORMAT = 1
 _LARGEST = 256 << 20
 """Largest size of the index [bytes]: 14,000 kinds take 12 MB."""
@@ -25,7 +25,7 @@ KindName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
 
 @dataclass(frozen=True, kw_only=True)
 class AssetEntry:
-    """One kind: accepted, or refused with the reason."""
+    """Kind, accepted or refused with the reason."""
 
     kind: KindName
     object_class: str = "object"
@@ -48,52 +48,52 @@ class AssetEntry:
     rooms: tuple[str, ...] = ()
     """Names of its cavities."""
     grasps: int = 0
-    """Grasps that held when they were lifted and shaken."""
+    """Number of grasps that held in the trials."""
     not_graspable: str = ""
-    """Reason why none did, else empty."""
+    """Reason why no grasp held; empty if one did."""
     joints: tuple[str, ...] = ()
     """Names of its moving parts."""
     source: str
-    """File or folder that was imported."""
+    """Imported file or folder."""
     path: str
     """Path of the main file, relative to the source."""
     layout: str
-    """The layout in which it was recognized, for example ``ycb``."""
+    """Recognized layout, for example ``ycb``."""
     license: str = ""
     """License, as an SPDX name where possible; empty if none is stated."""
     is_restricted: bool = False
-    """The license restricts passing it on."""
+    """True if the license restricts redistribution."""
     refused: str = ""
     """Reason and fix in one line; empty for an accepted kind."""
     notes: tuple[str, ...] = ()
-    """Things that the import changed or left out."""
+    """Notes about changed or omitted data."""
     inputs: str = ""
-    """Hash of all that it was made from."""
+    """Hash of all inputs."""
     card: str = ""
     """SHA-256 of ``asset.yaml``."""
     shape: str = ""
-    """SHA-256 of ``shape.npz``; empty of a refused kind."""
+    """SHA-256 of ``shape.npz``; empty for a refused kind."""
     automatic: dict[str, str | float] = field(default_factory=dict)
-    """Decisions of the import by name; a value in ``asset.yaml`` that differs is the user's."""
+    """Decisions of the import by name; a different value in ``asset.yaml`` is the user's."""
 
     @property
     def variants(self) -> int:
-        """Number of variants: a mesh is one."""
+        """Number of variants, which is one for a mesh."""
         return 1
 
     @property
     def colors(self) -> dict[str, str]:
-        """Colors by name: none."""
+        """Colors by name, none for a mesh."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssetIndex:
-    """Content of ``index.json``, kinds by name in order."""
+    """Content of ``index.json``, kinds sorted by name."""
 
     format: int = FORMAT
     importer: str
-    """Version of the importer that wrote it last."""
+    """Version of the importer that last wrote it."""
     kinds: tuple[AssetEntry, ...]
 
 
@@ -117,6 +117,6 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
 
 
 def index_text(index: AssetIndex) -> str:
-    """Write an index, a line for each kind."""
+    """Write an index with one line per kind."""
     head = f'{{"format":{index.format},"importer":{to_json(index.importer)},"kinds":[\n'
     return head + ",\n".join(to_json(entry) for entry in index.kinds) + "\n]}\n"

@@ -1,4 +1,4 @@
-"""A prepared library as an object library: the index is read, and a kind is loaded when it is drawn."""
+"""Prepared library as an object library: the index is read first, and a kind is loaded when it is drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nimbus.datagen.version import versioned_hash
 
 
 class PreparedLibrary(ObjectLibrary):
-    """The accepted kinds of a prepared library.
+    """Accepted kinds of a prepared library.
 
     Args:
         folder: The library.
@@ -33,7 +33,7 @@ class PreparedLibrary(ObjectLibrary):
         index, content = read_index(folder)
         self.folder = folder
         self.refused = {entry.kind: entry.refused for entry in index.kinds if entry.refused}
-        """Line of each kind that the import refused."""
+        """Lines about refused kinds."""
         self.entries = {entry.kind: entry for entry in index.kinds if not entry.refused}
         if not self.entries:
             first = next(iter(self.refused.values()), "it is empty")
@@ -47,7 +47,7 @@ class PreparedLibrary(ObjectLibrary):
         """Return the entry of a kind.
 
         Raises:
-            InputError: No such kind, or one that the import refused.
+            InputError: The kind does not exist, or the import refused it.
         """
         if entry := self.entries.get(name):
             return entry

@@ -1,4 +1,4 @@
-"""``shape.npz``: looks, contact geometry and physics of one kind, in its own frame."""
+"""``shape.npz``: appearance, contact geometry and physics of one kind, in its own frame."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nimbus.datagen.objects.shapes.contact import Piece
 _LARGEST = 256 << 20
 """Largest size of a shape file [bytes]."""
 _LARGEST_UNPACKED = 1 << 30
-"""Largest size of the unpacked arrays [bytes]: zeros are packed a thousand times smaller."""
+"""Largest size of the unpacked arrays [bytes], because zeros compress a thousandfold."""
 _PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
-"""Arrays of a part that are stored as they are."""
+"""Arrays of a part that are stored unchanged."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssetShape:
-    """Arrays of a kind; the origin is the middle of its bounds, z is up."""
+    """Arrays of a kind; the origin is the center of its bounds, z is up."""
 
     vertices: FloatArray
     """(n, 3) [m] of the visual mesh."""
@@ -40,24 +40,24 @@ class AssetShape:
     texture: ImageArray
     """(H, W, 3) sRGB."""
     center_of_mass: FloatArray
-    """(3,) [m]"""
+    """(3,) center of mass [m]."""
     inertia: FloatArray
     """(3, 3) about the center of mass, for 1 kg [m²]."""
     pieces: tuple[Piece, ...]
     rest_poses: tuple[RestPose, ...]
     keypoints: dict[str, FloatArray]
-    """(3,) [m]"""
+    """(3,) points by name [m]."""
     frames: dict[str, FloatArray]
-    """(4, 4)"""
+    """(4, 4) frames by name."""
     cavities: dict[str, FloatArray]
-    """(2, 3) [m]"""
+    """(2, 3) corners of cavities by name [m]."""
     grasps: tuple[TriedGrasp, ...] = ()
     parts: tuple[MovingPart, ...] = ()
-    """Moving parts; all else is of the rest."""
+    """Moving parts; all other arrays are of the base."""
 
 
 def shape_bytes(shape: AssetShape) -> bytes:
-    """Write a shape; the same arrays give the same bytes."""
+    """Write a shape; equal arrays give equal bytes."""
     arrays = {name: getattr(shape, name) for name in _PLAIN} | _piece_arrays(shape.pieces)
     poses = shape.rest_poses
     arrays["rest_names"] = np.array([pose.name for pose in poses], dtype="U16")
@@ -99,14 +99,14 @@ def _part_arrays(part: MovingPart) -> dict[str, Any]:
 
 
 def read_shape(path: Path, sha256: str) -> AssetShape:
-    """Read the file that the index names.
+    """Read the file that the index refers to.
 
     Raises:
         InputError: The file is missing, has other content, or is corrupt.
     """
     content = read_bytes(path, limit=_LARGEST)
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise InputError("is another file than the library's index names", where=str(path), instead=AGAIN)
+        raise InputError("differs from the file in the library's index", where=str(path), instead=AGAIN)
     try:
         with ZipFile(io.BytesIO(content)) as packed:
             if (size := sum(entry.file_size for entry in packed.infolist())) > _LARGEST_UNPACKED:
@@ -125,7 +125,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
 
 
 def _check_numbers(name: str, array: np.ndarray[Any, Any]) -> None:
-    """Refuse what is neither a number nor a name, and places that are not finite; ``ValueError``."""
+    """Refuse values that are neither numbers nor names, and infinite coordinates, by ``ValueError``."""
     is_place = name.endswith(("vertices", "center_of_mass", "inertia", "rests"))
     if array.dtype.kind not in "iufbU" or (is_place and not np.isfinite(array).all()):
         raise ValueError(f"'{name}' holds what is no finite number")
@@ -136,7 +136,7 @@ def _pieces_of(owner: AssetShape | MovingPart) -> tuple[Piece, ...]:
 
 
 def _check_faces(vertices: np.ndarray[Any, Any], faces: np.ndarray[Any, Any]) -> None:
-    """Refuse triangles of vertices that are not there; ``ValueError``."""
+    """Refuse triangles with missing vertices, by ``ValueError``."""
     if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
         raise ValueError(f"vertices of shape {vertices.shape} and faces of shape {faces.shape}")
     if faces.dtype.kind not in "iu" or (faces.size and not 0 <= faces.min() <= faces.max() < len(vertices)):

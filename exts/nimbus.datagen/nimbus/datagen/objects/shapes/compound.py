@@ -1,4 +1,4 @@
-"""Things made of several shapes: mugs with handles, hammers, brushes, books."""
+"""Objects made of several shapes: mugs with handles, hammers, brushes, books."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class CompoundPart(StrictModel):
 
 
 class Compound(StrictModel):
-    """Parts by name, laid out in their own measure; the whole is stretched to the size drawn.
+    """Parts by name, laid out in their own units; the whole is scaled to the drawn size.
 
-    Each part's name is a region of the texture (``handle``, and ``handle.top`` and so on), and a frame: in the middle
-    of the part, z along its own upright axis. Frames and cavities of the parts keep their names.
+    Each part's name is a region of the texture (``handle``, ``handle.top`` and so on), and a frame in the middle of the
+    part, with z along its own upright axis. Frames and cavities of the parts keep their names.
     """
 
     family: Literal["compound"]
@@ -61,7 +61,7 @@ class Compound(StrictModel):
         scale, middle = np.asarray(size) / (high - low), (low + high) / 2
 
         def fit(points: FloatArray) -> FloatArray:
-            """Move and stretch points, (N, 3) or (3,), from the parts' own measure into the box [m]."""
+            """Move and scale points, (N, 3) or (3,), from the parts' own units into the box [m]."""
             return (points - middle) * scale
 
         windows = _windows([_area(shape) for shape in made.values()])
@@ -118,7 +118,7 @@ def _area(shape: Shape) -> float:
 
 
 def _windows(areas: list[float]) -> list[tuple[float, float]]:
-    """Parts of the texture side by side, as wide as the surfaces are large."""
+    """Lay out parts of the texture side by side, with widths proportional to the surfaces."""
     shares = np.maximum(np.sqrt(areas) / np.sqrt(areas).sum(), _LEAST / len(areas))
     edges = np.r_[0.0, np.cumsum(shares / shares.sum())]
     return [(float(low) + _INSET, float(high) - _INSET) for low, high in zip(edges[:-1], edges[1:], strict=True)]

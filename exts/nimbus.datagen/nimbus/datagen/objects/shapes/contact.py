@@ -1,4 +1,4 @@
-"""Contact geometry: few convex pieces that hug a surface."""
+"""Contact geometry: few convex pieces that fit a surface closely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_VERTICES = 32
 
 
 def convex_hull(points: FloatArray) -> Piece:
-    """Hull of a point set, faces counter-clockwise from outside.
+    """Return the hull of a point set, faces counter-clockwise from outside.
 
     Args:
         points: (n, 3) not in one plane.
@@ -28,7 +28,7 @@ def convex_hull(points: FloatArray) -> Piece:
 
 
 def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Piece:
-    """Build a hull of few points, chosen one by one where the hull so far misses most.
+    """Build a hull of few points, chosen one by one where the current hull misses most.
 
     Args:
         points: (N, 3) not in one plane [m].
@@ -50,7 +50,7 @@ def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Pie
 
 
 def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> tuple[Piece, ...]:
-    """Cut a stack of rings into as few convex pieces as follow it within a tolerance.
+    """Cut a stack of rings into the fewest convex pieces that follow it within a tolerance.
 
     Args:
         rings: (K, M, 3) outlines from one end to the other, corresponding points in the same place.
@@ -67,7 +67,7 @@ def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> 
 
 
 def _chord_errors(rings: FloatArray) -> FloatArray:
-    """(K, K) largest distance of the rings between i and j from the straight lines from i to j."""
+    """Return (K, K) largest distance of the rings between i and j from the straight lines from i to j."""
     count = len(rings)
     center = rings.mean(axis=1)
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(center, axis=0), axis=1))]
@@ -85,12 +85,12 @@ def _chord_errors(rings: FloatArray) -> FloatArray:
 
 
 def _best_cuts(cost: FloatArray, pieces: int) -> tuple[list[int], float]:
-    """Cut places, ends included, that make the largest error of any piece least."""
+    """Return the cuts, ends included, that minimize the largest error of any piece."""
     count = len(cost)
     best = np.full((pieces + 1, count), np.inf)
     before = np.zeros((pieces + 1, count), dtype=int)
     best[0, 0] = 0.0
-    earlier = np.tri(count, k=-1, dtype=bool).T  # the cut before an end, in rows, is one before it
+    earlier = np.tri(count, k=-1, dtype=bool).T  # [row, column]: the row's cut is before the column's
     for used in range(1, pieces + 1):
         candidates = np.where(earlier, np.maximum(best[used - 1][:, None], cost), np.inf)
         before[used] = np.argmin(candidates, axis=0)

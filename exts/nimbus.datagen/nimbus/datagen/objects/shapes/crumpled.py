@@ -1,4 +1,4 @@
-"""Crumpled things: a ball of planes and creases."""
+"""Crumpled objects: a ball of planes and creases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHEET = 0.12
 
 
 class Crumpled(StrictModel):
-    """A sheet pressed into a ball: large planes cut from a sphere, small creases on them."""
+    """Sheet pressed into a ball: large planes cut from a sphere, with small creases."""
 
     family: Literal["crumpled"]
     points: Annotated[int, Field(ge=40, le=700)] = 320
@@ -26,7 +26,7 @@ class Crumpled(StrictModel):
     creases: Ratio = Field(default=0.05, description="depth of small creases, share of the radius")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One variant that fills a box of the given size [m]."""
+        """Build one variant that fills a box of the given size [m]."""
         directions = _even_directions(self.points, rng)
         faces = convex_hull(directions)[1]
         planes = _even_directions(self.planes, rng)
@@ -49,7 +49,7 @@ class Crumpled(StrictModel):
 
 
 def _even_directions(count: int, rng: np.random.Generator) -> FloatArray:
-    """Unit vectors spread evenly, jittered."""
+    """Return evenly spread unit vectors with jitter."""
     index = np.arange(count) + 0.5
     polar, turn = np.arccos(1 - 2 * index / count), np.pi * (1 + 5**0.5) * index
     around = np.column_stack([np.cos(turn) * np.sin(polar), np.sin(turn) * np.sin(polar), np.cos(polar)])
@@ -60,7 +60,7 @@ def _even_directions(count: int, rng: np.random.Generator) -> FloatArray:
 def _lay_out(
     vertices: FloatArray, faces: IndexArray, rng: np.random.Generator
 ) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """Project every face onto one of the six sides of a box, so that the print on the sheet runs on."""
+    """Project every face onto one of the six sides of a box, so that the print on the sheet is continuous."""
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     axis = np.argmax(np.abs(cross), axis=1)
     side = axis * 2 + (cross[np.arange(len(faces)), axis] > 0)
@@ -74,7 +74,7 @@ def _lay_out(
 
 
 def _wedges(vertices: FloatArray) -> tuple[Piece, ...]:
-    """Eight overlapping wedges around the middle, each the hull of its part of the surface."""
+    """Return eight overlapping wedges around the center, each the hull of its part of the surface."""
     pieces: list[Piece] = []
     margin = 0.1 * np.ptp(vertices, axis=0)
     for signs in np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T:

@@ -1,4 +1,4 @@
-"""Wear of a shape: crushed, dented, bent, wrinkled; the same map deforms looks and contact geometry."""
+"""Wear of a shape: crushed, dented, bent, wrinkled; one map deforms appearance and contact geometry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Wear(StrictModel):
 
 
 class Deformation:
-    """One draw of :class:`Wear`: maps points of the clean shape to the worn one.
+    """Sample of :class:`Wear`, which maps points of the clean shape to the worn one.
 
     Args:
         wear: Ranges.
@@ -56,7 +56,7 @@ class Deformation:
         self._steps = rng.uniform(-1, 0, wear.steps)
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        """Worn positions of clean points (..., 3)."""
+        """Return worn positions of clean points (..., 3)."""
         worn = points.astype(np.float64).copy()
         radial = worn[..., :2] / np.maximum(np.linalg.norm(worn[..., :2], axis=-1, keepdims=True), 1e-9)
         angle = np.arctan2(points[..., 1], points[..., 0])
@@ -75,7 +75,7 @@ class Deformation:
         return self._wrinkles * waves * np.clip(1.4 - radius, 0.12, 1.0)
 
     def _bumps(self, points: FloatArray) -> FloatArray:
-        """Radial displacement [m]: broad lumps out and in, dents in."""
+        """Return the radial displacement [m]: broad lumps outward and inward, dents inward."""
         total = np.zeros(points.shape[:-1])
         if self._lumps:
             scaled = points / self._size.max() * 2
@@ -88,7 +88,7 @@ class Deformation:
         return total * np.clip(inside * 3, 0, 1)
 
     def _flatten(self, points: FloatArray, height: FloatArray) -> FloatArray:
-        """Press the shape flat in one direction, most in the middle; it widens a little across."""
+        """Press the shape flat in one direction, most in the middle; it widens slightly across."""
         if not self._crush:
             return points
         press = self._crush * np.exp(-(((height - self._crush_at) / 0.28) ** 2))

@@ -1,4 +1,4 @@
-"""Boards with holes that pegs fit into: a block out of convex pieces around each hole."""
+"""Boards with holes for pegs: a block made of convex pieces around each hole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 _SIDES = 0.3
 """Fraction of the texture for the sides."""
 _CORNERS = {"square": (4, 4), "round": (16, 32)}
-"""Corners of a hole's outline: in contact geometry, and in looks."""
+"""Numbers of corners of a hole's outline, for contact and for appearance."""
 _U = {"top": (0.0, 0.5), "bottom": (0.5, 0.8), "holes": (0.8, 1.0)}
 _V = (_SIDES, 1.0)
 
@@ -32,9 +32,10 @@ class Hole(StrictModel):
 
 
 class HoleBoard(StrictModel):
-    """A board of equal cells, a hole in each; holes open to the top. Each has a frame in its mouth, z up, and a cavity.
+    """Board of equal cells with a hole in each; holes open to the top.
 
-    Parts of its surface are ``top``, ``sides``, ``bottom`` and ``holes``.
+    Each has a frame in its mouth, z up, and a cavity. Parts of its surface are ``top``, ``sides``, ``bottom`` and
+    ``holes``.
     """
 
     family: Literal["hole_board"]
@@ -57,7 +58,7 @@ class HoleBoard(StrictModel):
 
         Args:
             size: (3,) width, depth and height [m].
-            rng: Decides how wide each hole is.
+            rng: Stream that draws the width of each hole.
         """
         size = np.asarray(size, dtype=np.float64)
         low, top = -size[2] / 2, size[2] / 2
@@ -92,7 +93,7 @@ class HoleBoard(StrictModel):
         )
 
     def _cells(self, size: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-        """Middle and half extent of each hole's cell, from left to right, front row first."""
+        """Return middle and half extent of each hole's cell, from left to right, front row first."""
         columns = len(self.holes) // self.rows
         half = size[:2] / (2 * columns, 2 * self.rows)
         places = [(column, row) for row in range(self.rows) for column in range(columns)]
@@ -100,7 +101,7 @@ class HoleBoard(StrictModel):
 
 
 class _Cell:
-    """The rectangle around one hole, cut into sectors: one for each edge of the hole's polygon.
+    """Return the rectangle around one hole, cut into sectors: one per edge of the hole's polygon.
 
     The flats of the polygon touch the circle of the radius, so that nothing narrows the hole.
     """
@@ -144,7 +145,7 @@ def _lifted(points: FloatArray, height: float) -> FloatArray:
 
 
 class _Skin:
-    """Triangles of the board, with their places in the texture."""
+    """Return triangles of the board, with their texture coordinates."""
 
     def __init__(self, size: FloatArray) -> None:
         self._size = size
@@ -170,7 +171,7 @@ class _Skin:
                     self._side(one, two, low, top)
 
     def regions(self) -> dict[str, TextureRegion]:
-        """Windows of the texture."""
+        """Return the regions of the texture."""
         width, depth, height = (float(extent) for extent in self._size)
         extents = {"top": (width, depth), "bottom": (width, depth), "holes": (width, depth)}
         sides = TextureRegion(u=(0.0, 1.0), v=(0.0, _SIDES), size=(2 * (width + depth), height))

@@ -16,17 +16,17 @@ from nimbus.datagen.objects.shapes.profile import interpolate_spline, outline
 from nimbus.datagen.objects.shapes.shape import Shape, frame_at
 
 _LEVELS = 17
-"""Heights at which a wall is looked at before it is cut into pieces."""
+"""Number of heights at which a wall is sampled before it is cut into pieces."""
 
 Row = Annotated[tuple[float, ...], Field(min_length=2, max_length=4)]
 
 
 class Hollow(StrictModel):
-    """A wall that follows a profile from the foot to the rim, and a floor.
+    """Wall that follows a profile from the foot to the rim, with a floor.
 
     A row is ``[height, width, depth, roundness]`` as in a loft; heights rise from 0 to 1. Parts of the surface are
     ``foot``, ``outside``, ``rim``, ``inside`` and ``floor``. Its frames are ``opening`` in the mouth, ``rim`` on its
-    edge at +x and ``pour_point`` at -x, all with z up; the room inside is the cavity ``opening``.
+    edge at +x and ``pour_point`` at -x, all with z up; the cavity is named ``opening``.
     """
 
     family: Literal["hollow"]
@@ -82,7 +82,7 @@ class Hollow(StrictModel):
         )
 
     def _outer(self, size: FloatArray) -> FloatArray:
-        """(R, 4) rows of the outside in meters, heights rising."""
+        """Return (R, 4) rows of the outside in meters, with rising heights."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]
@@ -133,12 +133,12 @@ class Hollow(StrictModel):
 
 
 def _at(rows: FloatArray, height: float) -> FloatArray:
-    """The row of a profile at a height."""
+    """Return the row of a profile at a height."""
     return np.array([height, *(np.interp(height, rows[:, 0], rows[:, column]) for column in (1, 2, 3))])
 
 
 def _rings(rows: FloatArray, points: int) -> FloatArray:
-    """(K, points, 3) outlines, between those that touch the curve from outside and from inside."""
+    """Return (K, points, 3) outlines, between those that touch the curve from outside and from inside."""
     rows = rows.copy()
     rows[:, 1:3] *= 1 + 0.5 * (1 / np.cos(np.pi / points) - 1) * rows[:, 3:]
     flat = outline(rows[:, 1], rows[:, 2], rows[:, 3], points)
@@ -146,7 +146,7 @@ def _rings(rows: FloatArray, points: int) -> FloatArray:
 
 
 def _inset(outer: FloatArray, wall: float, floor: float) -> FloatArray:
-    """(R, 4) rows of the inside: the outside moved inwards by the wall, from the floor to the rim."""
+    """Return (R, 4) rows of the inside: the outside offset inward by the wall, from the floor to the rim."""
     tangent = (
         np.gradient(outer[:, :2], axis=0) if len(outer) > 2 else np.repeat(np.diff(outer[:, :2], axis=0), 2, axis=0)
     )

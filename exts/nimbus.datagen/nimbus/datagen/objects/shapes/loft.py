@@ -1,4 +1,4 @@
-"""Lofts: outlines stacked along an axis. Bottles, cans, cartons, tubes, fruit: all but the crumpled and the peeled."""
+"""Lofts: outlines stacked along an axis, for bottles, cans, cartons, tubes and fruit."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Row = Annotated[tuple[float, ...], Field(min_length=2, max_length=4)]
 class Loft(StrictModel):
     """Profile from one end to the other.
 
-    A row is ``[height, width, depth, roundness]``: height as a share of the object's, width and depth as shares of its
-    width and depth (depth = width when left out), roundness 0 for a rectangle and 1 for an ellipse.
+    A row is ``[height, width, depth, roundness]``: height as a fraction of the object's, width and depth as fractions
+    of its width and depth (depth = width by default), roundness 0 for a rectangle and 1 for an ellipse.
     """
 
     family: Literal["loft"]
@@ -83,7 +83,7 @@ class Loft(StrictModel):
         )
 
     def _rows(self, size: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """(R, 4) in meters; rows of equal width vary together, the widest ones not at all."""
+        """Return (R, 4) rows in meters; rows of equal width vary together, the widest ones not at all."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]
@@ -122,7 +122,7 @@ class Loft(StrictModel):
     def _regions(
         self, curve: FloatArray, along: FloatArray, places: FloatArray, size: FloatArray
     ) -> dict[str, TextureRegion]:
-        """Return the bands and the four sides of each; ``bottom`` and ``top`` where the ends are flat."""
+        """Return the bands and the four sides of each; also ``bottom`` and ``top`` if the ends are flat."""
         share = _SIDES if self.ends == "flat" else 1.0
         ring = _stack(curve[[np.argmax(curve[:, 1] + curve[:, 2])]], self.segments)[0]
         around = _around(np.vstack([ring, ring[:1]]))
@@ -143,7 +143,7 @@ class Loft(StrictModel):
 
 
 def _stack(rows: FloatArray, points: int) -> FloatArray:
-    """(K, points, 3) outlines at their heights."""
+    """Return (K, points, 3) outlines at their heights."""
     flat = outline(rows[:, 1], rows[:, 2], rows[:, 3], points)
     return np.concatenate([flat, np.broadcast_to(rows[:, None, :1], (*flat.shape[:2], 1))], axis=2)
 

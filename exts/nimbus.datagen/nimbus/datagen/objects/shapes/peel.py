@@ -28,7 +28,7 @@ class Peel(StrictModel):
     stem_radius: Range[Metres] = (0.0055, 0.007)
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """One variant of a given spread and height [m]."""
+        """Build one variant of a given spread and height [m]."""
         count = int(rng.integers(self.strips[0], self.strips[1] + 1))
         start = rng.uniform(0, 2 * np.pi)
         parts, pieces = [], []
@@ -55,7 +55,7 @@ class Peel(StrictModel):
         )
 
     def _strip(self, angle: float, reach: float, height: float, rng: np.random.Generator) -> FloatArray:
-        """(K, 10, 3) outlines of one strip from the stem outwards: skin side first, then the inner side."""
+        """Return (K, 10, 3) outlines of one strip from the stem outward: skin side first, then the inner side."""
         share = np.linspace(0, 1, 11)
         lift = rng.uniform(0.0, 0.012)
         out = reach * np.interp(share, [0, 0.15, 0.4, 1], [0.04, 0.13, 0.42, 1])
@@ -85,7 +85,7 @@ def _smooth(curve: FloatArray) -> FloatArray:
 
 
 def _stem(height: float, radius: float, rng: np.random.Generator) -> FloatArray:
-    """(K, 10, 3) outlines of the crown and the stem, slightly bent."""
+    """Return (K, 10, 3) outlines of the crown and the stem, slightly bent."""
     up = np.array([0.52, 0.62, 0.72, 0.8, 0.9, 0.99, 1.0]) * height
     wide = np.array([1.9, 2.0, 1.65, 1.15, 0.9, 0.95, 0.5]) * radius
     turn = np.linspace(0, 2 * np.pi, 11)[:-1]
@@ -98,7 +98,7 @@ def _stem(height: float, radius: float, rng: np.random.Generator) -> FloatArray:
 
 
 def _tube(rings: FloatArray, window: tuple[float, float]) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """A closed tube around rings; u runs around within a window of the texture, v along."""
+    """Build a closed tube around rings; u runs around within a window of the texture, v along."""
     count, around = rings.shape[:2]
     closed = np.concatenate([rings, rings[:, :1]], axis=1)
     ends = [np.broadcast_to(rings[place].mean(axis=0), (1, around + 1, 3)) for place in (0, -1)]

@@ -7,7 +7,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 _STRAIGHT, _SHARP = np.deg2rad(6.0), np.deg2rad(50.0)
-"""Corners below the one need no rounding, above the other one point more."""
+"""Angles of corners that need no rounding (below) or one more point (above) [rad]."""
 
 
 def filleted(rows: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
@@ -38,7 +38,7 @@ def filleted(rows: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
 
 
 def _turn(before: FloatArray, here: FloatArray, after: FloatArray) -> float:
-    """Angle of a corner [rad]."""
+    """Return the angle of a corner [rad]."""
     first, second = (here - before)[:3], (after - here)[:3]
     cosine = first @ second / max(float(np.linalg.norm(first) * np.linalg.norm(second)), 1e-12)
     return float(np.arccos(np.clip(cosine, -1, 1)))
@@ -72,7 +72,7 @@ def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArra
         half_width: (K,) along x.
         half_depth: (K,) along y.
         roundness: (K,) corner radii as a fraction of the halves: 0 for a rectangle, 1 for an ellipse.
-        points: A multiple of 4.
+        points: Number of points, a multiple of 4.
 
     Returns:
         (K, points, 2).
@@ -89,7 +89,7 @@ def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArra
 
 
 def envelope(rows: FloatArray, count: int) -> FloatArray:
-    """The outermost profile at ``count`` heights, without hollows at the ends: (count, 4), heights rising.
+    """Return the outermost profile at ``count`` heights, without hollows at the ends: (count, 4), with rising heights.
 
     Args:
         rows: (N, 4) height, half width, half depth, roundness.

@@ -1,4 +1,4 @@
-"""Rings and arcs: a tube bent in a plane. Hoops, handles of mugs, bails of baskets, hooks."""
+"""Rings and arcs: a tube bent in a plane, for hoops, handles of mugs, bails of baskets, hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTACT_POINTS = 8
 
 
 class Ring(StrictModel):
-    """A tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
+    """Tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
 
     A whole ring has the frame and the cavity ``hole``.
     """
@@ -64,7 +64,7 @@ class Ring(StrictModel):
 def _sweep(
     half: FloatArray, tube: float, height: float, roundness: float, angles: FloatArray, points: int
 ) -> FloatArray:
-    """(A, points, 3) outlines of the tube at each angle."""
+    """Return (A, points, 3) outlines of the tube at each angle."""
     flat = outline(np.array([tube / 2]), np.array([height / 2]), np.array([roundness]), points)[0]
     radial = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     rings = np.zeros((len(angles), points, 3))

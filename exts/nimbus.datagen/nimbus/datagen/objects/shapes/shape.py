@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TextureRegion:
-    """A rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
+    """Rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
 
     u: tuple[float, float]
     v: tuple[float, float]
@@ -26,31 +26,31 @@ class TextureRegion:
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Geometry of one variant [m], any origin."""
+    """Geometry of one variant [m], with any origin."""
 
     vertices: FloatArray
     faces: IndexArray
     uvs: FloatArray
     crease: float
-    """Edges sharper than this [rad] stay sharp when shaded."""
+    """Angle above which edges stay sharp when shaded [rad]."""
     pieces: tuple[Piece, ...]
     regions: dict[str, TextureRegion] = field(default_factory=dict)
     keypoints: dict[str, FloatArray] = field(default_factory=dict)
-    """Points of the family's own; ``top``, ``base`` and ``middle`` are added for every shape."""
+    """Additional points of the family; ``top``, ``base`` and ``middle`` are added for every shape."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) by name."""
+    """(4, 4) frames by name."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
-    """(2, 3) lower and upper corner, by the name of the frame in the mouth."""
+    """(2, 3) lower and upper corner of each cavity, by the name of the frame in its opening."""
     weights: FloatArray | None = None
     """(m,) relative density of the volume that each face bounds; uniform by default."""
     ball: float = 0.0
-    """Radius of the sphere that it is in contact; 0: the pieces are."""
+    """Radius of the sphere used for contact; 0 to use the pieces."""
 
 
 def frame_at(
     origin: ArrayLike, *, z: tuple[float, float, float] = (0, 0, 1), x: tuple[float, float, float] = (1, 0, 0)
 ) -> FloatArray:
-    """(4, 4) frame with an origin, a z axis, and an x axis as near to a direction as that allows."""
+    """Return a (4, 4) frame with an origin, a z axis, and an x axis as near to a direction as possible."""
     up = np.array(z, dtype=np.float64) / np.linalg.norm(z)
     side = np.array(x, dtype=np.float64) - up * (up @ x)
     if np.linalg.norm(side) < 1e-6:
@@ -98,14 +98,14 @@ def smooth_normals(
 
 
 def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:
-    """Leave out faces without area, such as those at the pole of a surface of revolution.
+    """Remove faces without area, such as those at the pole of a surface of revolution.
 
     Args:
         vertices: (N, 3) [m].
         faces: (M, 3) rows of vertices.
 
     Returns:
-        (K, 3) faces that are left, K <= M.
+        (K, 3) remaining faces, K <= M.
     """
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     return faces[np.linalg.norm(cross, axis=1) > 1e-10]

@@ -1,4 +1,4 @@
-"""A texture being painted: regions in pixels, seeded noise, colors."""
+"""Canvas of a texture: regions in pixels, seeded noise, colors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Palette = Annotated[tuple[Color, ...], Field(min_length=1)]
 
 
 def rgb(color: str) -> FloatArray:
-    """(3,) in [0, 1]."""
+    """(3,) color in [0, 1]."""
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
 class Canvas:
-    """The whole texture, values in [0, 1], and the regions of the surface that it covers.
+    """Whole texture with values in [0, 1], and the regions of the surface that it covers.
 
     Args:
         size: Width and height [px].
@@ -39,10 +39,10 @@ class Canvas:
         self._regions = {"all": _whole(next(iter(regions.values()))), **regions}
 
     def region(self, name: str) -> TextureRegion:
-        """A region by name.
+        """Return a region by name.
 
         Raises:
-            InputError: No such region.
+            InputError: The region does not exist.
         """
         try:
             return self._regions[name]
@@ -68,7 +68,7 @@ def _whole(part: TextureRegion) -> TextureRegion:
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> FloatArray:
-    """Smooth noise in [-1, 1] that joins at its left and right edge.
+    """Return smooth noise in [-1, 1] that is periodic at its left and right edge.
 
     Args:
         rng: Random stream.
@@ -84,7 +84,7 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, in
 
 
 def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int], octaves: int = 3) -> FloatArray:
-    """Noise with finer and finer detail, in [-1, 1]."""
+    """Return noise of several octaves, in [-1, 1]."""
     layers = [noise(rng, shape, (cells[0] * 2**k, cells[1] * 2**k)) / 2**k for k in range(octaves)]
     return np.sum(layers, axis=0) / sum(1 / 2**k for k in range(octaves))
 

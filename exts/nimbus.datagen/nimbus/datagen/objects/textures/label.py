@@ -21,7 +21,7 @@ Inks = tuple[Color, Color, Color]
 
 
 class Label(StrictModel):
-    """A printed panel, repeated around."""
+    """Printed panel, repeated around the object."""
 
     paint: Literal["label"]
     on: str
@@ -36,7 +36,7 @@ class Label(StrictModel):
     small_print: bool = True
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Cover the region, and the sides or parts that go with it."""
+        """Paint the region, and the sides or parts that belong to it."""
         inks = self.inks[rng.integers(len(self.inks))]
         word, design = self.words[rng.integers(len(self.words))], self.designs[rng.integers(len(self.designs))]
         for part in (self.on, *self.also):
@@ -60,7 +60,7 @@ def _pixels(width: float, height: float) -> tuple[int, int]:
 
 
 def _ink_on(ground: str, inks: Inks) -> str:
-    """Return the last ink that stands out from a ground, else black or white."""
+    """Return the last ink with sufficient contrast to a ground, else black or white."""
     brightness = float(rgb(ground) @ _BRIGHTNESS)
     for ink in reversed(inks):
         if abs(float(rgb(ink) @ _BRIGHTNESS) - brightness) > 0.3:
@@ -74,7 +74,7 @@ Design = Callable[[PillowImage.Image, str, Inks, np.random.Generator], None]
 def _write(
     panel: PillowImage.Image, word: str, ink: str, *, box: tuple[float, float, float, float], turn: int = 0
 ) -> None:
-    """Write a word as large as a box (left, top, right, bottom; shares of the panel) allows."""
+    """Write a word as large as a box (left, top, right, bottom; fractions of the panel) allows."""
     width, height = panel.size
     left, top, right, bottom = box[0] * width, box[1] * height, box[2] * width, box[3] * height
     room = (bottom - top, right - left) if turn else (right - left, bottom - top)

@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=0, le=3000)]
 
 
 class Plain(StrictModel):
-    """A color of a palette, or the color of the kind's name, slightly uneven."""
+    """Color from a palette, or the color of the kind's name, slightly uneven."""
 
     paint: Literal["plain"]
     on: str = "all"
@@ -72,7 +72,7 @@ class Streaks(StrictModel):
 
 
 class Ribs(StrictModel):
-    """Even ridges, shaded: beads of a tin, the grip of a cap, crimped edges."""
+    """Regular shaded ridges: beads of a tin, the grip of a cap, crimped edges."""
 
     paint: Literal["ribs"]
     on: str
@@ -81,7 +81,7 @@ class Ribs(StrictModel):
     around: bool = True
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Lighten and darken in turn."""
+        """Lighten and darken alternately."""
         window = canvas.window(self.on)
         height, width = window.shape[:2]
         place = np.arange(height)[:, None] / height if self.around else np.arange(width)[None, :] / width
@@ -155,7 +155,7 @@ class Dirt(StrictModel):
     amount: Range[Ratio] = (0.1, 0.5)
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Darken where a noise rises above a threshold that follows the amount."""
+        """Darken areas in which noise exceeds a threshold that depends on the amount."""
         window = canvas.window(self.on)
         amount = rng.uniform(*self.amount)
         field = rough(rng, window.shape[:2], (3, 4), 4)

@@ -1,4 +1,4 @@
-"""Paints a texture from layers, bottom to top."""
+"""Painting of a texture from layers, bottom to top."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def painter(
         layers: Layers, as for :func:`paint`.
         regions: Regions, as for :func:`paint`.
         size: Size, as for :func:`paint`.
-        rng: Begins its own stream.
+        rng: Stream from which its own stream is derived.
         color: Color of layers that name none.
 
     Raises:

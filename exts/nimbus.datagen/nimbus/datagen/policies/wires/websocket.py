@@ -1,4 +1,4 @@
-"""A websocket to a policy's server: each wait has a limit, each trouble is a fault with its reason."""
+"""Websocket to a policy's server: each wait has a limit, each error is a fault with its reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
 
 _CLOSING = 1.0
-"""Time for the other side to confirm the end of the connection [s]."""
+"""Time for the other side to confirm the close [s]."""
 
 
 class Socket:
-    """One connection, without pings, because a compiling model answers none for minutes.
+    """One connection, without pings, because a compiling model does not answer them for minutes.
 
     Args:
         address: ``ws://HOST:PORT``.

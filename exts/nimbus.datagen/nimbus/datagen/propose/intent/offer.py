@@ -27,8 +27,7 @@ def offer_kinds(
         request: Request of the user; kinds whose category, synonym or class it contains come first.
         seed: Seed of the proposals.
         index: Number of the proposal, which changes the kinds.
-        count: Largest number of
-        kinds.
+        count: Largest number of kinds.
 
     Raises:
         InputError: There are no kinds.

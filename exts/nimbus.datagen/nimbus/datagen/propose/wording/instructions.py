@@ -57,7 +57,7 @@ class InstructionWriter:
         count = _COUNT * len(self.languages)
         own = word_goals(graph, catalogue, seed=self.seed, count=count, languages=self.languages, opened=opened)
         if not own and (unnamed := [name for name in sorted(graph.concerned) if not names[0].names(name)]):
-            what = f"no name of '{unnamed[0]}' could not mean another thing"
+            what = f"'{unnamed[0]}' has no unambiguous name"
             raise InputError(what, where="things", instead="give it another kind, or a place")
         texts = dict.fromkeys((*true, *(one.text for one in own)))
         return [text.replace("{", "{{").replace("}", "}}") for text in texts]

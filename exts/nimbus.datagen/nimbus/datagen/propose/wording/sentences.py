@@ -161,8 +161,7 @@ def word_goals(
         graph: The task.
         labels: Fields of kinds by name.
         seed: Seed of styles and words.
-        count: Largest number of instructions; fewer if styles do not fit. Languages and
-        styles alternate.
+        count: Largest number of instructions; fewer if styles do not fit. Languages and styles alternate.
         languages: Names of files in ``scenes/words``.
         opened: Things that the plan opens as a means.
     """

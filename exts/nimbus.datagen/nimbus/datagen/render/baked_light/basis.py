@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import AnyArray, Float32Array, FloatArray, IntArray
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
-from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
+
+if TYPE_CHECKING:
+    from nimbus.datagen.render.baked_light.trace import BakeTracer
 
 LIGHT_VERSION = 1
 """Version of the bake; raised when its results change."""
@@ -64,11 +67,13 @@ def light_basis(scene: StillScene) -> LightBasis:
     # Keyed by content, so that any change of the geometry makes a new bake.
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
     path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
-    if not path.is_file():
+    names = [field.name for field in fields(LightBasis)]
+    kept = read_arrays(path) or {}
+    if not kept.keys() >= set(names):
         with allow(_SLOW):
             _save(path, bake(scene))
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as kept:
-        return LightBasis(**{field.name: kept[field.name] for field in fields(LightBasis)})
+        kept = read_arrays(path) or {}
+    return LightBasis(**{name: kept[name] for name in names})
 
 
 def _save(path: Path, basis: LightBasis) -> None:
@@ -79,6 +84,9 @@ def _save(path: Path, basis: LightBasis) -> None:
 def bake(scene: StillScene) -> LightBasis:
     """Trace the light of a scene; equal scenes give identical bytes."""
     from scipy.sparse import csr_array
+
+    # Only here: a run that bakes nothing need not compile the tracer's kernels.
+    from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
 
     corners, tracer = scene.corners, BakeTracer(scene.corners)
     near = _NEAR if scene.lamps is None else 0.0
@@ -125,7 +133,7 @@ def _light_of_lamps(
     """Return lamp positions (L, 3) [m], and the light of each source on points (S, PLACES)."""
     lamps = _lamp_places(scene, tracer) if scene.lamps is None else scene.lamps
     below = scene.workplace if scene.lamps is None else lamps[0] - (0.0, 0.0, _USUAL_DROP)
-    unblocked = BakeTracer(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
+    unblocked = type(tracer)(np.full((1, 3, 3), -1e3) + np.eye(3)).see_lamps(
         np.asarray(below)[None].astype(np.float32), np.array([[0, 0, 1]], dtype=np.float32), lamps, _SIDE
     )
     lit = tracer.see_lamps(points, normals, lamps, _SIDE)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from nimbus.datagen.episode.layout import Camera, Layout
 from nimbus.datagen.episode.observation import Observation
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import allow, tick
@@ -82,7 +81,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
         self._given, self._free_bytes, self._warm_up, self._settle = stack, free_bytes, warm_up, settle
         self._flow = flow
         self._stack = stack or _STACK
-        self._folder = tempfile.TemporaryDirectory(prefix="nimbus-isaacsim-")
+        self._folder = make_owned("nimbus-isaacsim-")
         self._shown: tuple[Layout, RegionRenderer] | None = None
         self._count = 0
         self._has_rendered = False
@@ -104,7 +103,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
     def close(self) -> None:
         """Remove the written stages."""
         self._leave()
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _observe(self, item: Planned[VisibleAssets], layout: Layout) -> Iterator[Observation]:
         trajectory, start = item.trajectory, 0
@@ -138,7 +137,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
                 item.trajectory,
                 libraries=tuple(assets.libraries),
                 stack=self._stack,
-                folder=Path(self._folder.name) / f"{self._count:05d}",
+                folder=self._folder.path / f"{self._count:05d}",
                 settle=self._settle,
             )
             placed, gib = renderer.layout, self._free_bytes / 2**30
@@ -153,7 +152,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
                     self._leave()  # closed in order, because sensors that are only dropped crash Kit
                     raise
                 # The previous stage is closed by now, so that its files can go.
-                shutil.rmtree(Path(self._folder.name) / f"{self._count - 1:05d}", ignore_errors=True)
+                shutil.rmtree(self._folder.path / f"{self._count - 1:05d}", ignore_errors=True)
         return self._shown[1]
 
     def _leave(self) -> None:

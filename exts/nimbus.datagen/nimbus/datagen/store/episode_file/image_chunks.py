@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any
 
@@ -51,6 +52,59 @@ def write_images(images: h5py.Dataset, start: int, frames: NDArray[Any], *, leve
     """
     for row, frame in enumerate(np.ascontiguousarray(frames, dtype=images.dtype), start=start):
         images.id.write_direct_chunk((row,) + (0,) * frame.ndim, deflate(shuffle(frame), level=level))
+
+
+def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
+    """Read frames; bytes that :func:`write_images` wrote are decompressed by igzip, all else by HDF5.
+
+    Args:
+        images: Dataset of one frame per chunk, or any other.
+        which: Rows.
+
+    Raises:
+        Exception: What h5py raises for the same rows.
+    """
+    rows = range(len(images))[which]
+    if isal_zlib is None or rows == range(0) or not _holds_deflated_bytes(images):
+        return images[which]
+    try:
+        if isinstance(rows, int):
+            return _read_frame(images, rows)
+        return np.stack([_read_frame(images, row) for row in rows])
+    # isal's stub declares its error as an instance.
+    except (OSError, RuntimeError, ValueError, isal_zlib.error):  # pyright: ignore[reportGeneralTypeIssues]
+        return images[which]  # HDF5 says what is damaged
+
+
+def _holds_deflated_bytes(images: h5py.Dataset) -> bool:
+    """Return True for one frame of bytes per chunk, compressed by gzip alone."""
+    if images.chunks != (1, *images.shape[1:]) or images.dtype.itemsize > 1:
+        return False
+    created = images.id.get_create_plist()
+    return created.get_nfilters() == 1 and created.get_filter(0)[0] == h5py.h5z.FILTER_DEFLATE
+
+
+def _read_frame(images: h5py.Dataset, row: int) -> NDArray[Any]:
+    """Read one frame.
+
+    Raises:
+        ValueError: The chunk is not stored, not compressed, or has another size than a frame.
+        OSError: The file is damaged.
+        RuntimeError: The file is damaged.
+    """
+    assert isal_zlib is not None
+    shape = images.shape[1:]
+    first = (row,) + (0,) * len(shape)
+    chunk = images.id.get_chunk_info_by_coord(first)
+    if chunk.byte_offset is None or chunk.filter_mask:
+        raise ValueError("not stored, or not compressed")
+    _, stream = images.id.read_direct_chunk(first)
+    size, decompressor = math.prod(shape), isal_zlib.decompressobj()
+    # Bounded: a damaged stream may hold any length.
+    found = bytearray(decompressor.decompress(stream, size + 1))
+    if len(found) != size or not decompressor.eof:
+        raise ValueError(f"{len(found)} bytes, expected {size}")
+    return np.frombuffer(found, dtype=images.dtype).reshape(shape)
 
 
 def shuffle(frame: NDArray[Any]) -> NDArray[Any]:

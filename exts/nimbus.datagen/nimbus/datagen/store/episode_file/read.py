@@ -24,6 +24,7 @@ from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
+from nimbus.datagen.store.episode_file.image_chunks import read_images
 from nimbus.datagen.store.episode_file.schema import (
     ANNOTATION_GROUPS,
     CAMERA_FIELDS,
@@ -347,7 +348,8 @@ class EpisodeFile:
         if self._is_video(path):
             return self._decoded(path.rpartition("/")[2], which)
         with self._reading(path):
-            return self[path][which]
+            dataset, field = self[path], field_of(path)
+            return read_images(dataset, which) if field and "H" in field.dims else dataset[which]
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Return the shape of a dataset, or of images stored as video."""

@@ -35,8 +35,9 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         if file.exists():
             check_regular(file)
     _check_journal(path.with_name(path.name + "-journal"))
-    # Several threads of a run use the connection, one at a time.
-    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    with writing(path):
+        # Several threads of a run use the connection, one at a time.
+        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
         with reading(path), writing(path):  # SQLite may write even to read the schema, for example to recover its log
             _check_schema(connection)
@@ -90,7 +91,11 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     error: sqlite3.Error | None = None
     for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
         address = f"{path.absolute().as_uri()}?{options}"
-        connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+        try:
+            connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as failure:
+            error = failure
+            continue
         try:
             _check_schema(connection)
             _complete(connection)

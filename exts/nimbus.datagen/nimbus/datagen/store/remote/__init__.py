@@ -1,1 +1,1 @@
-"""Datasets in an object store: addresses, objects, copies of them on this machine, uploads."""
+"""Datasets in an object store: addresses, objects, local copies, uploads."""

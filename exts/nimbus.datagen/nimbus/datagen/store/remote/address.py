@@ -18,25 +18,25 @@ _KEEP = "keys come from the environment, a profile or a role of the machine, and
 
 @dataclass(frozen=True, kw_only=True)
 class StoreAddress:
-    """Place of a dataset in an object store."""
+    """Location of a dataset in an object store."""
 
     scheme: str
     bucket: str
     """Bucket, container or host; empty for files."""
     prefix: str
-    """Path of the dataset in it, without slashes around."""
+    """Path of the dataset in the bucket, without slashes at its ends."""
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/")
 
     @property
     def is_read_only(self) -> bool:
-        """True where nothing can be written."""
+        """True for read-only addresses."""
         return self.scheme in READ_ONLY
 
     @property
     def key(self) -> str:
-        """Name of a folder for it, different for each address."""
+        """Name of a local folder for it, unique for each address."""
         last = re.sub(r"[^A-Za-z0-9_.-]", "_", self.prefix.rpartition("/")[2] or self.bucket).lstrip(".")[:40]
         return f"{last or 'dataset'}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
 
@@ -47,7 +47,7 @@ class StoreAddress:
 
 
 def is_address(text: str) -> bool:
-    """Check whether a text is an address and no path."""
+    """Return True if a text is an address and not a path."""
     return bool(_URL.match(text))
 
 
@@ -55,7 +55,7 @@ def parse_address(text: str) -> StoreAddress:
     """Parse an address such as ``s3://bucket/demos``.
 
     Raises:
-        InputError: It is none, of an unknown scheme, or holds keys.
+        InputError: The text is not an address, has an unknown scheme, or contains keys.
     """
     scheme = text.partition("://")[0].lower()
     if scheme not in SCHEMES:
@@ -88,6 +88,6 @@ def local_folder(address: StoreAddress) -> Path | None:
 
 
 def without_secrets(text: str) -> str:
-    """Return an address without what may be a secret."""
+    """Return an address without possible secrets."""
     scheme, _, rest = text.partition("://")
     return f"{scheme}://{re.split('[?#]', rest)[0].rpartition('@')[2]}"

@@ -6,14 +6,14 @@ import threading
 from collections import OrderedDict
 
 _MEMORY = 192 << 20
-"""[bytes] All blocks together: the need of two pools of samples with lossless images."""
+"""Largest size of all blocks together, enough for two pools of samples with lossless images [bytes]."""
 
 
 class BlockMemory:
-    """Recently used blocks of a process, up to a number of bytes.
+    """Recently used blocks of a process, up to a total size.
 
     Args:
-        most: [bytes] that they take together.
+        most: Largest total size [bytes].
     """
 
     def __init__(self, most: int) -> None:
@@ -22,14 +22,14 @@ class BlockMemory:
         self._turn = threading.Lock()
 
     def get(self, key: tuple[str, str, int]) -> bytes | None:
-        """Return a block by address, object and number; None where it is not here."""
+        """Return a block by address, object and number; None if it is not in memory."""
         with self._turn:
             if (found := self._blocks.get(key)) is not None:
                 self._blocks.move_to_end(key)
             return found
 
     def add(self, key: tuple[str, str, int], block: bytes) -> None:
-        """Keep a block, and forget those unused for longest."""
+        """Keep a block, and drop the least recently used ones."""
         with self._turn:
             if key not in self._blocks:
                 self._blocks[key] = block
@@ -38,7 +38,7 @@ class BlockMemory:
                 self._size -= len(self._blocks.popitem(last=False)[1])
 
     def clear(self) -> None:
-        """Forget all blocks."""
+        """Drop all blocks."""
         with self._turn:
             self._blocks.clear()
             self._size = 0

@@ -1,4 +1,4 @@
-"""The caches of several nodes as one: each block has its node by consistent hash, and the store stands behind all."""
+"""Shared cache of several nodes: consistent hashing assigns each block to a node, and the store backs them all."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from urllib.parse import quote, urlsplit
 from nimbus.datagen.errors import InputError
 
 PEERS = "NIMBUS_CACHE_PEERS"
-"""Environment variable with the servers of all nodes' caches, ``http://node1:7070,http://node2:7070``."""
+"""Environment variable with the cache servers of all nodes, ``http://node1:7070,http://node2:7070``."""
 TOKEN = "NIMBUS_CACHE_TOKEN"
-"""Environment variable with the word that servers of caches ask for."""
+"""Environment variable with the token of cache servers."""
 CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
-"""Nodes that are asked for a block before the store is: the second takes over the blocks of a lost one."""
+"""Number of nodes asked for a block before the store; the second one takes over the blocks of a lost node."""
 _TIMEOUT = 5.0
-"""[s] without a byte, after which a node counts as lost. It may be fetching the block."""
+"""Time without a byte after which a node counts as lost, in which it may fetch the block [s]."""
 _MOST_BYTES = 2 << 20
-"""[bytes] Longest answer that is read; a block is shorter."""
+"""Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0
-"""[s] for which a lost node is not asked."""
+"""Time for which a lost node is not asked [s]."""
 
 
 class CachePeers:
     """Nodes whose caches hold the blocks of datasets in stores.
 
     Args:
-        urls: Of their servers; the same set in every process, in any order.
-        token: Word that they ask for.
+        urls: URLs of their servers; the same set in every process, in any order.
+        token: Token that they require.
     """
 
     def __init__(self, urls: tuple[str, ...], token: str = "") -> None:
@@ -44,7 +44,7 @@ class CachePeers:
 
     @property
     def is_pool(self) -> bool:
-        """True where there are nodes."""
+        """True if there are nodes."""
         return bool(self._urls)
 
     def order(self, address: str, name: str, number: int) -> list[str]:
@@ -53,13 +53,13 @@ class CachePeers:
         return sorted(self._urls, key=lambda url: hashlib.sha256((block + url).encode()).digest(), reverse=True)
 
     def read(self, address: str, name: str, number: int, needed: int) -> bytes | None:
-        """Read a block from its node; None where no node has it to give.
+        """Read a block from its node; None if no node has it.
 
         Args:
-            address: Of the dataset.
-            name: Of the object.
-            number: Of the block.
-            needed: [bytes] that it has at least.
+            address: Address of the dataset.
+            name: Name of the object.
+            number: Number of the block.
+            needed: Smallest size of the block [bytes].
         """
         if not self._urls:
             return None
@@ -101,10 +101,10 @@ class CachePeers:
 
 
 def peers() -> CachePeers:
-    """Return the nodes that the environment names; none is a set of none.
+    """Return the nodes named by the environment; an empty set if there are none.
 
     Raises:
-        InputError: One is no address of a server.
+        InputError: An entry is not the address of a server.
     """
     return _peers(os.environ.get(PEERS, ""), os.environ.get(TOKEN, ""))
 

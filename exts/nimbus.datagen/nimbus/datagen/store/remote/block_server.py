@@ -1,4 +1,4 @@
-"""Server of this node's cache to the other nodes: it gives blocks of named datasets, and nothing else."""
+"""Server of this node's cache for other nodes, which serves only blocks of named datasets."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.object_store import MissingObjectError
 
 _IDLE = 60.0
-"""[s] after which a connection without a request is closed."""
+"""Time after which a connection without a request is closed [s]."""
 _MOST_NUMBER = 1 << 40
 """Largest number of a block: 10¹⁸ bytes."""
 
 
 class BlockServer(ThreadingHTTPServer):
-    """Gives blocks to requests with the token; one that is not here is fetched from the store, once, and kept.
+    """Serves blocks for requests with the token; a missing block is fetched from the store once, and kept.
 
     Args:
-        host: Address that it listens on.
+        host: Address to listen on.
         port: Port; 0 for any.
         addresses: Datasets.
-        token: Word that requests carry; may be empty on loopback.
+        token: Token that requests must carry; may be empty on loopback.
 
     Raises:
-        InputError: It would listen to other machines without a token, or the port is taken.
+        InputError: Other machines could connect without a token, or the port is taken.
     """
 
     daemon_threads = True
@@ -85,7 +85,7 @@ class _BlockHandler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, block)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write nothing: a line a block would be too much."""
+        """Write no log, because one line per block would be too much."""
 
     def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
         self.send_response(status)
@@ -96,7 +96,7 @@ class _BlockHandler(BaseHTTPRequestHandler):
 
 
 def is_loopback(host: str) -> bool:
-    """Check whether only this machine reaches a host's address."""
+    """Return True if only this machine can reach a host's address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

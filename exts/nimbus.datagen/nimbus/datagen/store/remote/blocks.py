@@ -19,22 +19,22 @@ from nimbus.datagen.store.remote.lru import note_use
 from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, open_store
 
 BLOCK = 1 << 20
-"""[bytes] Read at once: of a 50 MB episode, one image and the signals are 4 requests; with 64 kB they are 8."""
+"""Size of a read [bytes]; one image and the signals of a 50 MB episode take 4 requests, with 64 kB they take 8."""
 BLOCKS = "blocks"
-"""Folder of a dataset's copy, with a folder of blocks for each object."""
+"""Folder in a dataset's copy, with one folder of blocks per object."""
 _CHECK_BYTES = 4
-"""Behind each block that is kept, its CRC-32."""
+"""CRC-32 appended to each stored block."""
 _THREADS = 16
-"""Blocks that are fetched at the same time."""
+"""Number of blocks fetched in parallel."""
 
 
 class ObjectBlocks:
     """Blocks of one object.
 
     Args:
-        address: Of the dataset in a store.
-        name: Of the object below it.
-        asks_peers: False where this node's cache is the one that others ask.
+        address: Address of the dataset in a store.
+        name: Name of the object below it.
+        asks_peers: False to ask no other node, as in the cache server itself.
     """
 
     def __init__(self, address: str, name: str, *, asks_peers: bool = True) -> None:
@@ -45,11 +45,11 @@ class ObjectBlocks:
         """Read block ``number``.
 
         Args:
-            number: Counted from the beginning of the object.
-            end: Bytes that the object has at least; the last block may be shorter than the others.
+            number: Number of the block from the start of the object.
+            end: Smallest size of the object; the last block may be shorter than the others [bytes].
 
         Raises:
-            StoreAwayError: The store does not answer, or gives less.
+            StoreAwayError: The store does not answer, or returns fewer bytes.
         """
         key = (self.address, self.name, number)
         if (found := MEMORY.get(key)) is not None:
@@ -63,7 +63,7 @@ class ObjectBlocks:
         return block
 
     def fetch(self, numbers: Iterable[int], end: int) -> None:
-        """Bring blocks into memory, several at a time; one that cannot be had raises when it is read."""
+        """Load blocks into memory, several in parallel; a missing one raises when it is read."""
 
         def try_one(number: int) -> None:
             with suppress(InputError):
@@ -75,7 +75,7 @@ class ObjectBlocks:
         return self._copy / BLOCKS / self.name / str(number)
 
     def _kept(self, number: int, needed: int) -> bytes | None:
-        """Read a block of this machine's disk; None where it is not there, or is damaged."""
+        """Read a block from this machine's disk; None if it is missing or damaged."""
         path = self._path(number)
         try:
             content = path.read_bytes()
@@ -89,18 +89,18 @@ class ObjectBlocks:
         return block
 
     def _from_peer(self, number: int, needed: int) -> bytes | None:
-        """Read a block of another node's cache, without a lock: the server may be this node's own."""
+        """Read a block from another node's cache, without a lock, because the server may be this node's own."""
         block = peers().read(self.address, self.name, number, needed) if self._asks_peers else None
         if block is not None:
             TRAFFIC.note(self._copy, peer_hits=1, bytes_from_peers=len(block))
         return block
 
     def _fetched(self, number: int, needed: int) -> bytes:
-        """Read a block of the store, and keep it."""
+        """Read a block from the store, and keep it."""
         block = open_store(self.address).read_range(self.name, number * BLOCK, BLOCK, least=needed)
         TRAFFIC.note(self._copy, misses=1, bytes_fetched=len(block))
         content = block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big")
-        with suppress(OSError):  # full or read-only: the block comes from the store then
+        with suppress(OSError):  # full or read-only disk: the block comes from the store again
             path = make_place(self._copy, f"{BLOCKS}/{self.name}/{number}")
             write_atomic(path, content, durable=False, shared=True)
             BUDGET.add(len(block))

@@ -1,4 +1,4 @@
-"""Folders of this machine that stand for datasets in a store, and how a path in them is recognized."""
+"""Local folders that represent datasets in a store, and recognition of paths inside them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from nimbus.datagen.files.own_files import make_subfolder
 
 ROOT = "remote"
 COPIES = "copies"
-"""Folder of what was read: entries that may go at any time."""
+"""Folder of downloaded data, whose entries may be removed at any time."""
 SPOOLS = "spools"
-"""Folder of what was made here and is not in the store yet."""
+"""Folder of data made here and not yet in the store."""
 ORIGIN = "origin.json"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OriginNote:
-    """Content of ``origin.json``: address of the dataset that a folder stands for."""
+    """Content of ``origin.json``: address of the dataset that a folder represents."""
 
     address: str
 
 
 def remote_root() -> Path:
-    """Return the folder of all of them, made when it is not there; one of this process alone where it cannot be."""
+    """Return the root of these folders, created if missing; a private one of this process if it cannot be created."""
     return _root(os.environ.get("NIMBUS_CACHE", ""))
 
 
 def own_folder(name: str) -> Path:
-    """Make a folder of this process alone, which goes with it."""
+    """Make a private folder of this process, removed at its end."""
     place = tempfile.TemporaryDirectory(prefix="nimbus-", ignore_cleanup_errors=True)
     atexit.register(place.cleanup)
     folder = Path(place.name) / name
@@ -54,8 +54,8 @@ def _root(_: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of a dataset, ``copies/KEY`` or ``spools/KEY``, unless it is there."""
-    if not folder.parent.parent.is_dir():  # removed by its user since this process looked
+    """Make the folder of a dataset, ``copies/KEY`` or ``spools/KEY``, if it is missing."""
+    if not folder.parent.parent.is_dir():  # removed by the user since this process looked
         _root.cache_clear()
         remote_root()
     make_subfolder(folder.parent)
@@ -63,16 +63,16 @@ def make_folder(folder: Path) -> None:
 
 
 def note_origin(folder: Path, address: str) -> None:
-    """Let a folder stand for a dataset in a store."""
+    """Mark a folder as representing a dataset in a store."""
     make_folder(folder)
     if not (folder / ORIGIN).exists():
         write_atomic(folder / ORIGIN, to_json(OriginNote(address=address)) + "\n", durable=True, shared=True)
 
 
 def stands_for(path: Path) -> tuple[Path, str] | None:
-    """Find the folder that a path lies in, and the address that it stands for; None for any other path.
+    """Find the folder that contains a path, and the address that it represents; None for any other path.
 
-    Only folders below this user's cache stand for a dataset: no dataset of others can name an address.
+    Only folders below this user's cache represent a dataset, so that a third-party dataset cannot name an address.
     """
     text = os.path.abspath(path)
     if f"{os.sep}{ROOT}{os.sep}" not in text:

@@ -1,6 +1,6 @@
-"""Manifest of a run's dataset in a store: what readers need of each stored episode, without the ledger.
+"""Manifest of a run's dataset in a store: the data that readers need of each episode, without the ledger.
 
-A ledger has 5 kB an episode, 0.5 GB for 100,000; the manifest has 0.1 kB, and is read by columns.
+A ledger takes 5 kB per episode, 0.5 GB for 100,000; the manifest takes 0.1 kB, and is read by columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_NAME = "manifest.parquet"
 FORMAT = "nimbus-episodes-1"
 _FORMAT, _COUNT, _STEPS = b"nimbus.format", b"nimbus.episode_count", b"nimbus.step_count"
 _ROWS = 50_000
-"""Rows in memory at once."""
+"""Number of rows in memory."""
 _SELECT = """
 SELECT attempts.episode_id, attempts.path, seed, attempts.idx, attempts.variant, attempt, success, reason, step_count,
 attempts.byte_count, attempts.sha256, videos, steps FROM attempts JOIN episodes
@@ -36,7 +36,7 @@ ORDER BY attempts.task, seed, attempts.idx, attempts.variant, attempt
 
 
 def write_manifest(ledger: Path, target: Path, info: DatasetInfo) -> None:
-    """Write the manifest of a ledger that nothing changes, in constant memory.
+    """Write the manifest of an unchanging ledger, in constant memory.
 
     Args:
         ledger: The database.
@@ -67,10 +67,10 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         info: Description of the dataset.
 
     Returns:
-        None where there is none, or where it belongs to an earlier state of the dataset.
+        The manifest; None if there is none, or if it belongs to an earlier state of the dataset.
 
     Raises:
-        InputError: It is damaged.
+        InputError: The manifest is damaged.
     """
     import pyarrow
     from pyarrow import parquet

@@ -1,4 +1,4 @@
-"""The byte budget of what was read from stores: what was used longest ago goes first."""
+"""Byte budget of data downloaded from stores: the least recently used entries are removed first."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from nimbus.datagen.store.remote.cache_root import COPIES, remote_root
 BUDGET = "NIMBUS_CACHE_BYTES"
 """Environment variable with the budget, such as ``200GB``."""
 _SHARE = 0.25
-"""Share of the free disk, where no budget is given."""
+"""Default budget, as a fraction of the free disk."""
 _LOOK = 0.02
-"""Share of the budget that may be added before sizes are counted again."""
+"""Fraction of the budget that may be added before sizes are counted again."""
 _LOW = 0.9
-"""Share of the budget that stays when entries are removed."""
+"""Fraction of the budget that remains after a removal."""
 ENTRIES = ("episodes", "failures", "shards", "blocks")
-"""Folders of entries; descriptions and ledgers stay."""
+"""Folders of removable entries; descriptions and ledgers stay."""
 _UNITS = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 class ByteBudget:
-    """Bytes added since the entries were last counted, and the removal of the oldest ones."""
+    """Bytes added since the last count, and removal of the oldest entries."""
 
     def __init__(self) -> None:
         self._added: float | None = None
 
     def add(self, byte_count: int) -> None:
-        """Note a new entry; remove old ones when that is due."""
+        """Record a new entry; remove old ones when due."""
         budget = cache_budget()
         self._added = (budget if self._added is None else self._added) + byte_count
         if self._added > budget * _LOOK:
@@ -42,10 +42,10 @@ class ByteBudget:
 
 
 def cache_budget() -> int:
-    """Return the most that entries may take together [bytes].
+    """Return the largest total size of the entries [bytes].
 
     Raises:
-        InputError: What the environment gives is no size.
+        InputError: The environment variable is not a size.
     """
     given = os.environ.get(BUDGET, "")
     if not given:
@@ -61,7 +61,7 @@ def cache_budget() -> int:
 
 
 def remove_oldest(budget: int) -> int:
-    """Remove entries until they fit; return the bytes that stay. One process at a time does it."""
+    """Remove entries until the rest fits; return the remaining bytes. One process at a time does it."""
     lock = open_shared(remote_root() / "evict.lock")
     try:
         try:
@@ -97,6 +97,6 @@ def _entries() -> list[tuple[float, int, str]]:
 
 
 def note_use(path: Path) -> None:
-    """Note that an entry was used."""
+    """Record the use of an entry."""
     with suppress(OSError):
         os.utime(path)

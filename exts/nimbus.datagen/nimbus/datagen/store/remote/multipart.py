@@ -1,4 +1,4 @@
-"""Large objects in parts, resumed after any death: the id of the upload is kept beside the file."""
+"""Multipart uploads of large objects, resumable after a crash: the id of the upload is kept beside the file."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ PART = 16 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class UploadNote:
-    """Record of an upload that has begun."""
+    """Record of an upload in progress."""
 
     upload_id: str
     byte_count: int
 
 
 def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> bool:
-    """Create an object in parts; what an earlier call sent is not sent again.
+    """Create an object in parts; parts sent by an earlier call are not sent again.
 
     Args:
-        store: The store; one of S3, others take the file in one request.
+        store: An S3 store; others receive the file in one request.
         name: Path of the object.
-        path: The file, which nothing changes.
-        notes: Folder for the record of the upload, made where it is not there.
+        path: The unchanging file.
+        notes: Folder for the record of the upload, created if missing.
 
     Returns:
-        False where the name is taken; nothing is changed then.
+        False if the name is taken; nothing has changed then.
 
     Raises:
         InputError: There is no bucket, or no permission.
-        StoreAwayError: The store does not answer; the next call goes on.
+        StoreAwayError: The store does not answer; the next call continues.
     """
     if store.address.scheme != "s3":
         return store.create(name, path)
@@ -87,10 +87,10 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
 
 
 class _Answers:
-    """Answers of a store that are no faults."""
+    """Answers of a store that are not errors."""
 
     def covers(self, call: Any) -> bool:
-        """Make a call; False where the upload is not known any more."""
+        """Make a call; False if the upload no longer exists."""
         from botocore.exceptions import ClientError
 
         try:
@@ -102,7 +102,7 @@ class _Answers:
         return True
 
     def is_taken(self, call: Any) -> bool:
-        """Make a call; True where the name is taken."""
+        """Make a call; True if the name is taken."""
         from botocore.exceptions import ClientError
 
         try:

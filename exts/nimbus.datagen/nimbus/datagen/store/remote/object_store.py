@@ -1,4 +1,4 @@
-"""Objects of a store by name: created and never overwritten, read whole or in part; errors in one line."""
+"""Objects of a store by name: created and never overwritten, read in whole or in part; one-line errors."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nimbus.datagen.store.remote.address import StoreAddress
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
-"""A connection without a byte for so long is given up."""
+"""Time without a byte after which a connection is abandoned [s]."""
 _RETRIES = 3
 _RETRY_FOR = timedelta(seconds=20)
-"""Retries inside one call; queues of uploads retry beyond it, as long as a run lasts."""
+"""Number of retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
-"""Memory for an object that is written to a file [bytes]."""
+"""Memory for an object being written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables that name a store of one's own, in the order of preference."""
+"""Variables that name a custom store, in order of preference."""
 
 
 class MissingObjectError(InputError):
@@ -35,7 +35,7 @@ class MissingObjectError(InputError):
 
 
 class StoreAwayError(StorageError):
-    """The store does not answer, or not as it should: the same call may work later."""
+    """Raised when the store does not answer, or answers unexpectedly; a repeated call may succeed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,14 @@ class ObjectStat:
 
     byte_count: int
     etag: str
-    """Changes with the content."""
+    """Version, which changes with the content."""
 
 
 class ObjectStore:
-    """Objects below one address. Threads may share it; a forked process makes its own.
+    """Objects below one address. Thread-safe; a forked process makes its own connection.
 
     Args:
-        address: Place of the objects.
+        address: Address of the objects.
 
     Raises:
         InputError: The extra is not installed, or there are no credentials where the store needs them.
@@ -64,7 +64,7 @@ class ObjectStore:
         self._store: Any = _open(address)
 
     def create(self, name: str, content: Path | bytes) -> bool:
-        """Create an object, whole or not at all.
+        """Create an object atomically.
 
         Args:
             name: Path below the address.
@@ -89,7 +89,7 @@ class ObjectStore:
         return True
 
     def replace(self, name: str, content: Path | bytes) -> None:
-        """Write an object in the place of one that may be there: a description or status, never an episode.
+        """Write an object, replacing an earlier one: a description or status, never an episode.
 
         Raises:
             InputError: There is no bucket, or no permission.
@@ -105,8 +105,7 @@ class ObjectStore:
         """Read a whole object of at most 64 MiB.
 
         Raises:
-            MissingObjectError: There is none.
-            InputError: There is no permission, or it is larger.
+            MissingObjectError: The object does not exist. InputError: There is no permission, or the object is larger.
             StoreAwayError: The store does not answer.
         """
         import obstore
@@ -124,8 +123,8 @@ class ObjectStore:
         Args:
             name: Path below the address.
             start: First byte.
-            byte_count: Bytes from there on.
-            least: Bytes that suffice, where the object ends before; all of them unless given.
+            byte_count: Number of bytes.
+            least: Sufficient number of bytes if the object is shorter; by default all of them.
         """
         import obstore
 
@@ -136,7 +135,7 @@ class ObjectStore:
         return found
 
     def download(self, name: str, path: Path) -> ObjectStat:
-        """Write an object to a new file, in the place of one that is there; a link is replaced, never followed.
+        """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
 
         Raises what :meth:`read` does, and ``StorageError`` for a full disk.
         """
@@ -161,7 +160,7 @@ class ObjectStore:
         return stat
 
     def stat(self, name: str) -> ObjectStat | None:
-        """Return size and version of an object; None where there is none. Raises what :meth:`read` does."""
+        """Return size and version of an object; None if it does not exist."""
         import obstore
 
         try:
@@ -184,7 +183,7 @@ class ObjectStore:
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
-        """Make a URL with which its holder may do one thing with one object, for a while."""
+        """Make a URL that grants one operation on one object for a limited time."""
         import obstore
 
         signing: Any = obstore
@@ -202,7 +201,7 @@ class ObjectStore:
 
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
-        """Turn the library's errors into one line each."""
+        """Convert the library's errors to one line each."""
         from obstore import exceptions
 
         where = self.place(name)
@@ -226,12 +225,12 @@ class ObjectStore:
 
 
 def check_creates_once(store: ObjectStore) -> None:
-    """Refuse a store that overwrites where an object is to be created: two writers would lose episodes there.
+    """Refuse a store that overwrites existing objects on creation, because two writers would lose episodes there.
 
     One small object stays, ``journal/probe``.
 
     Raises:
-        InputError: It overwrites, there is no bucket, or no permission.
+        InputError: The store overwrites, there is no bucket, or no permission.
         StoreAwayError: The store does not answer.
     """
     name = "journal/probe"
@@ -243,7 +242,7 @@ def check_creates_once(store: ObjectStore) -> None:
 
 
 def has_credentials(address: StoreAddress) -> bool:
-    """Check whether this process can open a store by itself: the extra is there, and S3's credentials are found."""
+    """Return True if this process can open a store: the extra is installed, and S3's credentials exist."""
     if importlib.util.find_spec("obstore") is None:
         return False
     if address.scheme != "s3":
@@ -264,7 +263,11 @@ def _open(address: StoreAddress) -> Any:
     timeouts: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _READ}
     retry: Any = {"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR}
     if address.scheme == "file":
-        return stores.LocalStore(f"/{address.prefix}", mkdir=True)
+        try:
+            return stores.LocalStore(f"/{address.prefix}", mkdir=True)
+        except OSError as error:  # without its number: the library knows the text alone
+            what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
+            raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)

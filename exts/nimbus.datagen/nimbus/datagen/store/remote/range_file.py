@@ -1,4 +1,4 @@
-"""A file of a store that is read in blocks, each kept on this machine."""
+"""Block-wise reading of a store's file; each block is kept on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRange(ByteRange):
-    """A :class:`ByteRange` of a file in a store, which is read from there in blocks."""
+    """A :class:`ByteRange` of a file in a store, read in blocks."""
 
     @property
     def is_here(self) -> bool:
@@ -34,12 +34,12 @@ class StoredRange(ByteRange):
 
 
 def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> ByteRange:
-    """Make the range of a file, here or in a store.
+    """Make the range of a local or stored file.
 
     Args:
         path: The file, in a dataset's folder.
         offset: First byte.
-        byte_count: Bytes from there on.
+        byte_count: Number of bytes.
         name: Its name in errors.
     """
     is_stored = not path.exists() and is_remote(path)
@@ -51,9 +51,9 @@ class BlockFile(RangeFile):
     """Bytes ``[offset, offset + byte_count)`` of a file in a store, opened for reading.
 
     Args:
-        path: The file, in the folder that stands for its dataset.
+        path: The file, in the folder that represents its dataset.
         offset: First byte.
-        byte_count: Bytes from there on.
+        byte_count: Number of bytes.
     """
 
     def __init__(self, path: Path, *, offset: int, byte_count: int) -> None:
@@ -77,7 +77,7 @@ class BlockFile(RangeFile):
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; returns the new position."""
+        """Move to a position; return it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         self._position = max(0, origin + offset)
         return self._position
@@ -104,7 +104,7 @@ class BlockFile(RangeFile):
         return done
 
     def fetch(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Bring the blocks of byte spans ``[start, stop)`` into memory, several blocks at a time."""
+        """Load the blocks of byte spans ``[start, stop)`` into memory, several in parallel."""
         ends = ((self._offset + start, self._offset + min(stop, self._size)) for start, stop in spans)
         numbers = {number for start, stop in ends for number in range(start // BLOCK, -(-stop // BLOCK))}
         self._blocks.fetch(sorted(numbers), self._offset + self._size)

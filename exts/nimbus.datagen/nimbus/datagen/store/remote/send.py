@@ -1,13 +1,13 @@
-"""Sending an attempt's files: videos first and the HDF5 file last, each created once and never overwritten."""
+"""Sending of an attempt's files: videos first and the HDF5 file last, each created once and never overwritten."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.commit import is_whole_file
 from nimbus.datagen.store.episode_file.content_check import is_whole
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -16,10 +16,10 @@ from nimbus.datagen.store.remote.object_store import ObjectStat, ObjectStore
 
 
 class EpisodeTarget(Protocol):
-    """Place of an attempt's objects; see :class:`ObjectStore` for its methods."""
+    """Destination of an attempt's objects; see :class:`ObjectStore` for its methods."""
 
     def create(self, name: str, content: Path | bytes) -> bool:
-        """Create an object; False where the name is taken."""
+        """Create an object; False if the name is taken."""
         ...
 
     def download(self, name: str, path: Path) -> ObjectStat:
@@ -32,26 +32,26 @@ class EpisodeTarget(Protocol):
 
 
 class ConflictError(InputError):
-    """Another object has the name of an episode's file: a foreign object, or content that is not determined."""
+    """Raised when another object has the name of an episode's file: a foreign object, or nondeterministic content."""
 
 
 def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterator[tuple[str, int]]:
     """Send an attempt's files, those of an episode or of a kept failure.
 
-    An object of the same content that is there already will do: its report was lost, or another node was faster.
+    An existing object with the same content is accepted: its report was lost, or another node was faster.
 
     Args:
         store: Store of the dataset.
-        folder: Holds the files.
+        folder: Folder of the files.
         attempt: Row of the ledger.
 
     Yields:
-        Name and size [bytes] of each object that is there now.
+        Name and size [bytes] of each object now in the store.
 
     Raises:
         ConflictError: An object of other content has the name.
         InputError: There is no bucket, or no permission.
-        StoreAwayError: The store does not answer; the same call may be made again.
+        StoreAwayError: The store does not answer; the same call may be repeated.
     """
     kept = attempt.failure
     for name, size in {kept.path: kept.byte_count}.items() if kept else attempt.files.items():
@@ -64,9 +64,9 @@ def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterat
 
 
 def _adopt(store: EpisodeTarget, name: str, attempt: Attempt) -> int:
-    """Compare an object with what was to be sent; return its size [bytes]."""
-    with tempfile.TemporaryDirectory(prefix="nimbus-") as place:
-        found = Path(place) / name.rpartition("/")[2]
+    """Compare an object with the file to send; return its size [bytes]."""
+    with make_owned("nimbus-object-") as place:
+        found = place / name.rpartition("/")[2]
         stat = store.download(name, found)
         if kept := attempt.failure:
             is_same = is_whole(found, sha256=kept.sha256, byte_count=stat.byte_count)

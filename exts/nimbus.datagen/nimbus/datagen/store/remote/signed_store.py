@@ -1,4 +1,4 @@
-"""Objects of a store by URLs that another process signs: this one holds no key, and does only what each URL allows."""
+"""Objects of a store by URLs that another process signs: this process holds no key."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat, StoreAwayError
 
 _PATIENCE = 60.0
-"""[s] for a connection to move on."""
+"""Time for progress of a connection [s]."""
 _BLOCK = 1 << 20
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class SignedStore:
-    """Objects below one address of S3. Threads may share it.
+    """Objects below one address of S3. Thread-safe.
 
     Args:
-        address: Place of the objects.
-        sign: Return a URL for an object's name and a method, ``PUT``, ``GET`` or ``HEAD``.
+        address: Address of the objects.
+        sign: Returns a URL for an object's name and a method, ``PUT``, ``GET`` or ``HEAD``.
 
     Raises:
-        InputError: The store has other conditions than S3 for an object that is created once.
+        InputError: The store is not S3 and has other conditional requests.
     """
 
     def __init__(self, address: StoreAddress, sign: Callable[[str, str], str]) -> None:
@@ -43,7 +43,7 @@ class SignedStore:
         self.address, self._sign = address, sign
 
     def create(self, name: str, content: Path | bytes) -> bool:
-        """Create an object in one request, whole or not at all; False where the name is taken.
+        """Create an object atomically in one request; False if the name is taken.
 
         Args:
             name: Path below the address.
@@ -69,14 +69,14 @@ class SignedStore:
         except _TakenError:
             return False
         except StoreAwayError:
-            # A store that refuses may close the connection before it has read the file, and its answer is lost.
+            # A refusing store may close the connection before it has read the file, and its answer is lost.
             if self._exists(name):
                 return False
             raise
         return True
 
     def download(self, name: str, path: Path) -> ObjectStat:
-        """Write an object to a new file, in the place of one that is there; see :meth:`ObjectStore.download`."""
+        """Write an object to a new file, replacing an existing one; see :meth:`ObjectStore.download`."""
         written = 0
         with disk(path), closing(self._request("GET", name)) as answer:
             remove_file(path)
@@ -95,7 +95,7 @@ class SignedStore:
     def _exists(self, name: str) -> bool:
         try:
             self._request("HEAD", name).close()
-        except InputError:  # also a denial or an outage: the caller raises its own error
+        except InputError:  # including a denial or an outage: the caller raises its own error
             return False
         return True
 
@@ -122,7 +122,7 @@ class SignedStore:
             raise self._away(name, error) from None
 
     def _refusal(self, name: str, code: int, text: str) -> InputError:
-        """Turn an answer of the store into a line."""
+        """Convert an answer of the store to one line."""
         where = self.place(name)
         if code == HTTPStatus.PRECONDITION_FAILED:
             return _TakenError("the name is taken", where=where, instead="choose another --out")
@@ -143,11 +143,11 @@ class SignedStore:
 
 
 class _TakenError(InputError):
-    """Another object has the name."""
+    """Raised when another object has the name."""
 
 
 def _digest(content: Path | bytes) -> bytes:
-    """Return the MD5 by which S3 checks what it got; it is no protection against anything else."""
+    """Return the MD5 with which S3 checks the received data; it protects against nothing else."""
     if isinstance(content, bytes):
         return hashlib.md5(content, usedforsecurity=False).digest()
     with content.open("rb") as file:

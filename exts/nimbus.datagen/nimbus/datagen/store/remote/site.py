@@ -1,4 +1,4 @@
-"""Names that a site gives to stores, so that commands and code do not change with the cloud."""
+"""Site-wide names of stores, so that commands and code do not depend on the cloud."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from nimbus.datagen.store.remote.address import StoreAddress, is_address, parse_
 
 SCHEME = "nimbus://"
 SITE_FILE = "NIMBUS_STORES"
-"""Environment variable with the path of a site's names."""
+"""Environment variable with the path of the file of names."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 class SiteStores(StrictModel):
-    """Content of the file: ``stores:``, and below it an address by name."""
+    """Content of the file: ``stores:``, and below it one address per name."""
 
     stores: dict[str, str]
 
 
 def resolve_address(text: str) -> StoreAddress:
-    """Parse an address; a name such as ``nimbus://demos`` is looked up at this site.
+    """Parse an address; a name such as ``nimbus://demos`` is looked up in the site's file.
 
     Raises:
-        InputError: It is none, of an unknown scheme, holds keys, or the site has no such name.
+        InputError: The address is invalid, has an unknown scheme or contains keys, or the site has no such name.
     """
     return _site_address(text) if text.startswith(SCHEME) else parse_address(text)
 

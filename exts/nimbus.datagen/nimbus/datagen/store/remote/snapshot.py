@@ -1,4 +1,4 @@
-"""A dataset's ledger and description as the store holds it: what is not there yet is pending in them."""
+"""Snapshot of a dataset's ledger and description for the store, in which missing files are pending."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ FROM attempts WHERE path != ''
 
 
 def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
-    """Write ledger, manifest and description into the store, in this order, each in the place of an earlier one.
+    """Write ledger, manifest and description into the store, in this order, each replacing an earlier one.
 
     Args:
         store: Store of the dataset.
-        spool: Folder in which a run may go on writing.
+        spool: Folder in which a run may continue to write.
 
     Returns:
-        The description; None where the run has not begun.
+        The description; None before the run has begun.
 
     Raises:
         StoreAwayError: The store does not answer.
@@ -77,7 +77,7 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
 
 @contextmanager
 def _copying(target: Path) -> Iterator[None]:
-    """Turn errors of the database and the disk into one line: the next snapshot has what is missing in this one."""
+    """Convert errors of the database and the disk to one line; the next snapshot includes the missing rows."""
     try:
         with disk(target):
             yield
@@ -93,7 +93,7 @@ def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
     try:
         source.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
-        copy.execute("PRAGMA synchronous = OFF")  # it goes to the store, and is not read from this disk again
+        copy.execute("PRAGMA synchronous = OFF")  # it is sent to the store and not read from this disk again
         copy.execute("ATTACH ? AS sent", (f"{(spool / UPLOADS).absolute()}",))
         copy.executescript(f"BEGIN;{_CUT}{_SIZES}COMMIT;")
         return copy.execute(_COUNTS).fetchone()

@@ -1,4 +1,4 @@
-"""A run's folder for a dataset in a store: what earlier runs stored is looked up there, what is made waits here."""
+"""Local folder of a run for a dataset in a store: stored episodes are looked up, new ones wait for upload."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
 
 _OWNER, _EPOCH = "owner", "epoch"
 _OWN = ("journal/", "lock.json")
-"""Objects that a run leaves before there is a dataset."""
+"""Objects written by a run before the dataset exists."""
 _LOOKS = 32
-"""Objects that are looked up at the same time."""
+"""Number of objects looked up in parallel."""
 _PAGE = 1000
 _MOST_LOOKED_UP = 50_000
-"""Rows of a ledger whose objects are looked up when a run continues; 'nimbus verify' looks at all."""
+"""Largest number of ledger rows whose objects are looked up when a run continues; 'nimbus verify' checks all."""
 
 
 def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
-    """Take a dataset's lock, and make or continue the folder of its run.
+    """Take a dataset's lock, and create or continue the folder of its run.
 
     Raises:
-        InputError: The store overwrites, gives no permission, has no bucket, the place holds something else, or another
-            run writes there.
+        InputError: The store overwrites objects, there is no permission or bucket, the address holds other data, or
+            another run writes there.
         StoreAwayError: The store does not answer.
     """
     if address.is_read_only:
@@ -66,14 +66,14 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
 
 
 def _take_over(spool: Path, store: ObjectStore) -> None:
-    """Begin with what the store holds: this machine did not write last."""
+    """Begin with the content of the store, because this machine was not the last writer."""
     has_dataset = store.stat(INFO_NAME) is not None
     if not has_dataset:
         strangers = (name for name, _ in islice(store.names(), _PAGE) if not name.startswith((*_OWN, "episodes/")))
         if stranger := next(strangers, None):
             what = f"holds '{stranger}' and no {INFO_NAME}: not a dataset"
             raise InputError(what, where=str(store.address), instead="choose another --out, with nothing below it")
-        _forget_lost(spool, store, most=None)  # a run ended before it published anything, or all was removed
+        _forget_lost(spool, store, most=None)  # a run ended before it published anything, or everything was removed
         return
     for name in ("stage", "episodes", "failures", "orphans"):
         remove_tree(spool / name)
@@ -89,7 +89,7 @@ def _take_over(spool: Path, store: ObjectStore) -> None:
 
 
 def _note_stored(spool: Path) -> None:
-    """Note the objects that the ledger names as sent."""
+    """Record the objects that the ledger names as sent."""
     uploads, ledger = Uploads(spool), Ledger(spool, read_only=True)
     try:
         rows = _objects(ledger)
@@ -109,7 +109,7 @@ def _objects(ledger: Ledger) -> Iterator[tuple[str, int]]:
 
 
 def _forget_lost(spool: Path, store: ObjectStore, *, most: int | None = _MOST_LOOKED_UP) -> None:
-    """Forget objects that are gone from the store: their episodes are made again.
+    """Drop objects missing from the store; their episodes are made again.
 
     Args:
         spool: Folder of the run.

@@ -15,7 +15,7 @@ from nimbus.datagen.files.own_files import open_shared
 
 FILE_NAME = "traffic.json"
 _EACH = 64
-"""Events between two writings."""
+"""Number of events between two writes."""
 EGRESS_PRICES = {"s3": 0.09, "gs": 0.12, "az": 0.087}
 """List price of a GB (10⁹ bytes) that leaves a cloud for the internet [USD]; within a region it is free."""
 
@@ -25,21 +25,21 @@ class Traffic:
     """Counters of one dataset."""
 
     hits: int = 0
-    """Files and blocks that were here."""
+    """Number of local files and blocks."""
     misses: int = 0
     bytes_here: int = 0
     """Bytes read from this machine."""
     bytes_fetched: int = 0
-    """Read from the store."""
+    """Bytes read from the store."""
     peer_hits: int = 0
-    """Blocks that another node's cache had."""
+    """Number of blocks from another node's cache."""
     bytes_from_peers: int = 0
     bytes_sent: int = 0
     objects_sent: int = 0
 
     @property
     def hit_rate(self) -> float:
-        """Share of hits, here or on another node, 0 to 1."""
+        """Fraction of hits, local or on another node, 0 to 1."""
         hits = self.hits + self.peer_hits
         return hits / max(1, hits + self.misses)
 
@@ -75,7 +75,7 @@ class TrafficLog:
             self.flush()
 
     def flush(self) -> None:
-        """Write the counters that wait; an error here is no reason to fail."""
+        """Write the waiting counters; an error here is ignored."""
         with self._turn:
             waiting, self._waiting = self._waiting, {}
         for copy, counts in waiting.items():

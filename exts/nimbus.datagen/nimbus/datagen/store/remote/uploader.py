@@ -1,4 +1,4 @@
-"""The outbox of a run: sends the files of its spool, and publishes ledger and description."""
+"""Outbox of a run: sends the files of its spool, and publishes ledger and description."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 T = TypeVar("T")
 STATE = "upload.json"
 PAGES = ("report.html", "certificates.json", "status.json")
-"""Files of the spool's folder that are published beside ledger and description."""
+"""Files of the spool's folder published beside ledger and description."""
 _THREADS = 2
-"""Files that are sent at the same time: one waits for the network while the other is read and hashed."""
+"""Number of parallel uploads; one waits for the network while another is read and hashed."""
 _PERIOD = 60.0
 """Shortest time between two snapshots [s]."""
 _SHARE = 20.0
-"""Times as long as a snapshot takes, too, so that large ledgers take no more than a twentieth of the time."""
+"""Smallest ratio of that time to a snapshot's duration, so that snapshots take at most a twentieth of the time."""
 _WAITS = (1.0, 2.0, 4.0, 8.0, 15.0)
 """Time between attempts at a store that does not answer [s]."""
 
@@ -49,19 +49,19 @@ class UploadState:
     """``working``, ``away`` or ``refused``."""
     line: str = ""
     waiting: int = 0
-    """Files that are not in the store yet."""
+    """Number of files not in the store yet."""
     waiting_bytes: int = 0
     sent: int = 0
     sent_bytes: int = 0
 
 
 class Uploader:
-    """Sends files of one spool; one process at a time has it.
+    """Sends files of one spool, used by one process at a time.
 
     Args:
         store: Store of the dataset.
         spool: Folder of the run.
-        lock: The run's right to write; None where another process renews it.
+        lock: Write lock of the run; None if another process renews it.
     """
 
     def __init__(self, store: ObjectStore, spool: Path, lock: WriterLock | None) -> None:
@@ -75,10 +75,10 @@ class Uploader:
         self._unpublished = True
 
     def go_on(self) -> int:
-        """Send the files that wait, and publish when due.
+        """Send the waiting files, and publish when due.
 
         Returns:
-            Files that are still waiting.
+            Number of files still waiting.
 
         Raises:
             InputError: The store refuses: no permission, no bucket, another object, another run.
@@ -89,12 +89,12 @@ class Uploader:
             self._count(chain.from_iterable(send.result() for send in sends if not send.exception()))
             for send in sends:
                 send.result()  # raises the first error
-            if self._uploads.has_changed():  # nodes of a cluster send by themselves
+            if self._uploads.has_changed():  # nodes of a cluster upload by themselves
                 self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
                 self._make_all([self.publish])[0].result()
             self._waits = 0
-        except StorageError as error:  # the store is away, or this disk is full: neither is the run's fault
+        except StorageError as error:  # the store is unreachable, or this disk is full: not the run's fault
             self._waits += 1
             self._unpublished = True
             return self._tell("away", str(error))
@@ -129,12 +129,12 @@ class Uploader:
         return _WAITS[min(self._waits, len(_WAITS)) - 1] if self._waits else 0.5
 
     def close(self) -> None:
-        """Close its files."""
+        """Close the uploader's files."""
         self._uploads.close()
         TRAFFIC.flush()
 
     def _ready(self) -> list[Attempt]:
-        """List the stored attempts, and the failures that are kept, whose files are here."""
+        """List the stored attempts and kept failures with local files."""
         names = {kind: _names(self._spool / kind) for kind in ("episodes", "failures")}
         if not any(names.values()) or not (self._spool / LEDGER).exists():
             return []
@@ -153,7 +153,7 @@ class Uploader:
         return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
 
     def _make_all(self, calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
-        """Make calls in threads, and go on renewing the lock, which other runs take over after some silence."""
+        """Make calls in threads while renewing the lock, which other runs take over after some silence."""
         pool = ThreadPoolExecutor(_THREADS)
         try:
             made = [pool.submit(call) for call in calls]
@@ -198,7 +198,7 @@ class Uploader:
 
 
 def read_state(spool: Path) -> UploadState:
-    """Read how far the outbox of a run is."""
+    """Read the progress of a run's outbox."""
     try:
         return from_json(UploadState, (spool / STATE).read_text())
     except (OSError, ValueError):
@@ -206,7 +206,7 @@ def read_state(spool: Path) -> UploadState:
 
 
 def spool_sizes(spool: Path) -> list[int]:
-    """List the sizes of the files that wait in a spool [bytes]."""
+    """List the sizes of the files waiting in a spool [bytes]."""
     found: list[int] = []
     for kind in ("episodes", "failures"):
         with suppress(OSError), os.scandir(spool / kind) as entries:

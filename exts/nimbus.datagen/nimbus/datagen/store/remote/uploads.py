@@ -1,4 +1,4 @@
-"""The names of a spool's objects that are in the store: kept beside the ledger, by the process that uploads."""
+"""Names of a spool's objects in the store, kept beside the ledger by the uploading process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FILE_NAME = "uploads.sqlite"
 
 
 class Uploads:
-    """Objects of one dataset that the store has acknowledged; any thread may call its methods.
+    """Objects of one dataset acknowledged by the store. Thread-safe.
 
     Args:
         folder: The spool.
-        read_only: Another process writes.
+        read_only: True if another process writes.
     """
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
@@ -41,7 +41,7 @@ class Uploads:
             )
 
     def add(self, objects: Iterable[tuple[str, int]]) -> None:
-        """Note names and sizes [bytes] of objects that are there; durable when it returns.
+        """Record names and sizes [bytes] of stored objects; durable on return.
 
         Raises:
             StorageError: The disk is full.
@@ -49,16 +49,16 @@ class Uploads:
         self._change("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Forget objects that are gone."""
+        """Drop objects that no longer exist."""
         self._change("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
 
     def has(self, name: str) -> bool:
-        """Check whether an object is there."""
+        """Return True if an object exists."""
         with _using(self.path), self._lock:
             return self._connection.execute("SELECT 1 FROM objects WHERE name = ?", (name,)).fetchone() is not None
 
     def has_changed(self) -> bool:
-        """Check whether another connection has changed the names since the last call."""
+        """Return True if another connection has changed the names since the last call."""
         with _using(self.path), self._lock:
             version = int(self._connection.execute("PRAGMA data_version").fetchone()[0])
         before, self._version = self._version, version
@@ -95,12 +95,12 @@ def _read_only(folder: Path, _inode: int) -> Uploads:
 
 
 def is_held(path: Path) -> bool:
-    """Check whether a file that is not here is in a store, as far as this machine knows."""
+    """Return True if a missing local file is in a store, as far as this machine knows."""
     if (found := stands_for(path)) is None:
         return False
     folder = found[0]
     if folder.parent.name != SPOOLS:
-        return True  # a copy for reading: the ledger names the stored objects
+        return True  # a read-only copy: the ledger names the stored objects
     try:
         inode = (folder / FILE_NAME).stat().st_ino
     except OSError:
@@ -109,10 +109,10 @@ def is_held(path: Path) -> bool:
 
 
 def is_stored(path: Path, byte_count: int) -> bool:
-    """Check whether a dataset's file is there with a size [bytes], in its folder or in the store."""
+    """Return True if a dataset's file exists with a given size [bytes], locally or in the store."""
     return has_size(path, byte_count) or (not path.exists() and is_held(path))
 
 
 def has_files(folder: Path, attempt: Attempt) -> bool:
-    """Check whether an attempt's files are in a dataset, with the sizes that were written."""
+    """Return True if all files of an attempt exist with their recorded sizes."""
     return all(is_stored(folder / path, byte_count) for path, byte_count in attempt.files.items())

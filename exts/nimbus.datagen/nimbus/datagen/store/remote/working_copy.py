@@ -1,4 +1,4 @@
-"""A dataset in a store as a folder of this machine: descriptions at once, episodes when they are opened."""
+"""Local copy of a dataset in a store: descriptions are fetched at once, episodes when they are opened."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
 
 DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
-"""Files that are fetched when a dataset is opened, where they changed."""
+"""Files fetched when a dataset is opened, if they changed."""
 _LEDGER = "ledger.sqlite"
 _WHOLE = ("nimbus.json", "meta/info.json")
-"""Marks of a dataset in another format, which is fetched as a whole."""
+"""Names that mark a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
 _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
-"""Names in a copy that are this machine's own: an object of such a name would let the copy stand for another place."""
+"""Names reserved for this machine in a copy; an object of such a name could redirect the copy to another address."""
 _RENAME = "rename the object in the store"
 AHEAD = 4
-"""Files that are fetched while the one before is read."""
+"""Number of files fetched while the previous one is read."""
 BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
 
 
 @cache
 def open_store(address: str) -> ObjectStore:
-    """Open the store of an address, once a process."""
+    """Open the store of an address, once per process."""
     return ObjectStore(parse_address(address))
 
 
 def copy_folder(address: StoreAddress) -> Path:
-    """Return the folder that holds the files read of a dataset."""
+    """Return the local folder for the downloaded files of a dataset."""
     return remote_root() / COPIES / address.key
 
 
@@ -70,10 +70,10 @@ def open_dataset(text: str, *, has_ledger: bool = True) -> Path:
 
     Args:
         text: A path, or an address such as ``s3://bucket/demos``.
-        has_ledger: Fetch the ledger as well; False where the manifest is enough, which is fifty times smaller.
+        has_ledger: Fetch the ledger as well; False if the manifest suffices, which is fifty times smaller.
 
     Raises:
-        InputError: The address is none, there is no dataset, no bucket or no permission.
+        InputError: The address is invalid, or there is no dataset, bucket or permission.
         StoreAwayError: The store does not answer.
     """
     if not is_address(text):
@@ -89,10 +89,10 @@ def open_dataset(text: str, *, has_ledger: bool = True) -> Path:
 
 
 def local(path: Path) -> Path:
-    """Return the path under which a dataset's file can be opened here; one of a store is fetched.
+    """Return a path at which a dataset's file can be opened; a file of a store is fetched.
 
     Args:
-        path: In a dataset's folder. Any other path is returned as it is.
+        path: Path in a dataset's folder; any other path is returned unchanged.
 
     Raises:
         InputError: The store has no such object.
@@ -110,23 +110,23 @@ def local(path: Path) -> Path:
             note_use(place)
             TRAFFIC.note(copy, hits=1, bytes_here=size)
             return place
-    note_origin(copy, address)  # a spool has no copy before its first file is sent or read here
+    note_origin(copy, address)  # a spool has no copy before its first file is sent or read
     return _fetch(copy, name, open_store(address))
 
 
 def forget_local(path: Path) -> None:
-    """Remove the copy of a store's file, so that it is read from the store next; any other file stays."""
+    """Remove the local copy of a store's file, so that it is read from the store next; other files stay."""
     if (found := stands_for(path)) and found[0].parent.name == COPIES:
         remove_file(path)
 
 
 def is_remote(folder: Path) -> bool:
-    """Check whether a folder stands for a dataset in a store."""
+    """Return True if a folder represents a dataset in a store."""
     return stands_for(folder) is not None
 
 
 def address_of(folder: Path) -> str:
-    """Return the address that a folder stands for; the folder's own path where it stands for itself."""
+    """Return the address that a folder represents; the folder's own path if it represents none."""
     found = stands_for(folder)
     return found[1] if found else str(folder)
 
@@ -147,7 +147,7 @@ def names_in(folder: Path, kind: str) -> list[str]:
 
 
 def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path]:
-    """Yield paths in order, while the next ones of a store are fetched; a missing one raises when opened."""
+    """Yield paths in order while the next ones of a store are fetched; a missing one raises when opened."""
     rest = iter(paths)
     first = next(rest, None)
     if first is None:
@@ -169,7 +169,7 @@ def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path
 
 
 def keep_entry(copy: Path, name: str, path: Path) -> None:
-    """Make a file that is in the store now an entry of its dataset's copy, in the place of where it was."""
+    """Move a file that is now in the store into its dataset's copy."""
     make_folder(copy)
     target = make_place(copy, name)
     size = path.stat().st_size
@@ -183,7 +183,7 @@ def _try(path: Path) -> None:
 
 
 def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
-    """Fetch a file, once however many ask for it; on a full disk, to another one for this process alone."""
+    """Fetch a file once for all callers; on a full disk, into a private folder of this process."""
     target = copy / name
     with entry_lock(copy, name):
         with suppress(OSError):
@@ -205,7 +205,7 @@ def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
 
 
 def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> Path:
-    """Fetch a file into a copy, or under another name into the folder of this process alone."""
+    """Fetch a file into a copy, or under another name into this process's private folder."""
     with disk(copy):
         target = make_place(_aside(), aside) if aside else _place_in_copy(copy, name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -220,10 +220,10 @@ def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> 
 
 
 def _place_in_copy(copy: Path, name: str) -> Path:
-    """Make the place of an object in a copy.
+    """Make the local path of an object in a copy.
 
     Raises:
-        InputError: Its name is this machine's own there, or leads out.
+        InputError: The name is reserved, or leaves the folder.
     """
     if name.split("/")[0] in _OWN:
         raise InputError(f"an object named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME)
@@ -237,7 +237,7 @@ def _aside() -> Path:
 
 @contextmanager
 def entry_lock(copy: Path, name: str) -> Iterator[None]:
-    """Hold a lock of a name: one process, and one thread of it, works on it at a time."""
+    """Lock a name for one thread of one process."""
     make_subfolder(copy / "locks")
     path = copy / "locks" / hashlib.sha256(name.encode()).hexdigest()[:3]
     descriptor = open_shared(path)
@@ -249,7 +249,7 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
 
 
 def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None:
-    """Fetch the descriptions that changed; forget everything where another dataset has taken the place."""
+    """Fetch changed descriptions; drop everything if another dataset is at the address."""
     known = _known(copy)
     before = _identity(copy)
     with ThreadPoolExecutor(len(DESCRIPTIONS)) as pool:
@@ -299,7 +299,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
 
 
 def _identity(copy: Path) -> str:
-    """Return a text that is another one for another dataset; empty where there is none."""
+    """Return a text that identifies a dataset; empty if there is none."""
     with suppress(InputError):
         told = read_plain(copy / "dataset.json")
         if isinstance(told, dict):
@@ -308,7 +308,7 @@ def _identity(copy: Path) -> str:
 
 
 def _known(copy: Path) -> dict[str, str]:
-    """Read the versions of the descriptions that are here; none where the file is damaged."""
+    """Read the versions of the local descriptions; none if the file is damaged."""
     try:
         return read_typed(dict[str, str], copy / _ETAGS)
     except InputError:

@@ -1,4 +1,4 @@
-"""One writer of a dataset in a store: a small object that its run renews; no clocks are compared."""
+"""Lock for one writer of a dataset in a store: a small object that its run renews; no clocks are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "lock.json"
 BEAT = 10.0
 """Time between two renewals [s]."""
 SILENCE = 25.0
-"""Time without a renewal, by the clock of the waiting run, after which a lock has lost its owner [s]."""
+"""Time without a renewal, by the waiting run's clock, after which a lock has lost its owner [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,25 +25,25 @@ class LockNote:
     """Content of the lock."""
 
     owner: str
-    """Drawn for each spool."""
+    """Random identity of the spool."""
     host: str
     pid: int
     epoch: int
-    """Number of the run into this dataset."""
+    """Number of the run for this dataset."""
     beat: int = 0
     is_free: bool = False
 
 
 class WriterLock:
-    """The right to write a dataset's descriptions.
+    """Right to write a dataset's descriptions.
 
-    Each owner has an epoch, whose object it alone created: the right belongs to the owner of the highest epoch. This is
-    a compare-and-set for every store that creates objects once; few of them compare versions (Swift does not).
+    Each owner has an epoch and alone created the epoch's object; the owner of the highest epoch has the right. This is
+    a compare-and-set for every store with create-once objects; few of them compare versions (Swift does not).
 
     Args:
         store: Store of the dataset.
         owner: Identity of the spool; a run that continues in it takes the lock over.
-        epoch: Epoch that another process of this run took; 0 where :meth:`take` follows.
+        epoch: Epoch taken by another process of this run; 0 if :meth:`take` follows.
         wait: Sleeps [s]; for tests.
     """
 
@@ -54,7 +54,7 @@ class WriterLock:
         self.note: LockNote | None = self._own_note(epoch) if epoch else None
 
     def take(self) -> LockNote | None:
-        """Take the lock; return its content before, None where there was none.
+        """Take the lock; return its earlier content, None if there was none.
 
         Raises:
             InputError: Another run writes into the dataset.
@@ -71,12 +71,12 @@ class WriterLock:
             while self._store.stat(_claim(epoch)):
                 epoch += 1
         self._write(note)
-        if self._store.stat(_claim(epoch + 1)):  # this process stood still meanwhile, and another run took the lock
+        if self._store.stat(_claim(epoch + 1)):  # this process was suspended, and another run took the lock
             self._refuse(self.read() or note)
         return before
 
     def renew(self) -> None:
-        """Show that the run goes on.
+        """Renew the lock.
 
         Raises:
             InputError: Another run has taken the lock.
@@ -85,11 +85,11 @@ class WriterLock:
         self._continue(is_free=False)
 
     def free(self) -> None:
-        """Leave the dataset to others; raises as :meth:`renew` does."""
+        """Release the lock; raises as :meth:`renew` does."""
         self._continue(is_free=True)
 
     def read(self) -> LockNote | None:
-        """Return the content of the lock; None where there is none."""
+        """Return the content of the lock; None if there is none."""
         try:
             return from_json(LockNote, self._store.read(NAME).decode())
         except MissingObjectError:
@@ -108,7 +108,7 @@ class WriterLock:
         self._write(replace(self.note, beat=self.note.beat + 1, is_free=is_free))
 
     def _after_silence(self, before: LockNote | None) -> LockNote | None:
-        """Wait; return the lock then, unless another owner has written it meanwhile."""
+        """Wait; return the lock unless another owner has written it in the meantime."""
         self._wait(SILENCE)
         now = self.read()
         if now and now != before and not now.is_free and now.owner != self._owner:
@@ -126,10 +126,10 @@ class WriterLock:
 
 
 def _claim(epoch: int) -> str:
-    """Return the name of the object that the owner of an epoch created."""
+    """Return the name of the object created by the owner of an epoch."""
     return f"journal/owner-{epoch:06d}.json"
 
 
 def new_owner() -> str:
-    """Draw the identity of a spool; it decides no content."""
+    """Draw the identity of a spool, which affects no content."""
     return secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""Meshes without lighting, which a browser without a GPU need not compute for every pixel."""
+"""Meshes with baked lighting, so that a browser without a GPU need not light every pixel."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from nimbus.datagen.textures.color import linear
 
 _MOST_SIDES = 24
-"""Largest number of face directions of a part whose light is baked; a part with more is round, and its light is
-computed."""
+"""Largest number of face directions of a part with baked light; a part with more is round and is lit by the browser."""
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
-"""Direction of the sun from the origin, and its brightness."""
+"""Direction from the origin to the sun, and its brightness."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
-"""Brightness of the sky, its color and that of the ground, in sRGB."""
+"""Brightness of the sky, and sRGB colors of sky and ground."""
 
 
 def baked_glb(mesh: Any) -> bytes | None:
@@ -41,7 +40,7 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
 
     Args:
         scene: Scene whose materials have names.
-        colors: Linear red, green and blue that each material's picture is multiplied by, by the material's name.
+        colors: Linear RGB factors of each material's picture, by the material's name.
     """
     from trimesh.exchange.gltf import export_glb
 
@@ -55,8 +54,8 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
 
 
 def add_lights(server: Any) -> None:
-    """Put them into a ``viser.ViserServer``'s scene, in place of its own."""
-    # Without a GPU, shadows, reflections and each further light take most of the time that a picture takes.
+    """Add these lights to a ``viser.ViserServer``'s scene, replacing its own."""
+    # Without a GPU, shadows, reflections and additional lights take most of the time per frame.
     server.scene.configure_environment_map(None)
     server.scene.configure_default_lights(enabled=False)
     server.scene.add_light_directional("/lights/sun", intensity=SUN, position=SUN_FROM)
@@ -64,9 +63,9 @@ def add_lights(server: Any) -> None:
 
 
 def brightness(normals: NDArray[Any]) -> NDArray[Any]:
-    """Return (n, 3) linear RGB of a white matt surface by its (n, 3) unit normals."""
+    """Return (n, 3) linear RGB of a white matte surface by its (n, 3) unit normals."""
     to_sun = np.array(SUN_FROM) / np.linalg.norm(SUN_FROM)
     sky, ground = (linear(np.array(color) / 255.0) for color in (SKY_COLOR, GROUND_COLOR))
     from_sun = SUN * np.maximum(0.0, normals @ to_sun)
-    # The page's sky has no direction: each surface sees half of it and half of the ground.
+    # The page's sky has no direction: each surface receives half of it and half of the ground.
     return (from_sun[:, None] + SKY * (sky + ground) / 2) / np.pi

@@ -31,7 +31,7 @@ class BrowserScene:
         self._preview, self._view, self._player, self._moved = preview, view, player, moved
         self._seen: Task | None = None
         self.samples: list[PhysicalLayout] = []
-        """The layouts that were drawn last."""
+        """Layouts drawn last."""
 
     def outline(self, task: Task) -> None:
         """Update scene, regions and cameras after a change."""
@@ -62,7 +62,7 @@ class BrowserScene:
         return ""
 
     def reach(self, task: Task) -> str:
-        """Show where the robot can work."""
+        """Show the reach of the robot."""
         assets, heights = self._preview.assets(task), self._preview.heights(task)
         self._view.show_reach(
             assets.reach, {name: heights.get(region.on, 0.0) for name, region in task.regions.items()}
@@ -100,5 +100,5 @@ class BrowserScene:
 
 
 def _bare_scene(task: Task) -> tuple[object, ...]:
-    """Return the values that decide the look of the scene without objects."""
+    """Return the values that determine the appearance of the scene without objects."""
     return task.name, task.scene, task.robot, task.objects

@@ -1,4 +1,4 @@
-"""The fourth tab: a dataset's attempts, filtered; one of them replayed, with its pictures of every modality."""
+"""Data tab: attempts of a dataset, filtered; one of them replayed, with its images of every modality."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class DataTab:
             self._episode.value = labels[0]
 
     def replay(self) -> None:
-        """Show the episode that is chosen, step by step."""
+        """Show the selected episode step by step."""
         attempt = next((one for one in self._shown if attempt_label(one) == self._episode.value), None)
         path = self._list.file(attempt) if self._list and attempt else None
         if path is None:

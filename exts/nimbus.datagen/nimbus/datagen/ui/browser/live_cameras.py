@@ -1,4 +1,4 @@
-"""Pictures of a task's cameras while the robot moves, rendered in a thread of their own as fast as it can."""
+"""Images of a task's cameras while the robot moves, rendered in a separate thread as fast as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _SHARE = 0.25
-"""Fraction of one core for pictures at most: control goes first."""
+"""Largest fraction of one core for images, because control has priority."""
 
 
 class LiveCameras:
@@ -31,7 +31,7 @@ class LiveCameras:
         self._thread.start()
 
     def look(self, layout: Layout, names: tuple[str, ...], positions: FloatArray, wxyz: FloatArray) -> None:
-        """Set what is seen next; poses (B, 3) [m] and (B, 4) that were not rendered are skipped."""
+        """Set the state to render next; poses (B, 3) [m] and (B, 4) not rendered yet are skipped."""
         self._newest = layout, names, positions, wxyz
         self._changed.set()
 

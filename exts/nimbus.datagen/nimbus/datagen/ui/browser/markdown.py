@@ -1,13 +1,13 @@
-"""Text from files and folders in the Markdown of the page."""
+"""Escaping of text from files and folders for the Markdown of the page."""
 
 from __future__ import annotations
 
 from nimbus.datagen.errors import visible
 
 _MARKS = frozenset("\\`*_{}[]<>#|&!~$")
-"""Characters that begin something in Markdown, in HTML inside of it, or an expression: the page would run that."""
+"""Characters with a meaning in Markdown, in HTML inside of it, or in an expression that the page would run."""
 
 
 def escape(text: object) -> str:
-    """Escape a text so that the page shows it as it is."""
+    """Escape a text so that the page shows it unchanged."""
     return "".join(f"\\{letter}" if letter in _MARKS else letter for letter in visible(str(text)))

@@ -1,4 +1,4 @@
-"""Parts of a scene as meshes that a browser draws, in the colors that the cameras see."""
+"""Parts of a scene as meshes for a browser, in the colors that the cameras see."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
 
 _KEPT = 0.1
-"""Fraction of the triangles of a color that is kept."""
+"""Fraction of a color's triangles that is kept."""
 _FEW = 100
 """Number of triangles of a color below which all are kept."""
 _MOST_COLORS = 16
-"""A part with more of them has a texture, which does not survive this."""
+"""Number of colors above which a part has a texture, which decimation would destroy."""
 _SMOOTH = 0.5
-"""Cosine of the angle up to which an edge is drawn round."""
+"""Cosine of the largest angle at which an edge is shaded smoothly."""
 _PERIOD = 1.6
 """Length after which a procedural texture repeats [m]."""
 _MOST_PIXELS = 256
-"""Along a side of a picture: it is sent to the browser."""
+"""Largest side of a texture sent to the browser [px]."""
 
 _plain: weakref.WeakKeyDictionary[RenderPart, dict[bool, Any]] = weakref.WeakKeyDictionary()
 
 
 def simplified(triangles: Triangles) -> Triangles:
-    """About a tenth of the triangles of a part that is painted in a few plain colors; others stay as they are."""
+    """Reduce a part in a few plain colors to about a tenth of its triangles; other parts are unchanged."""
     faces = np.asarray(triangles.faces)
     _, first, color = np.unique(triangles.uvs[faces[:, 0]].round(4), axis=0, return_index=True, return_inverse=True)
     if len(faces) <= _FEW or len(first) > _MOST_COLORS:
@@ -93,7 +93,7 @@ def part_mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool = False) -
 
     Args:
         part: The part.
-        surface: Look of the part.
+        surface: Surface of the part.
         simple: Use fewer triangles.
     """
     if surface != SurfaceLook():
@@ -117,7 +117,7 @@ def _mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool) -> Any:
     plain = {"vertices": triangles.vertices, "faces": triangles.faces, "vertex_normals": triangles.normals}
     picture = Image.fromarray(image)
     picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-    # A material is said: without one, glTF means bare metal, black wherever no light falls.
+    # The material is explicit, because glTF's default is bare metal, black wherever no light falls.
     material = PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
     return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 

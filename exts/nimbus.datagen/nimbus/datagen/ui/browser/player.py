@@ -1,4 +1,4 @@
-"""Below the tabs: a layout or a motion step by step, the pictures of its cameras and its numbers over time."""
+"""Player below the tabs: a layout or motion step by step, with camera images and plots of its numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FRAME_RATE = 30.0
 """Rate at which a motion is played [Hz]."""
 _PICTURE_DEBOUNCE = 0.2
-"""Time for which the scrubber rests before images are rendered [s]: they would slow down the scene's own."""
+"""Time for which the scrubber must rest before images are rendered [s], because rendering slows down the scene."""
 _MOST_LINES = 16
 """Largest number of lines in a plot."""
 
@@ -35,7 +35,7 @@ Frames = Mapping[str, CameraFrames]
 
 
 def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:
-    """Return the image with a frame around every visible instance, in its color of the mask."""
+    """Return the image with a frame around every visible instance, in the color of its mask."""
     picture = rgb.copy()
     height, width = rgb.shape[:2]
     for index in np.unique(instance):
@@ -61,7 +61,7 @@ _DRAWN: dict[str, Callable[[CameraFrames, int], ImageArray]] = {
     "flow": lambda frames, step: flow_colors(frames.flow[step]),  # pyright: ignore[reportOptionalSubscript],
 }
 MODALITIES = tuple(_DRAWN)
-"""Names of all pictures there can be of a step."""
+"""Return the names of all possible images of a step."""
 
 
 def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
@@ -108,7 +108,7 @@ class Player:
 
     @property
     def look(self) -> SceneLook | None:
-        """Layout or motion that is shown."""
+        """Layout or motion in the scene."""
         return self._look
 
     @property
@@ -189,7 +189,7 @@ class Player:
         threading.Thread(target=self._run_motion, args=(self._look.motion,), daemon=True).start()
 
     def _run_motion(self, motion: PreviewMotion) -> None:
-        """Show a motion in its own time, between its steps too."""
+        """Show a motion in real time, also between its steps."""
         first = self.step if self.step < motion.step_count - 1 else 0
         begin = time.monotonic() - first / motion.rate
         while self._playing.is_set():
@@ -225,7 +225,7 @@ class Player:
 
 
 def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
-    """Lines over time; of too many those that change the most."""
+    """Plot lines over time; of too many, those that change the most."""
     from viser import uplot  # pyright: ignore[reportMissingImports]
 
     busiest = np.argsort(-np.ptp(plot.rows, axis=0), kind="stable")[:_MOST_LINES]

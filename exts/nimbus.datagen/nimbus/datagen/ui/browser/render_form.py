@@ -1,7 +1,7 @@
-"""Renders the form of a task editor with viser.
+"""Rendering of the task editor's form with viser.
 
-Elements of controls that stay as they are keep their identity in the page, so that typing and scrolling go on while
-other controls change.
+Elements of unchanged controls keep their identity in the page, so that typing and scrolling continue while other
+controls change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.form import Control, FormSection
 
 Use = Callable[[str, Any], None]
-"""Called with a control's id and its new value."""
+"""Function called with a control's id and its new value."""
 
 _TYPED = "text", "lines", "number", "range"
 """Kinds of fields with typed text, which are not updated while in use."""
@@ -26,12 +26,12 @@ _INDENT = "    "
 
 
 class BrowserForm:
-    """Sections as folders of a container, or in containers of their own.
+    """Sections as folders of one container, or in separate containers.
 
     Args:
         gui: ``viser.ViserServer.gui``.
-        container: Takes the folders.
-        places: Containers of the sections that are no folders, by title.
+        container: Container of the folders.
+        places: Containers of the sections that are not folders, by title.
         use: Called when a control is used.
     """
 
@@ -46,7 +46,7 @@ class BrowserForm:
         for number, section in enumerate(sections, 1):
             if section.title not in self._lists:
                 with self._container:
-                    # Behind all controls that lie in the container itself.
+                    # After all controls of the container itself.
                     folder = self._gui.add_folder(section.title, expand_by_default=False, order=1000.0 + number)
                 self._lists[section.title] = ControlList(self._gui, folder, self._use)
             self._lists[section.title].show(section.controls, used=used)
@@ -57,7 +57,7 @@ class ControlList:
 
     Args:
         gui: ``viser.ViserServer.gui``.
-        container: Takes the elements.
+        container: Container of the elements.
         use: Called when a control is used.
     """
 
@@ -65,14 +65,14 @@ class ControlList:
         self._gui, self._container, self._use = gui, container, use
         self._shown: dict[str, Control] = {}
         self._handles: dict[str, list[Any]] = {}
-        """Elements of each control, the one with its value first."""
+        """Elements of each control, the one with the value first."""
         self._problems: dict[str, tuple[str, Any]] = {}
-        """Error message of each control that has one, and its element."""
+        """Error message of each invalid control, with its element."""
         self._updating_thread = 0
 
     def show(self, controls: Sequence[Control], *, used: str = "") -> None:
         """Show the controls in this order, and remove all others."""
-        self._updating_thread = threading.get_ident()  # viser reports values that are set here, in the same thread
+        self._updating_thread = threading.get_ident()  # viser reports values set here, in the same thread
         try:
             for name in self._shown.keys() - {control.id for control in controls}:
                 self._remove(name)
@@ -114,7 +114,7 @@ class ControlList:
         del self._shown[name]
 
     def _update(self, control: Control) -> None:
-        """Set the value, unless the user has typed it or types another one over the value that stays."""
+        """Set the value, unless the user has typed it or is typing another one."""
         handle, *others = self._handles[control.id]
         value = control.options[control.value] if control.kind == "rows" else control.value
         is_changed = control.value != self._shown[control.id].value
@@ -129,7 +129,7 @@ class ControlList:
 
 
 def _is_same_element(control: Control, shown: Control, *, is_used: bool) -> bool:
-    """Check that the element of ``shown`` can show a control; limits stay as they are while it is used."""
+    """Return True if the element of ``shown`` can show a control; limits stay unchanged while it is used."""
     limits = shown.limits if is_used else control.limits
     return replace(control, value=shown.value, problem=shown.problem, limits=limits) == shown
 
@@ -210,7 +210,7 @@ _ADD: dict[str, Callable[[Any, Control, float, Use], list[Any]]] = {
 
 
 def _list_text(control: Control) -> str:
-    """Format rows as Markdown, the selected one in bold; the dot is escaped, or Markdown would number them itself."""
+    """Format rows as Markdown, the selected one in bold; the dot is escaped to prevent Markdown's own numbering."""
     lines = []
     for index, option in enumerate(control.options):
         number, _, text = option.partition(". ")

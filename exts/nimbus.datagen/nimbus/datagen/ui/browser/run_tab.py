@@ -20,7 +20,7 @@ _MOST_REPORT = 30 * 2**20
 
 
 class RunTab:
-    """Starts and watches runs of the open task.
+    """Starts and monitors runs of the open task.
 
     A run reads the file; a task without one, such as a task that comes with Nimbus, is saved first.
 

@@ -1,4 +1,4 @@
-"""The scene in the browser: bodies that move, regions and cameras to drag, samples, reach."""
+"""Scene in the browser: moving bodies, draggable regions and cameras, samples, reach."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ RADIUS = 0.009
 """Radius of a mark [m]."""
 
 _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]])
-"""Faces of an octahedron whose corners are +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
+"""Faces of an octahedron with corners +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
 
 Color = tuple[int, int, int]
 VIEW_FROM, VIEW_AT, VIEW_FOV = (1.6, -1.0, 1.2), (0.4, 0.0, 0.15), 1.0
 """Initial eye and target [m], and vertical field of view [rad]."""
 REGION_GRIP = 0.14
-"""Length of the arrows by which a region is dragged [m]."""
+"""Length of the arrows for dragging a region [m]."""
 
 _COARSE_LABELS = 1.5
-"""Scale of labels where the scene is drawn with few pixels."""
+"""Scale of labels when the scene is drawn with few pixels."""
 
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -39,7 +39,7 @@ _SAMPLE_COLORS = ((214, 69, 65), (65, 131, 215), (38, 166, 91), (244, 208, 63), 
 
 
 def markers_glb(places: NDArray[Any], colors: Sequence[Color]) -> bytes:
-    """Octahedra at (N, 3) places [m] in sRGB colors, as GLB without lighting."""
+    """Return octahedra at (N, 3) positions [m] in sRGB colors, as GLB without lighting."""
     import trimesh
     from trimesh.visual import TextureVisuals
     from trimesh.visual.material import PBRMaterial
@@ -80,7 +80,7 @@ class SceneView:
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), VIEW_FOV
 
     def show(self, look: SceneLook) -> None:
-        """Draw the parts of a layout, where they are at its first step."""
+        """Draw the parts of a layout in their poses of the first step."""
         surfaces = look.layout.visual.surfaces if look.layout else {}
         wanted: dict[tuple[str, int], tuple[RenderPart, SurfaceLook]] = {}
         for part in look.parts:
@@ -115,7 +115,7 @@ class SceneView:
         return f"/bodies/{body}/{place}"
 
     def place(self, motion: PreviewMotion, step: int) -> None:
-        """Put every body where it is in a step."""
+        """Move every body to its pose in a step."""
         with self._server.atomic():
             for row, name in enumerate(motion.names):
                 if (frame := self._bodies.get(name)) is not None:

@@ -1,4 +1,4 @@
-"""Folders in which a page may open and save files: those that the user named at the start."""
+"""Folders in which a page may open and save files, as named by the user at the start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AllowedFolders:
         self._folders = list(dict.fromkeys(folder.expanduser().resolve() for folder in folders))
 
     def check(self, path: Path) -> None:
-        """Refuse a path that leads elsewhere, by itself or through a link.
+        """Refuse a path outside of the folders, directly or through a link.
 
         Args:
             path: Path of a file or folder, whether it exists or not.

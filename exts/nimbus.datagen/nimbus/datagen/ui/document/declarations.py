@@ -30,7 +30,7 @@ class Parameter:
     default: str
     """Default as written in a file; empty for none."""
     choices: tuple[str, ...] = ()
-    """All possible values, where they are few."""
+    """All possible values, if there are few."""
 
     @property
     def hint(self) -> str:
@@ -40,12 +40,12 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class SkillForm:
-    """A skill and its parameters."""
+    """Skill with its parameters."""
 
     name: str
     summary: str
     main: str
-    """The parameter that the short form fills; empty where there is none."""
+    """Parameter that the short form fills; empty if there is none."""
     parameters: tuple[Parameter, ...]
 
 
@@ -70,18 +70,18 @@ class StepRow:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeField:
-    """A range of values that a randomizer draws from, in the unit it is written in."""
+    """Range of values that a randomizer draws from, in the unit of the file."""
 
     keys: Keys
     low: float
     high: float
     unit: str
     is_pair: bool
-    """Else one number, such as the largest distance from the middle."""
+    """True for a range of two numbers; False for a single number, such as the largest distance from the middle."""
 
     @property
     def name(self) -> str:
-        """Below ``randomize``: ``light.intensity``."""
+        """Location below ``randomize``: ``light.intensity``."""
         return ".".join(map(str, self.keys[1:]))
 
     @property
@@ -100,7 +100,7 @@ class RangeField:
         return (-most if self.low < 0 else 0.0), most, unit / 100.0
 
     def written(self, low: float, high: float) -> Any:
-        """New bounds as they stand in the file."""
+        """Return new bounds in the form of the file."""
         pair = [f"{bound:.6g} {self.unit}" if self.unit else _number(bound) for bound in (low, high)]
         return pair if self.is_pair else pair[1]
 

@@ -22,7 +22,7 @@ _BOM = "\ufeff"
 
 
 class TaskDraft:
-    """Task file that is open for editing.
+    """Task file opened for editing.
 
     A task that comes with Nimbus is never changed: opened by name, it is saved as a new file in ``folder``. A missing
     or empty file begins with a minimal task.
@@ -42,7 +42,7 @@ class TaskDraft:
             self._check_place(Path(name_or_path))
         source, content = _opened(name_or_path)
         self.path = source if own else folder / source.name
-        """The file that is saved."""
+        """File to which it is saved."""
         self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
         self._text = with_template(self._saved)
         self._document = parse(self._text.lstrip(_BOM), str(source))
@@ -50,7 +50,7 @@ class TaskDraft:
         self._forth: list[str] = []
         self._typed: Keys | None = None
         self.joins_typing = False
-        """Undo consecutive changes of one field together: set by a host that reports each keystroke."""
+        """True to undo consecutive changes of one field together, for a host that reports each keystroke."""
         self._observers: list[Callable[[], None]] = []
 
     def _check_place(self, path: Path) -> None:
@@ -60,7 +60,7 @@ class TaskDraft:
         if self._allowed is not None:
             self._allowed.check(path)
 
-    # What it says
+    # Content
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class TaskDraft:
 
     @property
     def text(self) -> str:
-        """Text that would be saved."""
+        """Text to be saved."""
         return self._text
 
     @property
@@ -142,14 +142,14 @@ class TaskDraft:
             self.set(field.keys, field.written(low, high), typing=True)
 
     def place_camera(self, name: str, position: Sequence[float], wxyz: Sequence[float]) -> None:
-        """Put a camera elsewhere: its pose in the frame of its mount [m]; presets are written out first."""
+        """Move a camera: its pose in the frame of its mount [m]; presets are expanded first."""
         names = named_cameras(self.data)
         kept = {key: value for key, value in expand_cameras(names)[name].items() if key not in ("look_at", "up")}
         pose = {"position": _rounded(position), "wxyz": _rounded(wxyz)}
         self.set(("cameras",), names | {name: kept | pose})
 
     def remove(self, keys: Keys) -> None:
-        """Take an entry out."""
+        """Remove an entry."""
         self._take(yaml_edit.remove_value(self._text, keys))
 
     def insert(self, keys: Keys, index: int, value: Any) -> None:
@@ -157,12 +157,12 @@ class TaskDraft:
         self._take(yaml_edit.insert_entry(self._text, keys, index, value))
 
     def move(self, keys: Keys, index: int, to: int) -> None:
-        """Give an entry of a list another place."""
+        """Move an entry within its list."""
         if 0 <= to < len(self.value(*keys) or ()) and to != index:
             self._take(yaml_edit.move_entry(self._text, keys, index, to))
 
     def set_text(self, text: str) -> None:
-        """Take a whole text, as from an editor of text.
+        """Replace the whole text, as from a text editor.
 
         Raises:
             InputError: The text is not YAML; the draft stays as it was.
@@ -170,7 +170,7 @@ class TaskDraft:
         self._take(text)
 
     def undo(self) -> None:
-        """Go one change back."""
+        """Undo one change."""
         self._typed = None
         if self._back:
             self._forth.append(self._text)
@@ -240,7 +240,7 @@ class TaskDraft:
         Raises:
             InputError: The file was changed by another program, or cannot be written; the draft stays as it is.
         """
-        self._check_place(self.path)  # again: a folder may have become a link
+        self._check_place(self.path)  # checked again, because a folder may have become a link
         content = self._text.encode()
         try:
             with alone_in(self.path.parent):
@@ -257,7 +257,7 @@ class TaskDraft:
             observer()
 
     def save_as(self, path: Path) -> None:
-        """Save as another file, and go on editing that one.
+        """Save as another file, and continue editing that one.
 
         Raises:
             InputError: The file exists, or cannot be written.

@@ -46,7 +46,7 @@ CAMERA_FIELDS = (
 RATE_HINT = "Recorded steps per second; empty: 15."
 WORDINGS_HINT = "One in a line; {items} names objects."
 OWN_RANGES = "own ranges"
-"""Offered beside the presets of randomization."""
+"""Option beside the presets of randomization."""
 
 
 def cameras_hint() -> str:
@@ -80,7 +80,7 @@ def put(draft: TaskDraft, keys: Keys, typed: str) -> None:
 
 
 def named(draft: TaskDraft, key: str) -> dict[str, Any]:
-    """Regions, groups of objects or cameras by name; empty where the file gives no names."""
+    """Return regions, groups of objects or cameras by name; empty if the file gives no names."""
     said = draft.value(key)
     return said if isinstance(said, dict) else {}
 
@@ -112,12 +112,12 @@ def add_objects(draft: TaskDraft, name: str) -> None:
 
 
 def add_camera(draft: TaskDraft, name: str) -> None:
-    """Add a camera that looks at the table from the side; presets get names of their own then."""
+    """Add a camera that looks at the table from the side; presets get names of their own."""
     pose = {"position": [1.0, 0.6, 0.7], "look_at": [0.45, 0.0, 0.05], "vertical_fov": "45 deg"}
     draft.set(("cameras",), {**named_cameras(draft.data), name: pose})
 
 
-# What is randomized
+# Randomization
 
 
 def randomization(draft: TaskDraft) -> str:
@@ -132,7 +132,7 @@ def randomizations() -> list[str]:
 
 
 def choose_randomization(draft: TaskDraft, chosen: str) -> None:
-    """Take a preset by its name, or write out the one that there is."""
+    """Use a preset by its name, or expand the current one."""
     draft.set(("randomize",), chosen if chosen != OWN_RANGES else written_out(draft.data))
 
 
@@ -142,11 +142,11 @@ def add_randomizer(draft: TaskDraft, kind: str) -> None:
 
 
 def remove_randomizer(draft: TaskDraft, kind: str) -> None:
-    """Leave one thing as it is; a preset is written out first."""
+    """Remove one randomizer; a preset is expanded first."""
     draft.set(("randomize",), {name: said for name, said in written_out(draft.data).items() if name != kind})
 
 
-# Wording and text
+# Instructions and text
 
 
 def wordings(draft: TaskDraft) -> str:
@@ -156,14 +156,14 @@ def wordings(draft: TaskDraft) -> str:
 
 
 def take_wordings(draft: TaskDraft, typed: str) -> None:
-    """Take instructions, one in a line.
+    """Set the instructions, one per line.
 
     Args:
         draft: The task.
-        typed: The lines; empty ones do not count.
+        typed: The lines; empty ones are ignored.
 
     Raises:
-        InputError: There is no wording.
+        InputError: There is no instruction.
     """
     lines = [line.strip() for line in typed.splitlines() if line.strip()]
     if not lines:
@@ -172,7 +172,7 @@ def take_wordings(draft: TaskDraft, typed: str) -> None:
 
 
 def take_text(draft: TaskDraft, typed: str) -> None:
-    """Take the text of the whole file.
+    """Replace the text of the whole file.
 
     Raises:
         InputError: The text is empty, or not YAML; the task stays as it was.

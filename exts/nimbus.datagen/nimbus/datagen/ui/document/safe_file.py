@@ -1,4 +1,4 @@
-"""Files that several people may edit: read whole, written whole, one editor at a time."""
+"""Files that several people may edit: atomic reads and writes, one editor at a time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def decoded(content: bytes, path: Path) -> str:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Exclude other editors while one checks and writes; the lock ends with its holder.
+    """Exclude other editors during a check and a write; the lock ends with its process.
 
-    On a disk without locks they are not excluded, but changes by others are still detected.
+    On a disk without locks they are not excluded, but their changes are still detected.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
@@ -57,9 +57,9 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Through a new file beside it, so that a reader, or a crash, sees the old or the new one."""
+    """Write through a new file beside it, so that a reader, or a crash, sees the old or the new content."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     path = path.resolve()  # a link stays a link
     with replacing(path, durable=True, shared=True) as temporary:
-        temporary.chmod(mode)  # before there is anything to read in it
+        temporary.chmod(mode)  # before it has any content to read
         temporary.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Changes to the list of steps, or of conditions: their order, loops around them, new ones."""
+"""Edits of the list of steps or conditions: order, loops, new entries."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LOOP_HINT = "Does the selected one for every object of a group, one after the ot
 
 
 def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
-    """Move an entry within its list, or take it out.
+    """Move an entry within its list, or remove it.
 
     Args:
         draft: The task.
-        keys: Where the entry stands, such as ``("steps", 0)``.
-        how: ``up``, ``down`` or ``remove``; the first one goes no further up, the last one no further down.
+        keys: Location of the entry, such as ``("steps", 0)``.
+        how: ``up``, ``down`` or ``remove``; the first entry cannot move up, the last one not down.
 
     Returns:
-        Where it stands then; None where it was taken out.
+        New location; None for a removed entry.
 
     Raises:
         InputError: The entry is the only one of its list.
@@ -47,19 +47,19 @@ def wrap(draft: TaskDraft, keys: Keys, group: str) -> None:
 
     Args:
         draft: The task.
-        keys: Where the entry stands; the loop stands there then.
-        group: Group of objects: ``items``, each of which the loop calls ``item``.
+        keys: Location of the entry, which becomes that of the loop.
+        group: Group of objects, such as ``items``; the loop's variable is ``item``.
     """
     one = group[:-1] if group.endswith("s") and len(group) > 2 else "one"
     draft.set(keys, {f"for {one} in {group}": [_renamed(draft.value(*keys), group, one)]})
 
 
 def add_after(draft: TaskDraft, keys: Keys, entry: Any) -> Keys:
-    """Add an entry behind another one; where it stands then.
+    """Add an entry after another one; return its location.
 
     Args:
         draft: The task.
-        keys: Where the other one stands; ``("steps", -1)`` for the first of a list.
+        keys: Location of the other one; ``("steps", -1)`` for the start of the list.
         entry: Entry, as :func:`typed_entry` returns it.
     """
     around, index = keys[:-1], int(keys[-1]) + 1
@@ -75,11 +75,11 @@ def typed_entry(name: str, typed: Mapping[str, str], *, kind: str = "skill") -> 
 
     Args:
         name: Name of the skill or the condition.
-        typed: Texts by parameter; empty ones are left out.
+        typed: Texts by parameter; empty ones are omitted.
         kind: ``skill`` or ``predicate``.
 
     Raises:
-        InputError: Something that was typed is no YAML.
+        InputError: A text is not YAML.
     """
     given = {parameter: read_value(text) for parameter, text in typed.items() if text.strip()}
     return step_entry(name, given, kind=kind)
@@ -91,5 +91,5 @@ def _renamed(entry: Any, old: str, new: str) -> Any:
         return {name: _renamed(value, old, new) for name, value in entry.items()}
     if isinstance(entry, list | tuple):
         return [_renamed(value, old, new) for value in entry]
-    # ``items`` and ``items.class``; ``items[0]`` goes on being that one.
+    # ``items`` and ``items.class``; ``items[0]`` still refers to the same object.
     return re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w\[])", new, entry) if isinstance(entry, str) else entry

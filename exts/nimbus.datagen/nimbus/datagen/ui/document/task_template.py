@@ -1,4 +1,4 @@
-"""Template of a new task: the least that runs."""
+"""Template of a new task: the smallest that runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits in YAML text that leave every other character as it was: values are replaced where they stand."""
+"""Edits in YAML text that replace values in place and leave every other character unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def move_entry(text: str, keys: Keys, index: int, to: int) -> str:
     return _checked(_move(text, keys, index, to), keys, _with(data, keys, tuple(entries)))
 
 
-# Places
+# Positions
 
 
 def _node(text: str, keys: Keys) -> yaml.Node:
@@ -78,7 +78,7 @@ def _is_flow(node: yaml.Node) -> bool:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Return the end of a value's own text: the mark of a block lies behind the following entry's comments."""
+    """Return the end of a value's own text; the end mark of a block is after the next entry's comments."""
     if isinstance(node, yaml.CollectionNode) and not _is_flow(node) and node.value:
         return _end(text, _pairs(node)[-1][1])
     end = node.end_mark.index
@@ -97,7 +97,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _own_lines(text: str, node: yaml.Node, index: int) -> tuple[int, int]:
-    """Return the lines of a block's entry; refuses one that shares its first line with its surroundings."""
+    """Return the lines of a block's entry; refuse one that shares its first line with other content."""
     key, value = _pairs(node)[index]
     begin = text.rfind("-", 0, value.start_mark.index) if key is None else key.start_mark.index
     start = _line_start(text, begin)
@@ -144,7 +144,7 @@ def _replace(text: str, keys: Keys, value: Any) -> str:
         return text[:start].rstrip(" ") + write_block(value, "  ") + text[end:]
     written = write_flow(value)
     if start == end and text[start - 1 : start] not in (" ", ""):
-        written = " " + written  # an empty value follows its colon at once
+        written = " " + written  # an empty value directly follows its colon
     return text[:start] + written + text[end:]
 
 
@@ -275,7 +275,7 @@ def _without(data: Any, keys: Keys) -> Any:
 
 
 def _checked(text: str, keys: Keys, wanted: Any) -> str:
-    """Return the text if it has the wanted value and no other change."""
+    """Return the text if it has the intended value and no other change."""
     found = parse(text, "task").data
     if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
         what = "the change would reach other places of the file"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.ui.remote.messages import EditorRequest, EditorState, empty_state, parse_state
+from nimbus.datagen.ui.remote.messages import ANSWER, EditorRequest, EditorState, empty_state, parse_order, parse_state
 from nimbus.datagen.ui.runs.launch import environment, find_interpreter
 
 _CHUNK_SIZE = 1 << 16
@@ -38,6 +39,10 @@ class EditorChannel(Protocol):
         Raises:
             InputError: The editor has ended; the message is its last line.
         """
+        ...
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something arrives; False when nothing does."""
         ...
 
     def close(self) -> None:
@@ -91,6 +96,12 @@ class ProcessChannel:
             raise InputError(f"the editor ended: {self._last_error_line()}", instead="look at its last line")
         return [line.decode(errors="replace") for line in lines]
 
+    def wait(self, seconds: float) -> bool:
+        """Wait until something arrives; False when nothing does."""
+        assert self._from is not None
+        self._push()
+        return bool(select.select([self._from], [], [], seconds)[0])
+
     def close(self) -> None:
         """Close its input, at which it ends; kill it where it does not."""
         for stream in (self._to, self._from):
@@ -128,6 +139,7 @@ class EditorConnection:
         self._start = start
         self._channel: EditorChannel | None = None
         self._deaths = 0
+        self._orders: list[dict[str, Any]] = []
         self._last_open: EditorState = empty_state()
         """The last state with a task: the next editor opens it, should this one die."""
         self.state: EditorState = empty_state()
@@ -149,15 +161,34 @@ class EditorConnection:
             return False
         try:
             lines = self._channel.receive()
-            if not lines:
+            states: list[str] = []
+            for line in lines:
+                if (order := parse_order(line)) is not None:
+                    self._orders.append(order)
+                else:
+                    states.append(line)
+            if not states:
                 return False
-            self.state = parse_state(lines[-1])
+            self.state = parse_state(states[-1])
         except InputError as error:
             self._restart(str(error))
             return True
         if self.state["path"]:  # an editor's first state has none, and is no sign that it will live
             self._last_open, self._deaths = self.state, 0
         return True
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a message arrives; False when none does."""
+        return self._channel is not None and self._channel.wait(seconds)
+
+    def answer(self, value: dict[str, Any]) -> None:
+        """Send the answer of an order, if its editor is still there."""
+        self._send(ANSWER, value)
+
+    def take_orders(self) -> list[dict[str, Any]]:
+        """Return the orders about the open stage that have arrived."""
+        orders, self._orders = self._orders, []
+        return orders
 
     def close(self) -> None:
         """End the editor."""
@@ -179,6 +210,7 @@ class EditorConnection:
     def _restart(self, problem: str) -> None:
         """Start another editor with the same text, so that nothing is lost."""
         self.close()
+        self._orders = [{"do": "end"}]  # its skills are gone
         self._deaths += 1
         self.problem = problem
         if self._deaths < _MAX_STARTS:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TextIO
 
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
-from nimbus.datagen.ui.remote.messages import EditorState, parse_request
+from nimbus.datagen.ui.remote.host_link import HostLink
+from nimbus.datagen.ui.remote.messages import ANSWER, EditorState, parse_request
 from nimbus.datagen.ui.remote.scene_preview import ScenePreview
 from nimbus.datagen.ui.task_editor import TaskEditor, TaskQueue
 
@@ -46,6 +47,7 @@ class RemoteEditor(TaskEditor):
                 "sections": [section.to_dict() for section in self.sections()],
                 "markers": self._preview.markers.to_dict(),
                 "stage": stage.to_dict() if stage else None,
+                "variation": self._preview.variation,
                 "pictures": self._preview.pictures,
             }
 
@@ -59,12 +61,17 @@ def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:
         folder: Folder for stages and pictures.
     """
     tasks, writing, ended = BackgroundTasks(), threading.Lock(), threading.Event()
-    editor = RemoteEditor(ScenePreview(folder), tasks, folder=Path.cwd())
+
+    def send(message: object) -> None:
+        with writing, contextlib.suppress(BrokenPipeError):
+            answers.write(json.dumps(message) + "\n")
+            answers.flush()
+
+    link = HostLink(lambda order: send({"order": order}))
+    editor = RemoteEditor(ScenePreview(folder, link=link), tasks, folder=Path.cwd())
 
     def send_state() -> None:
-        with writing, contextlib.suppress(BrokenPipeError):
-            answers.write(json.dumps(editor.state()) + "\n")
-            answers.flush()
+        send(editor.state())
 
     def watch_disk() -> None:
         while not ended.wait(_DISK_PERIOD):
@@ -76,7 +83,10 @@ def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:
     for line in iter(lambda: requests.readline(_MAX_LINE), ""):
         if (request := parse_request(line)) is None:
             editor.report("the host sent an invalid request")
+        elif request["id"] == ANSWER:
+            link.take(request["value"])
         else:
             editor.act(request["id"], request["value"])
+    link.close()
     ended.set()
     tasks.close()

@@ -1,7 +1,9 @@
 """Messages between a host and the editor process: lines of JSON.
 
 The host sends an :class:`EditorRequest` for each control that is used; the editor sends an :class:`EditorState` after
-each change. Needs nothing but Python's standard library.
+each change. During a live plan the editor also sends orders about the stage that the host has open, as
+``{"order": …}``, and the host answers each with a request of the name :data:`ANSWER`. Needs nothing but Python's
+standard library.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from typing import Any, Literal, TypedDict
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.ui.form import SectionData
+
+ANSWER = "answer of the stage"
+"""Name of the request that answers an order."""
 
 
 class EditorRequest(TypedDict):
@@ -51,6 +56,8 @@ class EditorState(TypedDict):
     sections: list[SectionData]
     markers: MarkersData
     stage: StageData | None
+    variation: str
+    """Layer that changes the stage; empty for the stage as it was written."""
     pictures: dict[str, str]
     """Image files, by camera."""
 
@@ -139,6 +146,7 @@ def empty_state() -> EditorState:
         "sections": [],
         "markers": ViewportMarkers().to_dict(),
         "stage": None,
+        "variation": "",
         "pictures": {},
     }
 
@@ -149,6 +157,14 @@ def parse_request(line: str) -> EditorRequest | None:
     if message is None or set(message) != {"id", "value"} or not isinstance(message["id"], str):
         return None
     return {"id": message["id"], "value": message["value"]}
+
+
+def parse_order(line: str) -> dict[str, Any] | None:
+    """Parse a line from the editor that is an order; None for a state."""
+    message = _parse_object(line)
+    if message is None or set(message) != {"order"} or not isinstance(message["order"], dict):
+        return None
+    return message["order"]
 
 
 def parse_state(line: str) -> EditorState:

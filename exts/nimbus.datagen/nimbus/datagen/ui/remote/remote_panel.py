@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +32,28 @@ class MarkerViewport(Protocol):
         """Draw regions, cameras and spots beside the stage."""
         ...
 
+    def show_variation(self, path: str) -> None:
+        """Change the open stage by a layer that is never saved; an empty path removes it."""
+        ...
+
+    @property
+    def is_opening(self) -> bool:
+        """True while a stage is being opened."""
+        ...
+
+    @property
+    def is_live(self) -> bool:
+        """True while skills act in the open stage."""
+        ...
+
+    def take_order(self, order: dict[str, Any]) -> None:
+        """Take an order of the skills that act in the open stage."""
+        ...
+
+    def answer_orders(self) -> list[dict[str, Any]]:
+        """Do the order that waits, if the host is ready; returns the answers since the last call."""
+        ...
+
     def take_moves(self) -> list[tuple[str, Any]]:
         """Return ids and new poses of markers that the user has moved since the last call."""
         ...
@@ -52,6 +75,8 @@ class RemotePanel:
         self._observers: list[Callable[[], None]] = []
         self._stage = ""
         """Path of the stage last opened in the viewport."""
+        self._variation = ""
+        """Layer that last changed the stage in the viewport."""
         self._markers: MarkersData | None = None
         self._problem = ""
         self.task = ""
@@ -113,7 +138,38 @@ class RemotePanel:
         if self._editor.poll():
             self._show()
             self._notify()
+        elif self.state["variation"] != self._variation:
+            self._show_variation()
+        self._pass_orders()
         self.runs.poll()
+
+    @property
+    def is_live(self) -> bool:
+        """True while skills act in the open stage: call :meth:`drive` at every frame."""
+        return self._viewport.is_live
+
+    def drive(self, seconds: float) -> None:
+        """Do the orders of the skills for a part of a frame.
+
+        Args:
+            seconds: The part [s].
+        """
+        end = time.monotonic() + seconds
+        while self._viewport.is_live:
+            self._pass_orders()
+            left = end - time.monotonic()
+            if left <= 0.0 or self._viewport.is_opening or not self._editor.wait(left):
+                return
+            if self._editor.poll():
+                self._show()
+                self._notify()
+
+    def _pass_orders(self) -> None:
+        """Give orders to the viewport, and answers to the editor."""
+        for order in self._editor.take_orders():
+            self._viewport.take_order(order)
+        for answer in self._viewport.answer_orders():
+            self._editor.answer(answer)
 
     def close(self) -> None:
         """Remove observers and end the editor; a run continues by itself."""
@@ -127,12 +183,22 @@ class RemotePanel:
         if stage is not None and stage["path"] != self._stage:
             try:
                 self._viewport.show_stage(Path(stage["path"]), duration=stage["duration"])
-                self._stage = stage["path"]
+                self._stage, self._variation = stage["path"], ""
             except InputError as error:  # the next change tries again
                 self._problem = str(error)
+        if self.state["variation"] != self._variation:
+            self._show_variation()
         if markers != self._markers:
             self._markers = markers
             self._viewport.draw_markers(markers)
+
+    def _show_variation(self) -> None:
+        """Change the stage in the viewport, once it is open."""
+        stage = self.state["stage"]
+        if self._viewport.is_opening or stage is None or stage["path"] != self._stage:
+            return
+        self._variation = self.state["variation"]
+        self._viewport.show_variation(self._variation)
 
     def _notify(self) -> None:
         for observer in list(self._observers):

@@ -7,14 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from nimbus.datagen.episode.layout import Camera
-from nimbus.datagen.errors import Diagnostic
+from nimbus.datagen.episode.layout import Camera, VisualLayout
+from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.geometry.cameras import camera_poses
+from nimbus.datagen.load.engines import find_unsupported_task
+from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.simulate.physx_world import STEP_RATE
+from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
-from nimbus.datagen.ui.preview import Preview, SceneLook
+from nimbus.datagen.ui.preview import Preview, PreviewMotion, SceneLook
+from nimbus.datagen.ui.remote.host_link import HostLink, LiveSimulation, StoppedByUser
 from nimbus.datagen.ui.remote.messages import CameraMarker, Marker, RegionMarker, StageView, ViewportMarkers
 from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
+from nimbus.datagen.usd.stacked_steps import write_steps
+from nimbus.datagen.usd.stage_changes import write_stage_changes
 
 _SPOT = 0.012
 """Side of the mark of an object [m]."""
@@ -26,15 +33,22 @@ class ScenePreview:
     Args:
         folder: Folder for stages and images.
         preview: Computes the content.
+        link: Link to the stage that the host has open.
     """
 
-    def __init__(self, folder: Path, *, preview: Preview | None = None) -> None:
+    def __init__(self, folder: Path, *, preview: Preview | None = None, link: HostLink | None = None) -> None:
         self._folder, self._preview = folder, preview or Preview()
+        self._link = link or HostLink()
+        self._live: LiveSimulation | None = None
+        """Simulation of the last live plan, whose files the host has open."""
         self._count = 0
         self._look: SceneLook | None = None
+        self._stacked = False
         self._outlined: object = None
-        """Parts of the task that the markers of regions and cameras were made of."""
+        """Parts of the task from which the markers of regions and cameras were made."""
         self.stage: StageView | None = None
+        self.variation = ""
+        """Layer that changes the stage; empty for the stage as it was written."""
         self.markers = ViewportMarkers()
         self.pictures: dict[str, str] = {}
         """Files by camera."""
@@ -54,11 +68,73 @@ class ScenePreview:
         """Plan and execute one attempt as an animation; returns its outcome in one line."""
         look = self._preview.plan(task, seed=seed, index=index)
         self._show(task, look)
-        outcome, seconds = look.motion.outcome, look.motion.step_count / look.motion.rate
-        if outcome is None or outcome.success:
-            return f"success, {seconds:.1f} s"
-        reason = outcome.reason.value if outcome.reason else ""
-        return f"failed after {seconds:.1f} s in {outcome.phase}: {reason} {outcome.detail}".rstrip()
+        return _outcome_line(look)
+
+    def plan_live(self, task: Task, *, seed: int, index: int) -> str:
+        """Plan one attempt, and let PhysX execute it in the stage that the host opens for it.
+
+        Raises:
+            InputError: PhysX cannot run the task, or the host cannot open the stage.
+        """
+        if why := find_unsupported_task(task):
+            raise InputError(why, where=str(task.path), instead="use Plan one, which executes in MuJoCo")
+        link = self._link
+        link.begin()
+
+        def simulate(assets: SceneAssets, visual: VisualLayout) -> NewtonSimulation:
+            """Make the simulation of the stage that the host opens."""
+            self._live = LiveSimulation(assets, visual, link, rate=task.rate)
+            return self._live
+
+        try:
+            self._look = self._preview.plan(task, seed=seed, index=index, simulate=simulate)
+        except StoppedByUser:
+            steps = self._live.hosted.step_count if self._live and self._live.hosted else 0
+            return f"stopped after {steps / STEP_RATE:.1f} s"
+        finally:
+            link.end()
+            self.stage, self.variation = None, ""
+        return f"in PhysX: {_outcome_line(self._look)}"
+
+    def stop(self) -> None:
+        """End a live plan before its next step of physics."""
+        self._link.stop()
+
+    def vary(self, task: Task, *, seed: int, index: int) -> str:
+        """Write the layer that changes the open stage to the layout of an episode."""
+        if self.stage is None or self.stage.duration > 0.0 or self._look is None or self._stacked:
+            self.show_layout(task, seed=seed, index=max(0, index - 1))
+        assert self.stage is not None
+        look = self._preview.layout(task, seed=seed, index=index)
+        after = self._write(task, look)
+        layer = after.with_name(f"{after.stem}-changes.usda")
+        changed = write_stage_changes(layer, before=Path(self.stage.path), after=after)
+        self._look, self.variation = look, str(layer)
+        return f"episode {index} in place: {changed} prims changed"
+
+    def restore(self, task: Task) -> str:
+        """Show the stage as it was written."""
+        self.variation = ""
+        return ""
+
+    def stack(self, task: Task, *, count: int) -> str:
+        """Show steps of the last motion, evenly spaced, as regions of one stage.
+
+        Raises:
+            InputError: Nothing was planned yet.
+        """
+        look = self._look
+        if look is None or look.layout is None or look.motion.step_count < 2:
+            raise InputError("there is no motion to show", instead="press Plan one first")
+        motion, assets = look.motion, self._preview.assets(task)
+        rows = np.unique(np.linspace(0, motion.step_count - 1, count).round().astype(int))
+        self._count += 1
+        folder = self._folder / f"{self._count:05d}-stacked"
+        path = write_steps(folder, assets.stage, assets.robot, look.layout, _rows(motion, rows))
+        self.stage, self.variation, self._stacked = StageView(path=str(path), duration=0.0), "", True
+        self.markers = ViewportMarkers()
+        self._outlined = None
+        return f"{len(rows)} steps of {motion.step_count} side by side"
 
     def sample(self, task: Task, *, seed: int) -> str:
         """Mark where the objects of many layouts start."""
@@ -80,7 +156,7 @@ class ScenePreview:
         return f"{reached} of {len(spots)} cells of the regions are within reach"
 
     def clear(self, task: Task) -> str:
-        """Take the marks of samples and reach away."""
+        """Remove the marks of samples and reach."""
         self._mark(task, [])
         return ""
 
@@ -99,22 +175,28 @@ class ScenePreview:
         return f"{len(self.pictures)} pictures"
 
     def outline(self, task: Task) -> None:
-        """Draw regions and cameras where the task now has them."""
+        """Draw regions and cameras at their current positions."""
         outlined = task.path, task.scene, task.robot, task.regions, task.cameras
         if outlined != self._outlined:
             self._mark(task, list(self.markers.spots))
             self._outlined = outlined
 
     def _show(self, task: Task, look: SceneLook) -> None:
+        path = self._write(task, look)
+        duration = (look.motion.step_count - 1) / look.motion.rate
+        self._look, self.variation, self._stacked = look, "", False
+        self.stage = StageView(path=str(path), duration=duration)
+        self._mark(task, list(self.markers.spots))
+
+    def _write(self, task: Task, look: SceneLook) -> Path:
+        """Write the stage of a look to a file of its own."""
         assert look.layout is not None
-        self._look, self._count = look, self._count + 1
+        self._count += 1
         motion, assets = look.motion, self._preview.assets(task)
         path = self._folder / f"{self._count:05d}-{task.name}.usda"
         moved = BodyMotion(names=motion.names, positions=motion.positions, wxyz=motion.wxyz, rate=motion.rate)
         write_layout_stage(path, assets.stage, assets.robot, look.layout, moved)
-        duration = (motion.step_count - 1) / motion.rate
-        self.stage = StageView(path=str(path), duration=duration)
-        self._mark(task, list(self.markers.spots))
+        return path
 
     def _mark(self, task: Task, spots: list[Marker]) -> None:
         heights = self._preview.heights(task)
@@ -130,6 +212,18 @@ class ScenePreview:
         look = self._preview.bare(task)
         cameras = tuple(_frustum(camera, look) for camera in self._preview.cameras(task))
         self.markers = ViewportMarkers(regions=regions, cameras=cameras, spots=tuple(spots))
+
+
+def _outcome_line(look: SceneLook) -> str:
+    outcome, seconds = look.motion.outcome, look.motion.step_count / look.motion.rate
+    if outcome is None or outcome.success:
+        return f"success, {seconds:.1f} s"
+    reason = outcome.reason.value if outcome.reason else ""
+    return f"failed after {seconds:.1f} s in {outcome.phase}: {reason} {outcome.detail}".rstrip()
+
+
+def _rows(motion: PreviewMotion, rows: Any) -> BodyMotion:
+    return BodyMotion(names=motion.names, positions=motion.positions[rows], wxyz=motion.wxyz[rows], rate=motion.rate)
 
 
 def _frustum(camera: Camera, look: SceneLook) -> CameraMarker:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.system.owned_folder import OwnedFolder, make_owned, remove_stale
+from nimbus.datagen.files.owned_folder import OwnedFolder, make_owned, remove_stale
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from nimbus.runner.system.owned_folder import OwnedFolder
+from nimbus.datagen.files.owned_folder import OwnedFolder
 OwnedFolder(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(300)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.folder_lock import FolderLock, FolderTakenError, lock_folder
 from nimbus.datagen.files.own_files import remove_tree
-from nimbus.datagen.store.folder_lock import FolderLock, lock_folder
 
 _YOUNG = 60.0
 """[s] Age below which a folder without an owner is kept: its owner may be about to lock it."""
@@ -27,7 +28,7 @@ class OwnedFolder:
         path: The folder, made unless it is there.
 
     Raises:
-        InputError: Another process owns it.
+        FolderTakenError: Another process owns it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +37,7 @@ class OwnedFolder:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
                 self._lock: FolderLock = lock_folder(path)
-            except (InputError, FileNotFoundError):  # it may be that it is being removed as a stale one
+            except (FolderTakenError, FileNotFoundError):  # it may be that it is being removed as a stale one
                 if not left:
                     raise
                 time.sleep(_PAUSE)
@@ -44,6 +45,12 @@ class OwnedFolder:
             if path.exists():
                 break
             self._lock.release()
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     def remove(self) -> None:
         """Remove the folder; a file that cannot be removed stays."""
@@ -53,10 +60,24 @@ class OwnedFolder:
 
 
 def make_owned(prefix: str) -> OwnedFolder:
-    """Make a folder in the place for temporary files, after removing those of the same prefix whose owner is gone."""
+    """Make a folder in the place for temporary files, after removing those of the same prefix whose owner is gone.
+
+    It goes with the object or with the process, and is left behind by a kill alone.
+
+    Args:
+        prefix: Beginning of its name, used for owned folders alone.
+    """
     place = Path(tempfile.gettempdir())
     remove_stale(place.glob(f"{prefix}*"))
-    return OwnedFolder(Path(tempfile.mkdtemp(prefix=prefix)))
+    made = OwnedFolder(Path(tempfile.mkdtemp(prefix=prefix)))
+    weakref.finalize(made, _remove_own, made.path, os.getpid())
+    return made
+
+
+def _remove_own(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not in a fork
+        with suppress(OSError):
+            remove_tree(path)
 
 
 def remove_stale(folders: Iterable[Path]) -> list[Path]:

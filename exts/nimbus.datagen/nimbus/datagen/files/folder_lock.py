@@ -26,6 +26,10 @@ _BYTES = 4096
 _WAIT = "wait for it, or choose another --out"
 
 
+class FolderTakenError(InputError):
+    """Refusal of a folder whose lock another process holds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Holder:
     """The process that holds a lock."""
@@ -73,7 +77,8 @@ def lock_folder(folder: Path) -> FolderLock:
     """Lock a folder for this process.
 
     Raises:
-        InputError: Another process holds the lock, or held it on a machine that cannot be checked.
+        FolderTakenError: Another process holds the lock.
+        InputError: A process held it on a machine that cannot be checked, or the lock file is of something else.
         OSError: The folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -114,8 +119,12 @@ def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
     except OSError as error:
         if error.errno in WITHOUT:
             return False
-        raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT) from None
+        raise _taken(folder) from None
     return True
+
+
+def _taken(folder: Path) -> FolderTakenError:
+    return FolderTakenError("another run writes into this folder", where=str(folder), instead=_WAIT)
 
 
 def _lock_file(folder: Path) -> Path:
@@ -126,12 +135,12 @@ def _lock_file(folder: Path) -> Path:
             what = f"process {holder.pid} holds this folder, on another machine or since before a restart of this one"
             raise InputError(what, where=str(path), instead="delete this file when that process has ended")
         if holder.is_alive:
-            raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT)
+            raise _taken(folder)
         _put_aside(path, holder)
     try:
         write_new(path, to_json(Holder.this_process()).encode())
     except FileExistsError:  # another process was faster
-        raise InputError("another run writes into this folder", where=str(folder), instead=_WAIT) from None
+        raise _taken(folder) from None
     return path
 
 
@@ -144,7 +153,7 @@ def _put_aside(path: Path, dead: Holder) -> None:
         move(path, aside)
         if _holder(aside) != dead:
             move(aside, path)
-            raise InputError("another run writes into this folder", where=str(path.parent), instead=_WAIT)
+            raise _taken(path.parent)
         remove_file(aside)
 
 

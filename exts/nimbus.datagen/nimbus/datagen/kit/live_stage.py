@@ -1,0 +1,110 @@
+"""Physics of the open stage, stepped by the orders of skills that run in the editor process.
+
+Kit's timeline plays meanwhile, but Kit itself takes no steps: each order takes its own, so that skills see every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import carb.settings
+import omni.timeline
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.simulate.hosted_world import Order, obey, parts_of
+from nimbus.datagen.simulate.physx_world import PhysxWorld
+
+_PLAY_SIMULATIONS = "/app/player/playSimulations"
+"""Setting by which Kit's own updates take steps of physics while the timeline plays."""
+_LONGEST = 3600.0
+"""End of the timeline during a live plan [s]: at its end Kit would stop, and with it physics."""
+
+
+class LiveStage:
+    """Takes one order at a time; its answer comes with a later :meth:`update`.
+
+    Args:
+        show: Opens a stage in the background; raises an :class:`InputError` if it cannot.
+        is_opening: Returns True while a stage is being opened.
+        is_open: Returns True for the stage that is open.
+        answer: Called with the answer of an order.
+    """
+
+    def __init__(
+        self,
+        show: Callable[[Path], None],
+        *,
+        is_opening: Callable[[], bool],
+        is_open: Callable[[Path], bool],
+        answer: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._show, self._is_opening, self._is_open, self._answer = show, is_opening, is_open, answer
+        self._order: Order | None = None
+        self._world: PhysxWorld | None = None
+        self._played: bool | None = None
+        """The setting before the live plan; None when there is none."""
+
+    @property
+    def is_active(self) -> bool:
+        """True from the first order until the last."""
+        return self._order is not None or self._world is not None
+
+    def take(self, order: Order) -> None:
+        """Take an order."""
+        if order["do"] == "end":
+            self.end()
+            return
+        self._order = order
+        if order["do"] == "open":
+            self._world = None
+            try:
+                self._show(Path(order["path"]))
+            except InputError as error:
+                self._refuse(error.what, instead=error.diagnostic.instead)
+
+    def update(self) -> None:
+        """Do the order if Kit is ready for it; a paused timeline waits, a stopped one ends the plan."""
+        order = self._order
+        if order is None or self._is_opening():
+            return
+        if order["do"] == "open":
+            if self._is_open(Path(order["path"])):
+                self._start(order)
+            else:
+                self._refuse(f"Kit has not opened {order['path']}", instead="try again")
+            return
+        timeline = omni.timeline.get_timeline_interface()
+        if self._world is None or timeline.is_stopped():
+            self._refuse(
+                "the timeline was stopped, and physics with it", instead="pause it, or press Stop in the panel"
+            )
+        elif timeline.is_playing():
+            self._reply(obey(self._world, order))
+
+    def end(self) -> None:
+        """Pause where the plan has ended, and give Kit its own steps back."""
+        if self._world is not None:
+            omni.timeline.get_timeline_interface().pause()
+        self._world = self._order = None
+        if self._played is not None:
+            carb.settings.get_settings().set_bool(_PLAY_SIMULATIONS, self._played)
+            self._played = None
+
+    def _start(self, order: Order) -> None:
+        settings, timeline = carb.settings.get_settings(), omni.timeline.get_timeline_interface()
+        if self._played is None:
+            self._played = settings.get_as_bool(_PLAY_SIMULATIONS)
+        settings.set_bool(_PLAY_SIMULATIONS, False)
+        timeline.set_end_time(_LONGEST)
+        timeline.set_current_time(0.0)
+        self._world = PhysxWorld(parts_of(order))
+        self._reply(obey(self._world, order))
+
+    def _refuse(self, what: str, *, instead: str) -> None:
+        self._reply({"error": what, "instead": instead})
+
+    def _reply(self, answer: dict[str, Any]) -> None:
+        self._order = None
+        self._answer(answer)

@@ -1,0 +1,37 @@
+"""Changes of the open stage in a layer without a file: the stage and its files stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class StageVariation:
+    """At most one layer of changes, on top of the session layer of the stage in which it was made."""
+
+    def __init__(self) -> None:
+        self._session: Any = None
+        self._layer: Any = None
+
+    def show(self, stage: Any, path: str) -> None:
+        """Replace the changes of a stage by those in a file; an empty path removes them.
+
+        Args:
+            stage: The open stage.
+            path: A layer, from :func:`~nimbus.datagen.usd.stage_changes.write_stage_changes`.
+        """
+        from pxr import Sdf
+
+        self.remove()
+        if not path or stage is None:
+            return
+        source: Any = Sdf.Layer.FindOrOpen(path)
+        layer: Any = Sdf.Layer.CreateAnonymous("nimbus.usda")
+        layer.TransferContent(source)
+        self._session, self._layer = stage.GetSessionLayer(), layer
+        self._session.subLayerPaths.insert(0, layer.identifier)
+
+    def remove(self) -> None:
+        """Show the stage as it is in its files."""
+        if self._session and self._layer and self._layer.identifier in list(self._session.subLayerPaths):
+            self._session.subLayerPaths.remove(self._layer.identifier)
+        self._session = self._layer = None

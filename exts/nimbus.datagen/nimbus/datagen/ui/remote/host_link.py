@@ -1,0 +1,105 @@
+"""Conversation of the editor with its host about the stage that the host has open: one order, one answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.simulate.hosted_world import HostedWorld, Order
+from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
+
+if TYPE_CHECKING:
+    from nimbus.datagen.episode.layout import VisualLayout
+    from nimbus.datagen.simulate.physics_world import WorldParts
+    from nimbus.datagen.tasks.scene_assets import SceneAssets
+
+
+class StoppedByUser(Exception):
+    """Raised in the skills when the user stops a live plan."""
+
+
+class HostLink:
+    """Sends orders from the thread that runs the skills, and gets their answers from the thread that reads.
+
+    Args:
+        send: Sends an order; None for a host that has no stage of its own.
+    """
+
+    def __init__(self, send: Callable[[Order], None] | None = None) -> None:
+        self._send = send
+        self._changed = threading.Condition()
+        self._answer: dict[str, Any] | None = None
+        self._is_stopped = self._is_closed = False
+
+    def begin(self) -> None:
+        """Forget an earlier stop."""
+        with self._changed:
+            self._is_stopped = self._is_closed
+
+    def exchange(self, order: Order) -> dict[str, Any]:
+        """Send an order and wait for its answer; the user, or the end of the host, ends the wait.
+
+        Raises:
+            StoppedByUser: The user has stopped, or the host is gone.
+            InputError: The host cannot do it.
+        """
+        if self._send is None:
+            raise InputError("this host runs no physics", instead="use the panel in Isaac Sim")
+        with self._changed:
+            self._answer = None
+            if not self._is_stopped:
+                self._send(order)
+            self._changed.wait_for(lambda: self._answer is not None or self._is_stopped)
+            if self._is_stopped:
+                raise StoppedByUser
+            answer = self._answer
+        assert answer is not None
+        if "error" in answer:
+            raise InputError(answer["error"], where="Plan live", instead=answer["instead"])
+        return answer
+
+    def end(self) -> None:
+        """Let the host take its stage back; it gives no answer."""
+        if self._send is not None and not self._is_closed:
+            self._send({"do": "end"})
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """Take an answer of the host."""
+        with self._changed:
+            self._answer = answer
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End the live plan before its next step."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End for good: the host is gone."""
+        self._is_closed = True
+        self.stop()
+
+
+class LiveSimulation(IsaacSimSimulation):
+    """PhysX in the stage that the host has open, with the looks of the layout.
+
+    Args:
+        assets: Scene and robot.
+        visual: Looks, cameras and light.
+        link: Link to the host.
+        rate: Record and command rate [Hz].
+    """
+
+    def __init__(self, assets: SceneAssets, visual: VisualLayout, link: HostLink, *, rate: float) -> None:
+        super().__init__(assets.stage, assets.robot, rate=rate)
+        self.visual, self._link = visual, link
+        self.hosted: HostedWorld | None = None
+        """The world of the loaded layout."""
+
+    def _open_world(self, path: Path, parts: WorldParts) -> HostedWorld:
+        self.hosted = HostedWorld(self._link.exchange, path, parts)
+        return self.hosted
