@@ -22,10 +22,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.store.ledger.records import Fault  # noqa: E402
+from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
-from tests.support.cells import Run, tagged, until  # noqa: E402
+from tests.support.cells import Run, tagged, until
 from tests.support.isaac_installation import rtx_spec
 from tests.support.kill_checks import done_in
 

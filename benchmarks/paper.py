@@ -60,28 +60,29 @@ def run_form(task: str, form: str, folder: Path, episodes: int) -> Figures:
     return {"cpu": cost.cpu, "stored": status["stored"], "steps": status["step_count"], "stages": status["cpu_times"]}
 
 
-def measure(name: str, scratch: Path, *, short: int, episodes: int) -> Figures:
-    """Measure one pipeline in its three forms, in turns."""
+def measure(name: str, form: str, scratch: Path, *, short: int, episodes: int) -> Figures:
+    """Measure one pipeline in one form."""
     task = PIPELINES[name] or proposed_task(scratch / "proposed")
-    found: Figures = {"task": PIPELINES[name] or "nimbus propose", "episodes": [short, episodes], "forms": {}}
-    for form in FORMS:
-        few, many = (run_form(task, form, scratch / f"{form}{count}", count) for count in (short, episodes))
-        stored = many["stored"] - few["stored"]
-        split = {stage: spent - few["stages"].get(stage, 0.0) for stage, spent in many["stages"].items()}
-        found["forms"][form] = {
-            "cpu_s": (many["cpu"] - few["cpu"]) / stored,
-            "start_s": few["cpu"] - few["stored"] * (many["cpu"] - few["cpu"]) / stored,
-            "rows": (many["steps"] - few["steps"]) / stored,
-            "stages": {stage: spent / stored for stage, spent in split.items() if stage != "load"},
-        }
-        sys.stderr.write(f"{name}, {form}: {found['forms'][form]['cpu_s']:.2f} CPU-s\n")
-    return found
+    none: Figures = {"cpu": 0.0, "stored": 0, "steps": 0, "stages": {}}
+    few = run_form(task, form, scratch / "short", short) if short else none
+    many = run_form(task, form, scratch / "long", episodes)
+    stored = many["stored"] - few["stored"]
+    split = {stage: spent - few["stages"].get(stage, 0.0) for stage, spent in many["stages"].items()}
+    cost = (many["cpu"] - few["cpu"]) / stored
+    sys.stderr.write(f"{name}, {form}: {cost:.2f} CPU-s an episode\n")
+    return {
+        "episodes": [short, episodes],
+        "cpu_s": cost,
+        "rows": (many["steps"] - few["steps"]) / stored,
+        "stages": {stage: spent / stored for stage, spent in split.items()},
+    }
 
 
 def bound(stages: dict[str, float]) -> float:
     """Return the speed-up if each stage had a resource of its own: the sum of the stages over the largest."""
-    planning = sum(spent for stage, spent in stages.items() if stage not in ("render", "store"))
-    return sum(stages.values()) / max(planning, sum(stages.values()) - planning, 1e-9)
+    rendering = stages.get("render", 0.0) + stages.get("store", 0.0)
+    planning = stages.get("randomize", 0.0) + stages.get("plan", 0.0)
+    return (planning + rendering) / max(planning, rendering, 1e-9)
 
 
 _HEAD = """# Pipelines
@@ -94,7 +95,8 @@ each coupled, fused and decoupled. `make paper` measures them and writes this pa
 - Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
 
 Measured on {date} with {cores} shared cores and no GPU, at a load of {load:.0f}. Seconds are CPU seconds of all
-processes per stored episode, without the start of the run. One run each: differences of a tenth are noise.
+processes per stored episode; the start of the run is subtracted, unless the table counts from episode 0. One run each:
+differences of a tenth are noise. A dash was not measured.
 
 ## Cost of a stored episode
 
@@ -109,33 +111,37 @@ CPU seconds of the stages of the fused form. The bound is the speed-up of decoup
 resource each: the sum over the larger half. On cores that both halves share, it is 1. The last column is the cost of
 decoupling: what it takes more than the fused form.
 
-| pipeline | randomize | plan | render | store | bound | decoupled - fused |
-|---|---|---|---|---|---|---|"""
+| pipeline | load | randomize | plan | render | store | bound | decoupled - fused |
+|---|---|---|---|---|---|---|---|"""
 
 
 def write_page(found: Figures) -> Iterator[str]:
     """Yield the lines of the page."""
     yield _HEAD.format(date=found["date"], **found["machine"])
-    for name, one in found["pipelines"].items():
-        forms = {form: one["forms"][form]["cpu_s"] for form in FORMS}
-        best = min(forms["fused"], forms["decoupled"])
-        few, many = one["episodes"]
-        what = f"{one['task']}, {many - few}, {one['forms']['decoupled']['rows']:.0f}"
-        cells = [f"{seconds:.2f}" for seconds in forms.values()] + [f"{forms['coupled'] / best:.2f}"]
-        yield f"| {name} | {what} | {' | '.join(cells)} | {1000 * best / _CORES / 3600 * _PRICE:.3f} |"
+    for name, forms in found["pipelines"].items():
+        costs = {form: one["cpu_s"] for form, one in forms.items()}
+        best = min((cost for form, cost in costs.items() if form != "coupled"), default=float("nan"))
+        few, many = next(iter(forms.values()))["episodes"]
+        rows = next(iter(forms.values()))["rows"]
+        ratio = f"{costs['coupled'] / best:.2f}" if "coupled" in costs else "-"
+        cells = [f"{costs[form]:.2f}" if form in costs else "-" for form in FORMS]
+        what = f"`{PIPELINES[name] or 'nimbus propose'}`, {few} to {many}, {rows:.0f}"
+        yield f"| {name} | {what} | {' | '.join(cells)} | {ratio} | {1000 * best / _CORES / 3600 * _PRICE:.3f} |"
     yield _COSTS_END
-    for name, one in found["pipelines"].items():
-        stages = one["forms"]["fused"]["stages"]
-        split = [f"{stages.get(stage, 0.0):.2f}" for stage in ("randomize", "plan", "render", "store")]
-        extra = one["forms"]["decoupled"]["cpu_s"] - one["forms"]["fused"]["cpu_s"]
-        yield f"| {name} | {' | '.join(split)} | {bound(stages):.2f} | {extra:+.2f} |"
+    for name, forms in found["pipelines"].items():
+        stages = forms.get("fused", next(iter(forms.values())))["stages"]
+        split = [f"{stages.get(stage, 0.0):.2f}" for stage in ("load", "randomize", "plan", "render", "store")]
+        is_whole = {"fused", "decoupled"} <= forms.keys()
+        extra = f"{forms['decoupled']['cpu_s'] - forms['fused']['cpu_s']:+.2f}" if is_whole else "-"
+        yield f"| {name} | {' | '.join(split)} | {bound(stages):.2f} | {extra} |"
 
 
 def main() -> int:
     """Measure the pipelines that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pipeline", nargs="*", choices=tuple(PIPELINES), default=list(PIPELINES))
-    parser.add_argument("--short", type=int, default=2, help="episodes of the short run")
+    parser.add_argument("--form", nargs="*", choices=tuple(FORMS), default=list(FORMS))
+    parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0: nothing is subtracted")
     parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
     parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
     parser.add_argument("--write", action="store_true", help="write docs/pipelines.md")
@@ -145,9 +151,11 @@ def main() -> int:
     known["date"] = time.strftime("%Y-%m-%d")
     words.json.parent.mkdir(parents=True, exist_ok=True)
     for name in words.pipeline:
-        with tempfile.TemporaryDirectory(prefix="nimbus-paper-") as scratch:
-            known["pipelines"][name] = measure(name, Path(scratch), short=words.short, episodes=words.episodes)
-        words.json.write_text(json.dumps(known, indent=1) + "\n")
+        for form in words.form:
+            with tempfile.TemporaryDirectory(prefix="nimbus-paper-") as scratch:
+                one = measure(name, form, Path(scratch), short=words.short, episodes=words.episodes)
+            known["pipelines"].setdefault(name, {})[form] = one
+            words.json.write_text(json.dumps(known, indent=1) + "\n")
     if words.write:
         PAGE.write_text("\n".join(write_page(known)) + "\n")
     return 0

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image, ImageDraw
 
-from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.media.pages import jpeg_uri
+from nimbus.datagen.navigate.map_picture import COVERED, MapPaths, draw_map
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Attempt
 
@@ -24,14 +23,6 @@ MOST_SCENES = 4
 """Scenes that are mapped: those with the most episodes."""
 _MOST_PATHS = 150
 """Paths on one map."""
-_COVERED = 0.5
-"""[m] Free area as near to a path is covered."""
-_SIDE = 640
-"""[px] Longer side of a map."""
-_MARGIN = 0.5
-"""[m] Around paths where the free area is not known."""
-_PAPER, _BLOCKED, _FREE, _NEAR = (250, 250, 248), (222, 222, 226), (196, 205, 214), (176, 214, 186)
-_PATH, _START, _GOAL, _FAILED = (60, 110, 200), (40, 140, 70), (200, 50, 60), (150, 150, 156)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +39,11 @@ class MappedScene:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ScenePaths:
-    """Paths of one scene."""
+class ScenePaths(MapPaths):
+    """Paths of one scene of a dataset."""
 
     name: str
     number: int
-    paths: Sequence[FloatArray]
-    """(T, 3) each [m]"""
-    starts: FloatArray
-    """(n, 2) of all attempts [m]"""
-    goals: FloatArray
-    """(n, 2) [m]"""
-    failed: FloatArray
-    """(m, 2) starts of attempts without a path [m]"""
 
 
 def map_scenes(folder: Path, plans: Iterable[Attempt]) -> list[MappedScene]:
@@ -124,53 +107,10 @@ def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | 
 
 
 def _map(found: ScenePaths, space: FreeSpace | None) -> MappedScene:
-    if space is None:
-        points = np.concatenate(found.paths)[:, :2]
-        low, high = points.min(axis=0) - _MARGIN, points.max(axis=0) + _MARGIN
-        scale = _SIDE / float((high - low).max())
-        rows, columns = np.ceil((high - low) * scale).astype(int)
-        ground = np.full((rows, columns, 3), _PAPER, dtype=np.uint8)
-        note = "the scene is not here: paths alone"
-    else:
-        ground, share = _ground(found, space)
-        low = np.array(space.origin)
-        factor = max(1, _SIDE // max(ground.shape[:2]))
-        ground = ground.repeat(factor, axis=0).repeat(factor, axis=1)
-        scale = factor / space.cell
-        note = f"{share:.0%} of {space.area:.0f} m² of free area within {_COVERED * 100:.0f} cm of a path"
-    picture = _draw(ground, found, low, scale)
+    picture, share = draw_map(found, space)
+    note = "the scene is not here: paths alone"
+    if space is not None and share is not None:
+        note = f"{share:.0%} of {space.area:.0f} m² of free area within {COVERED * 100:.0f} cm of a path"
     return MappedScene(
         name=found.name, paths=len(found.paths), failed=len(found.failed), note=note, picture=jpeg_uri(picture)
     )
-
-
-def _ground(found: ScenePaths, space: FreeSpace) -> tuple[ImageArray, float]:
-    """Cells of a scene (X, Y, 3) by what they are, and the share of the free area that paths cover."""
-    from scipy.spatial import KDTree
-
-    nodes = space.main_nodes
-    points = np.concatenate(found.paths)
-    apart, _ = KDTree(points).query(space.positions[nodes], distance_upper_bound=2 * _COVERED)
-    covered = apart <= _COVERED
-    ground = np.full((*space.heights.shape[1:], 3), _PAPER, dtype=np.uint8)
-    ground[np.isfinite(space.heights).any(axis=0)] = _BLOCKED
-    _, i, j = space.nodes[nodes].T
-    ground[i, j] = np.where(covered[:, None], _NEAR, _FREE)
-    return ground, float(covered.mean())
-
-
-def _draw(ground: ImageArray, found: ScenePaths, low: FloatArray, scale: float) -> ImageArray:
-    """Draw paths onto cells: x to the right, y up."""
-    image = Image.fromarray(np.ascontiguousarray(ground.transpose(1, 0, 2)[::-1]))
-    draw, height = ImageDraw.Draw(image), image.height
-
-    def pixel(point: FloatArray) -> tuple[float, float]:
-        right, up = (point[:2] - low) * scale
-        return float(right), float(height - up)
-
-    for path in found.paths:
-        draw.line([pixel(point) for point in path[::3]] + [pixel(path[-1])], fill=_PATH, width=1)
-    for points, color, radius in ((found.failed, _FAILED, 3), (found.starts, _START, 3), (found.goals, _GOAL, 3)):
-        for x, y in map(pixel, points):
-            draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=color)
-    return np.asarray(image)

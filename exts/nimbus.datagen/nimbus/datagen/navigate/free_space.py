@@ -206,9 +206,8 @@ def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
         return False
     nodes = nodes[:: max(1, len(nodes) // _FEWEST_RAYS)]
     layer, i, j = nodes.T
-    heads = np.column_stack([(nodes[:, 1:] + 0.5) * space.cell + space.origin, space.heights[layer, i, j]]).astype(
-        float
-    )
+    standing = (nodes[:, 1:] + 0.5) * space.cell + space.origin
+    heads = np.column_stack([standing, space.heights[layer, i, j]]).astype(float)
     faces = mesh.first_faces(heads + (0.0, 0.0, 0.1), np.tile((0.0, 0.0, 1.0), (len(heads), 1)))
     return float(np.mean(faces < 0)) > _MOSTLY
 

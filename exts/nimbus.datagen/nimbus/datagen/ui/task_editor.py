@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nimbus.datagen.errors import Diagnostic, InputError
-from nimbus.datagen.tasks.task import Task, task_names
+from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task, manipulation_of, task_names
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.draft import TaskDraft
 from nimbus.datagen.ui.form import Control, FormSection, buttons
 from nimbus.datagen.ui.layout_section import LayoutSection, TaskScene
+from nimbus.datagen.ui.navigation_sections import MapSection, NavigationViews, build_sections, is_navigation
 from nimbus.datagen.ui.step_list import StepList
 from nimbus.datagen.ui.task_sections import TaskSections
 
@@ -42,6 +43,7 @@ class TaskEditor:
         folder: Destination of tasks that were opened by name.
         joins_typing: True if the host reports each keystroke, so that changes of one field are undone together.
         allowed: Folders in which files may be opened and saved; all by default.
+        navigation: Shows navigation tasks; None where the host has no maps.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class TaskEditor:
         folder: Path,
         joins_typing: bool = False,
         allowed: AllowedFolders | None = None,
+        navigation: NavigationViews | None = None,
     ) -> None:
+        self._navigation, self._maps = navigation, MapSection(navigation, self._start_navigation)
         self._scene, self._tasks, self._folder, self._joins_typing = scene, tasks, folder, joins_typing
         self._allowed = allowed
         self.lock = threading.RLock()
@@ -70,7 +74,7 @@ class TaskEditor:
         self._typed_path: str | None = None
         self._shown = ""
         """Text that the scene was last asked to show."""
-        self._parsed: tuple[tuple[Path, str], Task] | None = None
+        self._parsed: tuple[tuple[Path, str], BaseTask] | None = None
         self._is_acting = self._is_changed_on_disk = False
         tasks.report_to(self._set_activity, self.report)
 
@@ -82,13 +86,21 @@ class TaskEditor:
         if self.draft is None:
             return []
         try:
-            self.task()
+            self.any_task()
         except InputError as error:
             return [error.diagnostic, *self._findings]
         return list(self._findings)
 
     def task(self) -> Task:
-        """Parse the task as it stands.
+        """Parse the manipulation task as it stands.
+
+        Raises:
+            InputError: The task has an error, is a navigation task, or no task is open.
+        """
+        return manipulation_of(self.any_task())
+
+    def any_task(self) -> BaseTask:
+        """Parse the task of either kind as it stands.
 
         Raises:
             InputError: The task has an error, or no task is open.
@@ -98,7 +110,7 @@ class TaskEditor:
             key = draft.path, draft.text
             if self._parsed is None or self._parsed[0] != key:
                 self._parsed = None
-                self._parsed = key, draft.task()
+                self._parsed = key, draft.any_task()
             return self._parsed[1]
 
     def sections(self) -> list[FormSection]:
@@ -108,6 +120,9 @@ class TaskEditor:
             if draft is None:
                 return [FormSection(title="Task", controls=(self._start_from(),))]
             problems = self.problems
+            if is_navigation(draft):
+                own = FormSection(title="Task", controls=self._task_controls(draft, problems))
+                return _with_problems([own, *build_sections(draft), self._maps.build()], problems)
             scene, regions, objects, *rest = self._fields.build(draft)
             sections = [
                 *(FormSection(title="Task", controls=self._task_controls(draft, problems)), scene, regions, objects),
@@ -191,13 +206,20 @@ class TaskEditor:
         if text != self._shown:
             self._findings = ()
             try:
-                self.task()
+                self.any_task()
             except InputError:
                 pass  # the scene keeps showing the last correct text
             else:
                 self._shown = text
-                self._tasks.submit("showing the scene", lambda: self._scene.outline(self.task()))
+                self._tasks.submit("showing the scene", self._outline)
         self._notify()
+
+    def _outline(self) -> None:
+        task = self.any_task()
+        if not isinstance(task, NavigationTask):
+            self._scene.outline(manipulation_of(task))
+        elif self._navigation is not None:
+            self._navigation.begin(task)
 
     def _notify(self) -> None:
         for observer in list(self._observers):
@@ -276,9 +298,22 @@ class TaskEditor:
     def _start(self, name: str, work: Callable[[Task], str]) -> None:
         self._tasks.submit(name, lambda: self.report(work(self.task())))
 
+    def _start_navigation(self, name: str, work: Callable[[NavigationTask], str]) -> None:
+        def start() -> None:
+            if isinstance(task := self.any_task(), NavigationTask):
+                self.report(work(task))
+
+        self._tasks.submit(name, start)
+
     def _examine(self) -> None:
         def examine() -> None:
-            self._findings = self._scene.examine(self.task())
+            task = self.any_task()
+            if not isinstance(task, NavigationTask):
+                self._findings = self._scene.examine(manipulation_of(task))
+            elif self._navigation is not None:
+                self._findings = self._navigation.examine(task)
+            else:
+                raise InputError("navigation tasks are not examined here", instead=f"type nimbus doctor {task.name}")
             self.report("" if self._findings else "the doctor finds nothing wrong")
 
         self._tasks.submit("examining the task", examine)

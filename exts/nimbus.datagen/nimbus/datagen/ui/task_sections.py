@@ -39,7 +39,7 @@ class TaskSections:
             FormSection(title="Randomization", controls=_randomization_controls(draft)),
             FormSection(title="Cameras", controls=(*_camera_controls(draft), *self._adder(draft, "cameras"))),
             FormSection(title="Language", controls=_language_controls(draft)),
-            FormSection(title="File", controls=_file_controls(draft)),
+            FormSection(title="File", controls=file_controls(draft)),
         ]
 
     def _adder(self, draft: TaskDraft, key: str) -> tuple[Control, Control]:
@@ -63,7 +63,7 @@ class TaskSections:
         return field, button(label, label, add_entry)
 
 
-def _text_of(draft: TaskDraft, keys: Keys, *, label: str, hint: str) -> Control:
+def text_of(draft: TaskDraft, keys: Keys, *, label: str, hint: str) -> Control:
     """Make the text field of an entry; an empty text removes the entry."""
     return Control(
         id=".".join(map(str, keys)),
@@ -75,7 +75,7 @@ def _text_of(draft: TaskDraft, keys: Keys, *, label: str, hint: str) -> Control:
     )
 
 
-def _choice_of(draft: TaskDraft, keys: Keys, options: Sequence[str], *, label: str) -> Control:
+def choice_of(draft: TaskDraft, keys: Keys, options: Sequence[str], *, label: str) -> Control:
     """Make the choice of an entry; its current value is among the options."""
     value = as_text(draft.value(*keys))
     return Control(
@@ -90,7 +90,7 @@ def _choice_of(draft: TaskDraft, keys: Keys, options: Sequence[str], *, label: s
 
 def _texts_of(draft: TaskDraft, at: Keys, hints: Sequence[tuple[str, str]]) -> list[Control]:
     """Make the text fields of a region, a group of objects or a camera."""
-    return [_text_of(draft, (*at, key), label=f"{at[-1]} {key}", hint=hint) for key, hint in hints]
+    return [text_of(draft, (*at, key), label=f"{at[-1]} {key}", hint=hint) for key, hint in hints]
 
 
 def _remover(draft: TaskDraft, at: Keys) -> Control:
@@ -99,9 +99,9 @@ def _remover(draft: TaskDraft, at: Keys) -> Control:
 
 def _scene_controls(draft: TaskDraft) -> tuple[Control, ...]:
     return (
-        _choice_of(draft, ("robot",), scene_names("robots"), label="robot"),
-        _choice_of(draft, ("scene",), scene_names("stages", suffix=".usda"), label="scene"),
-        _text_of(draft, ("rate",), label="rate", hint=fields.RATE_HINT),
+        choice_of(draft, ("robot",), scene_names("robots"), label="robot"),
+        choice_of(draft, ("scene",), scene_names("stages", suffix=".usda"), label="scene"),
+        text_of(draft, ("rate",), label="rate", hint=fields.RATE_HINT),
     )
 
 
@@ -118,8 +118,8 @@ def _object_controls(draft: TaskDraft) -> list[Control]:
     for name in entries(draft, "objects"):
         at = "objects", name
         controls += [
-            _choice_of(draft, (*at, "library"), scene_names("objects"), label=f"{name} library"),
-            _choice_of(draft, (*at, "region"), fields.places(draft, name), label=f"{name} region"),
+            choice_of(draft, (*at, "library"), scene_names("objects"), label=f"{name} library"),
+            choice_of(draft, (*at, "region"), fields.places(draft, name), label=f"{name} region"),
             *_texts_of(draft, at, fields.OBJECT_FIELDS),
             _remover(draft, at),
         ]
@@ -127,7 +127,7 @@ def _object_controls(draft: TaskDraft) -> list[Control]:
 
 
 def _camera_controls(draft: TaskDraft) -> list[Control]:
-    controls = [_text_of(draft, ("cameras",), label="cameras", hint=fields.cameras_hint())]
+    controls = [text_of(draft, ("cameras",), label="cameras", hint=fields.cameras_hint())]
     for name in entries(draft, "cameras"):
         at = "cameras", name
         controls += _texts_of(draft, at, fields.CAMERA_FIELDS)
@@ -192,7 +192,8 @@ def _language_controls(draft: TaskDraft) -> tuple[Control, ...]:
     )
 
 
-def _file_controls(draft: TaskDraft) -> tuple[Control, ...]:
+def file_controls(draft: TaskDraft) -> tuple[Control, ...]:
+    """Make the controls of the file's text."""
     return (
         Control(
             id="text",

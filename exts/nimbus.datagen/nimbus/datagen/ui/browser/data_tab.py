@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
+from nimbus.datagen.ui.navigation_preview import NavigationPreview
 from nimbus.datagen.ui.preview import SceneLook, look_parts, motion_of
 from nimbus.datagen.ui.runs.dataset_list import ALL, FAILED, STORED, DatasetList, attempt_label
 from nimbus.datagen.usd.stage import read_stage
@@ -97,9 +98,13 @@ class DataTab:
             raise InputError(what, where=self._episode.value, instead="choose a stored one")
         with EpisodeFile(path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()
-            task = parse_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
-        stage, robot = read_stage(task.scene), load_robot(task.robot)
-        look = SceneLook(parts=look_parts(stage, robot, layout.physical), layout=layout, motion=motion_of(trajectory))
+            task = parse_any_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
+        if isinstance(task, NavigationTask):
+            look = NavigationPreview().look(task, layout, trajectory)
+        else:
+            stage, robot = read_stage(task.scene), load_robot(task.robot)
+            parts = look_parts(stage, robot, layout.physical)
+            look = SceneLook(parts=parts, layout=layout, motion=motion_of(trajectory))
         self._player.show(look, outcome_line(look.motion), recorded=lambda step: recorded(path, step))
 
 

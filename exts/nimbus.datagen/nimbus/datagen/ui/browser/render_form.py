@@ -41,6 +41,8 @@ class BrowserForm:
 
     def show(self, sections: Sequence[FormSection], *, used: str = "") -> None:
         """Show the sections; ``used`` is the id of the control that is being used."""
+        for title in self._lists.keys() - {section.title for section in sections}:  # of a task of another kind
+            self._lists[title].show(())
         for number, section in enumerate(sections, 1):
             if section.title not in self._lists:
                 with self._container:

@@ -77,7 +77,7 @@ class RunTab:
 
     def _run(self) -> str:
         draft, panel = self._draft(), self._panel
-        draft.task()
+        draft.any_task()
         if panel.is_running:
             raise InputError("a run is in progress", instead="cancel it, or let it end")
         line = self.save_once()

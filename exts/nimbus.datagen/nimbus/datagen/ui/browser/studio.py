@@ -19,6 +19,7 @@ from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
 from nimbus.datagen.ui.browser.data_tab import DataTab
 from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.browser.navigation_view import BrowserNavigation
 from nimbus.datagen.ui.browser.player import Player
 from nimbus.datagen.ui.browser.render_form import BrowserForm
 from nimbus.datagen.ui.browser.run_tab import RunTab
@@ -129,8 +130,11 @@ class Studio:
         tabs = gui.add_tab_group()
         self.player = Player(self.server, self.task, preview, self.view, self.tasks)
         self.scene = BrowserScene(preview, self.view, self.player, moved=self._move)
-        self.editor = TaskEditor(self.scene, self.tasks, folder=folder, joins_typing=True, allowed=allowed)
         task_tab, layout_tab = tabs.add_tab("Task"), tabs.add_tab("Layouts")
+        navigation = BrowserNavigation(gui, layout_tab, self.player)
+        self.editor = TaskEditor(
+            self.scene, self.tasks, folder=folder, joins_typing=True, allowed=allowed, navigation=navigation
+        )
         self._form = BrowserForm(gui, task_tab, places={"Task": task_tab, "Layouts": layout_tab}, use=self.use)
         with tabs.add_tab("Run"):
             self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.editor.report)

@@ -9,7 +9,7 @@ from typing import Any
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
-from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.tasks.task import BaseTask, Task, manipulation_of, parse_any_task
 from nimbus.datagen.tasks.task_file import expand_cameras
 from nimbus.datagen.ui.document import yaml_edit
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
@@ -206,12 +206,20 @@ class TaskDraft:
         Raises:
             InputError: The first error in it.
         """
-        return parse_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
+        return manipulation_of(self.any_task())
+
+    def any_task(self) -> BaseTask:
+        """Parse the current text as a task of either kind.
+
+        Raises:
+            InputError: The first error in it.
+        """
+        return parse_any_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
 
     def problems(self) -> list[Diagnostic]:
         """Return the problems that are visible without robot, scene and libraries."""
         try:
-            self.task()
+            self.any_task()
         except InputError as error:
             return [error.diagnostic]
         return []
