@@ -49,7 +49,7 @@ def studio(served_studio: Any) -> Iterator[Any]:
 @pytest.fixture
 def moving(studio: Any) -> Any:
     """Shows a motion of thirty steps in which everything rises."""
-    from nimbus.datagen.ui.preview import Plot
+    from nimbus.datagen.ui.scene_look import Plot
 
     look = studio.player.look
     rise = np.linspace(0, 0.2, 30)[:, None, None] * (0, 0, 1)

@@ -19,7 +19,7 @@ from nimbus.datagen.randomize.goals import draw_views, sampler_of
 from nimbus.datagen.render.scene_views import SceneViews, render_parts
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
-from nimbus.datagen.ui.preview import SceneLook, motion_of
+from nimbus.datagen.ui.scene_look import SceneLook, motion_of
 
 _HIDDEN = frozenset({"ceiling"})
 """Classes that would hide the rooms from a view from above."""

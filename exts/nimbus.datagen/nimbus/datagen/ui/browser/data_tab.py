@@ -14,8 +14,8 @@ from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
 from nimbus.datagen.ui.navigation_preview import NavigationPreview
-from nimbus.datagen.ui.preview import SceneLook, look_parts, motion_of
 from nimbus.datagen.ui.runs.dataset_list import ALL, FAILED, STORED, DatasetList, attempt_label
+from nimbus.datagen.ui.scene_look import SceneLook, look_parts, motion_of
 from nimbus.datagen.usd.stage import read_stage
 
 if TYPE_CHECKING:

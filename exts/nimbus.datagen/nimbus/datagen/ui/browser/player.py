@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.ui.background_tasks import BackgroundTasks
     from nimbus.datagen.ui.browser.scene_view import SceneView
-    from nimbus.datagen.ui.preview import Plot, Preview, PreviewMotion, SceneLook
+    from nimbus.datagen.ui.preview import Preview
+    from nimbus.datagen.ui.scene_look import Plot, PreviewMotion, SceneLook
 
 _FRAME_RATE = 30.0
 """Rate at which a motion is played [Hz]."""

@@ -16,7 +16,7 @@ from nimbus.datagen.ui.browser.meshes import part_mesh
 if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
     from nimbus.datagen.tasks.task_file import Region
-    from nimbus.datagen.ui.preview import PreviewMotion, SceneLook
+    from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook
 
 RADIUS = 0.009
 """Radius of a mark [m]."""

@@ -17,7 +17,7 @@ from nimbus.datagen.teleoperate.session import SessionPhase, TeleoperationSessio
 from nimbus.datagen.ui.browser.live_cameras import LiveCameras
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.page_script import PageScript
-from nimbus.datagen.ui.preview import PreviewMotion, SceneLook, look_parts
+from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook, look_parts
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task

@@ -16,9 +16,10 @@ from nimbus.datagen.simulate.physx_world import STEP_RATE
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.layout_section import SAMPLE_COUNT
-from nimbus.datagen.ui.preview import Preview, PreviewMotion, SceneLook
+from nimbus.datagen.ui.preview import Preview
 from nimbus.datagen.ui.remote.host_link import HostLink, LiveSimulation, StoppedByUser
 from nimbus.datagen.ui.remote.messages import CameraMarker, Marker, RegionMarker, StageView, ViewportMarkers
+from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook
 from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
 from nimbus.datagen.usd.stacked_steps import write_steps
 from nimbus.datagen.usd.stage_changes import write_stage_changes
