@@ -53,7 +53,7 @@ test-long: .venv/installed-dev
 	$(PYTEST) -m long tests
 
 short-chaos: .venv/installed-dev
-	$(BIN)/python -m pytest -q tests/chaos
+	$(BIN)/python -m pytest -q -m "not long" tests/chaos
 
 # Every task for real, two good first attempts of four layouts each: some minutes.
 test-tasks: .venv/installed-dev

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.simulate.kit_app import open_stage, start
+from nimbus.runner.system.output import write_error
 
 _STEPS = 24
 """Steps of physics at 240 Hz: a tenth of a second."""
@@ -40,7 +41,7 @@ def main(words: list[str]) -> NoReturn:
                 file.flush()
         del app  # still open: closing may take for ever
     except InputError as error:
-        sys.stderr.write(f"{error}\n")
+        write_error(f"{error}\n")
         code = error.exit_code
     sys.stdout.flush()
     sys.stderr.flush()

@@ -47,6 +47,7 @@ def propose(out: Path, *words: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_replay_gives_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with serving(SCRIPT) as server:
         assert propose(tmp_path / "live", "--model", server.url) == 0

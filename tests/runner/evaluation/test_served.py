@@ -60,6 +60,7 @@ def evaluate(named: str, out: Path, *words: str) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_server_killed_amid_an_episode_changes_nothing(tmp_path: Path):
     port, served = free_port(), policy(tmp_path / "served", dies=True)
     lives: list[subprocess.Popen[str]] = []

@@ -68,6 +68,7 @@ def test_instance_that_ends_is_replaced(tmp_path: Path, wrong: str, kind: str, p
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_moving_instances_make_the_same_content(tmp_path: Path):
     """Instances may be added while it runs, and one exits; how many there were depends on times and is not asked."""
     values = {"workers": (2, 1), "episodes": 6}

@@ -10,6 +10,7 @@ import pytest
 import trimesh
 from PIL import Image
 
+from nimbus.datagen.objects.imported.folds import check_folds
 from nimbus.datagen.objects.imported.mesh_repair import close_mesh
 from nimbus.datagen.objects.imported.read import OutsideLook, read_surface
 from nimbus.datagen.objects.imported.roots import below
@@ -95,6 +96,14 @@ def test_a_loose_face_leaves_no_flap(tmp_path: Path) -> None:
     points, closed = close_mesh(np.vstack([ball.vertices, [[0.0, 0.0, 0.1]]]), faces, tmp_path)
     made = trimesh.Trimesh(points, closed, process=False)
     assert made.is_watertight and made.volume == pytest.approx(ball.volume, rel=0.01)
+
+
+def test_a_doubled_box_is_refused(tmp_path: Path) -> None:
+    """Coacd made over 150,000 faces of such surfaces, and never ended."""
+    box = trimesh.creation.box()
+    faces = np.vstack([box.faces, box.faces])
+    told = refusal(check_folds, np.asarray(box.vertices), faces, tmp_path / "thing.obj", "thing.yaml")
+    assert "folds onto itself: 18 edges have more than two faces" in told and "'pieces: 1' in thing.yaml" in told
 
 
 def test_mujoco_meshes_are_read(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ _TOPS = frozenset(
 )
 """Furnishings with a flat top."""
 _FOOD = ("kitchen bowl", "kitchen plate", "kitchen cup", "kitchen apple", "trash carton")
-_DESK = ("tools book", "containers pencil_cup", "kitchen cup")
+_DESK = ("tools book", "kitchen cup")
 _LEISURE = ("tools book", "kitchen cup", "kitchen apple")
 _STORE = ("containers basket", "trash carton")
 _THEMES = {
