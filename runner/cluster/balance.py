@@ -17,7 +17,7 @@ from nimbus.runner.cluster.poison_votes import PoisonVotes
 _LEASE_SECONDS = 30.0
 """Longest expected work of a lease per slot [s]; a lost node's lease is repeated, and a slow node's is waited for."""
 _SHARE = 2.0
-"""Fraction of the node's share of the remaining work that a lease holds: guided self-scheduling."""
+"""A lease holds one part in this many of the node's share of the remaining work: guided self-scheduling."""
 _SILENCE = 30.0
 """Time without a message after which a node's leases are taken back [s]."""
 _LATE = 1.3
@@ -212,7 +212,8 @@ class Balance:
     def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
         """Record a node's evidence that an episode ends workers; True when the episode is given up.
 
-        Evidence from two nodes is required, or from every node if only one can make the episode.
+        Evidence from two nodes is required, or, once no other work is left, from every present node that can make
+        the episode.
         """
         item = (group, index)
         self.health.record_vote(cell, item)
@@ -229,7 +230,7 @@ class Balance:
         self._votes.withdraw(cell)
 
     def try_giving_up(self) -> list[Item]:
-        """Give up episodes that all present nodes able to make them have given up; return them."""
+        """Give up episodes with sufficient evidence from the present nodes; return them."""
         return [item for item in self._votes.items if self._try_giving_up(item)]
 
     def recall_for(self, count: int, *, by: str = "") -> dict[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 HORIZON = 3600.0
 """Target duration of a job, if its bounds allow it [s]."""
 _LEAST_HORIZON = 600.0
-"""Shortest horizon for counting nodes; a node that starts later than that before the end helps little [s]."""
+"""Shortest horizon for counting nodes [s]; a node that starts less than this before the end helps little."""
 
 
 @dataclass(frozen=True, kw_only=True)

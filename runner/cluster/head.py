@@ -46,7 +46,7 @@ from nimbus.runner.cluster.signing import is_allowed
 _POLL = 1.0
 """Time after which a node without work pulls again [s]."""
 _ALIVE = 10.0
-"""Time without a heartbeat after which a node counts as dead for the number of nodes [s]."""
+"""Time without a heartbeat after which a node no longer counts as alive when surplus nodes are dismissed [s]."""
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """Largest number of episodes waiting for a commit, and longest wait of the first [s]."""

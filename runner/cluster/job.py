@@ -72,7 +72,7 @@ class JobTask:
 
     @property
     def cost_class(self) -> Callable[[int], int]:
-        """Return a function from an episode to its cost class: the number of objects beyond the smallest."""
+        """Return a function from an episode to its cost class: its number of objects above the smallest one."""
         return partial(_objects_beyond, self.spec.seed, self.spec.split, self.count_draws)
 
     @property

@@ -140,7 +140,7 @@ class NodeCell:
     # Work
 
     def feed(self, indices: Iterable[int]) -> None:
-        """Set the indices to make, without the settled ones."""
+        """Set the indices that the cell must make; the caller leaves out settled ones."""
         wanted = tuple(indices)
         if wanted != self._fed:
             self._fed = wanted

@@ -30,7 +30,7 @@ class WorkGroup:
 
     name: str
     count: int
-    """State of the episodes, by index from 0."""
+    """Number of episodes; their indices start at 0."""
     priority: int = 0
     """Priority; a group with a higher number comes first."""
     load_seconds: float = 0.0

@@ -194,7 +194,7 @@ def _log_camera(rerun: Any, path: str, episode: EpisodeFile, camera: str, times:
 
 
 def _log_cloud(rerun: Any, path: str, episode: EpisodeFile, camera: Camera) -> None:
-    """Return points that a camera sees, every few steps."""
+    """Log the points that a camera sees, every few steps."""
     for step in range(0, episode.step_count, _CLOUD_EVERY):
         cloud = point_cloud(episode.frames(camera.name, step, step + 1), camera, stride=_CLOUD_STRIDE)
         rerun.set_time("time", duration=step / episode.rate)

@@ -60,7 +60,7 @@ class TableMap:
     """Address of the picture below; empty if no camera shows the table."""
     cells: list[tuple[PictureRect, YieldRow]]
     beyond: list[PictureRect]
-    """True if it is out of the robot's reach."""
+    """Rectangles out of the robot's reach."""
     regions: dict[str, PictureRect]
     cell_size: float = CELL
     """Side of a cell [m]."""

@@ -232,14 +232,14 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "device": (_is_text, "'cpu' or 'cuda'"),
     "skills": (partial(_is_list, kind=_is_path), "a list of folders"),
 }
-"""Test of each option, and what passes it: Gymnasium hands on whatever ``make`` is given."""
+"""Check of each option, and a description of valid values: Gymnasium passes on anything given to ``make``."""
 
 
 def _check(**options: object) -> None:
-    """Refuse options of another kind, before they mean something else.
+    """Refuse options with invalid values.
 
     Raises:
-        InputError: An option is none of its values.
+        InputError: An option has an invalid value.
     """
     for name, value in options.items():
         passes, wanted = _CHECKS[name]

@@ -189,7 +189,7 @@ class _Hand:
         return all(self._touches())
 
     def _touches(self) -> list[bool]:
-        """Return the pads that touch the object."""
+        """Return for each pad if it touches the object."""
         contact = self._data.contact
         bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)[np.asarray(contact.dist) <= 0.0]
         partners = set(bodies[(bodies == self._object).any(axis=1)].ravel().tolist())

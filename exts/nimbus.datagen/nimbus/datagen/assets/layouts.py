@@ -137,7 +137,7 @@ def _is_mjcf(path: Path) -> bool:
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Return True if an asset made only of solids is an object: it has several solids, or its name states one."""
+    """Return True if an asset made only of solids counts as an object: it has several."""
     return len(asset.parts) > 1
 
 

@@ -78,10 +78,10 @@ def decide_up(
 
 
 def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[str, ...]]:
-    """Close a surface; if some components cannot be closed, they are replaced by their hulls.
+    """Close a surface, with a note if that changes its number of triangles.
 
     Raises:
-        InputError: The surface encloses no volume.
+        InputError: The surface stays open, lacks much of its area, or encloses no volume.
     """
     points, faces = surface.points()
     before = len(faces)

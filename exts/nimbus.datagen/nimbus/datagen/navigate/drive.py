@@ -18,7 +18,7 @@ _SPREAD = 7
 _MOST_STEPS = 6000
 """Largest number of rows of an episode."""
 _ARRIVED = 0.02
-"""Largest lateral distance from the path at its end [m]."""
+"""Distance left along the path at which the drive ends [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)

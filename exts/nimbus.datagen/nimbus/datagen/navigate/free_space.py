@@ -31,9 +31,9 @@ _FEWEST_CELLS = 40
 _LEAST_AREA = 4.0
 """Smallest free area of a usable scene [m^2]."""
 _MOSTLY = 0.5
-"""Share of a roof that is above other floors, and of that which is below the sky."""
+"""Fraction of a component above other floors, and of its rays that reach the sky, above which it is a roof."""
 _FEWEST_RAYS = 500
-"""Rays to the sky from a floor."""
+"""Smallest number of these rays, if the component has as many cells."""
 _MOST_CELLS = 4_000_000
 """Largest number of cells of a scene, 100 m by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
@@ -57,7 +57,7 @@ class FreeSpace:
     clearance: Float32Array
     """(L, X, Y) distance from the middle of the cell to the nearest cell that is not free [m]; 0 without a floor."""
     component: IndexArray
-    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest but roofs, -1 elsewhere."""
+    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest that is no roof, -1 elsewhere."""
     neighbors: IndexArray
     """(N, 8) node in each direction of :data:`NEIGHBORS`; -1 for none."""
     node: IndexArray

@@ -51,6 +51,6 @@ class GoalKind(ABC):
 
 
 def nodes_by_room(place: SceneMap) -> dict[str, IntArray]:
-    """Return the nodes of the largest component by the name of their room; the empty name is outside of all rooms."""
+    """Return the nodes of component 0 by the name of their room; the empty name is outside of all rooms."""
     rooms = np.array(place.main_rooms)
     return {str(name): place.space.main_nodes[rooms == name] for name in np.unique(rooms)}

@@ -55,7 +55,7 @@ class NavigationGoal:
     start: tuple[float, float, float, float]
     """x, y, z [m] and yaw [rad]"""
     goal: tuple[float, float, float]
-    """Geodesic distance [m]."""
+    """x, y, z of the goal [m]."""
     facing: tuple[float, float, float] | None
     """Point that the body faces at the end [m]."""
     name: str
@@ -63,7 +63,7 @@ class NavigationGoal:
     rooms: tuple[str, str]
     """Names of the rooms of start and goal."""
     geodesic: float
-    """[m]"""
+    """Geodesic distance [m]."""
     refused: str = ""
     """Reason, with its value, why there is no further goal; empty for a goal."""
 

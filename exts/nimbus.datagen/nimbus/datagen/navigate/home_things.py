@@ -40,12 +40,12 @@ _THEMES = {
 }
 """Library and kind of things by kind of room; others have :data:`_STORE`."""
 _CHANCE = 0.6
-"""Chance of a thing on a top."""
+"""Probability of a thing on a top."""
 _MOST = 12
-"""Things of a home: each has about a thousand triangles, whose light is baked."""
+"""Largest number of things in a home: each has about a thousand triangles, whose light is baked."""
 _MOST_OF_ROOM = 2
 _TRIES = 6
-"""Places that are tried for a thing."""
+"""Number of positions tried for a thing."""
 _MARGIN = 0.02
 """Distance of a thing from the edge of its top, and from other things [m]."""
 THING_KINDS = tuple(sorted({name.split()[1] for kinds in (*_THEMES.values(), _STORE) for name in kinds}))

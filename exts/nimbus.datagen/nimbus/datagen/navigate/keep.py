@@ -18,7 +18,7 @@ _REACH = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """Raised for a path that a filter rejects."""
+    """Rejection of a path by a filter."""
 
     reason: Reason
     detail: str

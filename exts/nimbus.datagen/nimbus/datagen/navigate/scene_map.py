@@ -33,7 +33,7 @@ class SceneMap:
 
     @cached_property
     def main_rooms(self) -> tuple[str, ...]:
-        """Name of the room of each node of the largest component; empty outside of all rooms."""
+        """Name of the room of each node of component 0; empty outside of all rooms."""
         return tuple(self.scene.room_of(self.space.positions[self.space.main_nodes]))
 
     def geodesic(self, start: int, goal: int) -> float:

@@ -20,7 +20,7 @@ _SPACING = 4
 _ROUNDS = 6
 """Number of rounds in which bends are moved."""
 _AROUND = np.array([(i, j) for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2)], dtype=np.int32)
-"""Radius around a bend within which it may move [cells]."""
+"""Offsets (i, j) of the cells around a bend to which it may move."""
 
 
 @wp.func

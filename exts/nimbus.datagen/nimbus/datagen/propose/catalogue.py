@@ -246,7 +246,7 @@ def _sides(points: FloatArray) -> tuple[float, float]:
 
 
 def _outline(models: Iterable[ObjectModel]) -> tuple[tuple[float, float], ...]:
-    """Return the corners of an outline with few of them that contains all variants [m]."""
+    """Return the corners of an outline that contains all variants and has few corners [m]."""
     points = _SLACK * np.concatenate([_turned(model.vertices, model.rest_poses[0])[:, :2] for model in models])
     angles = 2 * np.pi * np.arange(_CORNERS) / _CORNERS
     normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -61,7 +61,7 @@ class SkillRecord:
         return min((act for act, _ in task_acts(trial, catalogue)), key=self.share_of, default=("", ""))
 
     def difficulty(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> float:
-        """Return tenths of the steps plus the failed fraction of the hardest act."""
+        """Return a weighted number of steps, plus the failed fraction of the hardest act."""
         return _STEP * trial.steps + 1.0 - self.share_of(self.hardest(trial, catalogue))
 
 

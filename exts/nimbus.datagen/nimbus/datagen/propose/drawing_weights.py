@@ -134,7 +134,7 @@ def _relations(graph: GoalGraph, blamed: set[str]) -> Iterator[str]:
 
 
 def _blamed(graph: GoalGraph, phase: str) -> Iterator[str]:
-    """Return the names of the failed object, and of objects that goals put into, onto or beside it."""
+    """Return the names of the failed object, and of the targets into, onto or beside which goals put it."""
     words = {word.rstrip("0123456789").rstrip("_") for word in phase.split()} | set(phase.split())
     for one in graph.things:
         if one.name in words:

@@ -20,8 +20,8 @@ PLACES = ("", "left", "right", "middle", "front", "back")
 STATES = ("", "upright", "lying", "open", "closed")
 """States of a thing at the start: its rest pose, or its joint position. Empty for the kind's usual state."""
 BETWEEN = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "poured_into", "inserted", "hung")
-"""Relations of a thing to another, the ``target``. A stack is a chain of ``on``. Things that start inside it are its
-contents to pour."""
+"""Relations of a thing to another, the ``target``. A stack is a chain of ``on``. For ``poured_into``, the things
+that start inside the object are poured."""
 ALONE = ("open", "closed", "turned", "pressed", "inverted", "held")
 """Relations of a single thing; ``target`` is empty."""
 RELATIONS = (*BETWEEN, "at", *ALONE)

@@ -308,7 +308,7 @@ RELATIONS = {
     "move": ("at",),
     "hold": ("held",),
 }
-"""Return the relations of a family's goals."""
+"""Relations of the goals, by family."""
 FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
@@ -322,7 +322,7 @@ FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "move": (1.5, _move),
     "hold": (0.7, _hold),
 }
-"""Return weights and functions by name."""
+"""Weight and function of each family, by name."""
 
 
 def draw_graph(

@@ -136,7 +136,7 @@ def _count_turns(
 ) -> tuple[IndexArray, IndexArray]:
     """Count rotations (X, Y) in which a hand points down, and in which it also lifts straight, by cell.
 
-    For the better arm.
+    Each count is that of the better arm.
     """
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))

@@ -28,9 +28,9 @@ _LONGEST_LINE = 1 << 20
 _LAST_WORDS = 2000
 """Bytes at the end of the program's messages on standard error, which an error quotes."""
 _READS = 32
-"""Number of reads that take what a full pipe holds."""
+"""Number of reads that empty a full pipe."""
 _FAREWELL = 2.0
-"""[s] For the program to end by itself."""
+"""Time for the program to exit by itself [s]."""
 _UNREADABLE = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, MemoryError)
 """Errors of NumPy's reader on a file that is no array; its header is a Python literal."""
 

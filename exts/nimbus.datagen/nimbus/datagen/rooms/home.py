@@ -116,7 +116,7 @@ class _Storey:
         self.doors = _open_doors(rng, self.plans, cut, kinds, self.names)
 
     def furnished(self, flights: Sequence[Flight], *, is_entered: bool) -> list[HomeRoom]:
-        """Furnish all rooms; walls in front of a flight of stairs get no windows."""
+        """Furnish all rooms; walls with a flight of stairs behind them get no windows."""
         entered = self.kinds.index(_entered(self.kinds)) if is_entered else -1
         return [
             _furnished(
@@ -257,7 +257,7 @@ def _furnished(
     entrance: bool,
     closed: Collection[Side],
 ) -> HomeRoom:
-    """Add windows, furniture, lamps and wall decorations to a room; all its doors stay connected."""
+    """Add windows, furniture, lamps and objects on walls to a room; all its doors stay connected."""
     rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
     outside: list[Side] = [side for side in _outside(cut, room) if side not in closed]
     if entrance and outside:
@@ -355,7 +355,7 @@ def _stands_on(one: Furnishing, other: Furnishing) -> bool:
 
 
 def _is_joined(plan: RoomPlan, standing: Sequence[Furnishing], spots: Sequence[FloatArray]) -> bool:
-    """Check on a map of the room that all doors are in one sufficiently wide region that covers most of the room."""
+    """Check on a map of the room that one sufficiently wide region joins all doors; without doors, that one exists."""
     origin = np.array([plan.x[0], plan.y[0]])
     free = _free_map(plan, standing, origin)
     wide = np.asarray(distance_transform_edt(np.pad(free, 1)))[1:-1, 1:-1] * _CELL >= _WAY

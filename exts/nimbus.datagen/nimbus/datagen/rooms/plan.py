@@ -23,7 +23,7 @@ _EYE = 0.75
 _AHEAD, _BEHIND = 0.95, 0.55
 """Largest reach to the front, where a camera is, and to the back [m]."""
 _HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
-"""Heights above the floor of wall decorations that do not hang at eye level [m]."""
+"""Heights above the floor of objects on walls that do not hang at eye level [m]."""
 _LOW, _HIGH = -0.1, 1.45
 """Range below and above the work surface in which a robot moves and cameras look [m]."""
 

@@ -36,7 +36,7 @@ _MOST_VOXELS = 60_000_000
 _SPARSE = 0.1
 """Splats per surface voxel below which obstacles may be missing; at 0.12, half a splat per dm^2, none were."""
 _CLOSED = 2
-"""Size of holes in the floor that are closed [voxels]; captures have some."""
+"""Number of voxels by which the floor is grown and shrunk again, to close its holes; captures have some."""
 _LEAST_FLOOR = 4.0
 """Smallest area of the floor [m^2]."""
 

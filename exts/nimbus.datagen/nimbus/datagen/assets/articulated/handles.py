@@ -40,7 +40,8 @@ _KEPT = 8
 _APART = 0.02
 """Smallest distance between two handles held from the same side [m]."""
 _TURNS = (0.35, 0.7, 1.05)
-"""Rotation of the hand about a handle that must stay free [rad]."""
+"""Rotations of the hand about a handle that are tested for clearance to both sides [rad]; handles that are not round
+use at most the first."""
 _ROUND = 0.035
 """Largest thickness at which a bar of square section may rotate between the fingers [m]."""
 _PRESSINGS = 4

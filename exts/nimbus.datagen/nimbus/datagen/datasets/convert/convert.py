@@ -85,7 +85,7 @@ class Converted:
     extra: tuple[str, ...]
     """Files copied unchanged."""
     left_out: tuple[str, ...]
-    """Number of the source's tables and videos that no episode refers to."""
+    """Tables and videos of the source that no episode refers to."""
     is_new: bool
     """False if the conversion existed already."""
 

@@ -21,7 +21,7 @@ _FAR = 10**12
 _OFF = 0.1
 """Largest difference between a frame and its time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
-"""Number of fragments per index, so that a long file opens as fast as a short one."""
+"""Container flags: fragments with one index before them, so that a long file opens as fast as a short one."""
 _FRAGMENT = 1_000_000
 """Shortest fragment [µs]; codecs with a keyframe every other frame would otherwise make thousands."""
 _SEE_QA = "run 'nimbus qa' for details"

@@ -138,7 +138,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
 
 
 def _content(marker: Path) -> bytes:
-    """Return the content of the file of settings, which others may have made; nothing where it is no such file."""
+    """Return the content of the settings file; empty if it is missing, too large or not a regular file."""
     try:
         return read_bytes(marker, limit=_SETTINGS_BYTES)
     except InputError:

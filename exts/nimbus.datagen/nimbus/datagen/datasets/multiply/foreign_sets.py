@@ -186,10 +186,10 @@ class _SetReader:
         )
 
     def _check(self, signals: Mapping[str, NDArray[Any]], name: str) -> None:
-        """Refuse mapped signals of different lengths, of less than two rows, or with entries that are no numbers.
+        """Refuse mapped signals of different lengths, of fewer than two rows, or with entries that are not numbers.
 
         Raises:
-            InputError: A signal is so.
+            InputError: A signal is refused.
         """
         parts = (self._mapping.joints, *self._mapping.grippers.values(), *self._mapping.objects.values())
         sources = [part.source for part in parts if part.source in signals]

@@ -231,7 +231,7 @@ def _events(
 def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
     """Return the row in which the command that ends in ``row`` began to fall."""
     begin = row
-    # The fingers may have paused at the object, after the command fell.
+    # The command may have fallen some rows earlier, while the fingers paused at the object.
     while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:
         begin -= 1
     while begin > start and commanded[begin - 1] > commanded[begin] + 0.01:

@@ -198,7 +198,7 @@ class _FrameWindow:
 
 
 def _around(step: NDArray[np.float32], place: int) -> float:
-    """Return the distances between the images around an index, without that image."""
+    """Return the median difference between successive images around an index, without that image's own [levels]."""
     return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 

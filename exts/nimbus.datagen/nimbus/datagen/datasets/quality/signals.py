@@ -23,7 +23,7 @@ _MOST_STEPS = 200_000
 """Number of steps kept to determine the usual motion of joints."""
 _MOST_LAG = 8
 _CLEARLY = 0.9
-"""Improvement of the fit over no lead above which a lead counts."""
+"""A lead counts if its error is below this fraction of the error without one."""
 _FOLLOWS = 0.3
 """Largest distance to a state, as a fraction of a column's spread, for actions to count as position targets."""
 

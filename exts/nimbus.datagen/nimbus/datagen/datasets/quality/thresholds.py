@@ -31,7 +31,7 @@ class Thresholds:
     still_share: float = 0.7
     """Fraction of an episode without motion above which it is reported."""
     lag: int = 3
-    """Largest difference of the rows by which an episode's actions lead its states from the usual lead."""
+    """Largest deviation from the usual number of rows by which actions lead states."""
     black: int = 16
     """Largest brightness of any pixel of a black image [levels]."""
     same: float = 5.0

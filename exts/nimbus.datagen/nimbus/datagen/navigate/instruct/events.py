@@ -18,7 +18,7 @@ _TURNING = 0.15
 _PAUSE = 1.2
 """Shorter pauses do not interrupt a turn [s]."""
 _LEAST_TURN, _BACK = np.radians(45.0), np.radians(140.0)
-"""Smallest angle of a turn, and smallest angle of a turn that undoes another [rad]."""
+"""Smallest angle of a turn, and of a turn ``around`` [rad]."""
 _NEAR = 1.8
 """Largest distance of a passed object [m]."""
 _LEAST_SIZE = 0.4
@@ -92,7 +92,7 @@ def _turns(way: WayAlong) -> list[InstructionStep]:
 
 
 def _without_weaving(runs: list[tuple[int, int, float]], way: WayAlong) -> list[tuple[int, int, float]]:
-    """Omit turns that the next one undoes: they avoid an obstacle."""
+    """Omit pairs of successive opposite turns that hardly change the heading: they avoid an obstacle."""
     kept: list[tuple[int, int, float]] = []
     for run in runs:
         if kept and run[0] - kept[-1][1] <= _PAUSE * way.rate and run[2] != kept[-1][2]:
@@ -161,7 +161,7 @@ def _pass_of(
 
 
 def _end(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: SceneThing) -> InstructionStep | None:
-    """Return the step that ends at an object, starting after the body's last turn to it."""
+    """Return the step in the last row that ends at an object; None if the body does not arrive there facing it."""
     last = len(way.feet) - 1
     noun = noun_of(target.object_class)
     if not noun or _distances(way, target)[last] > _ARRIVED[0] or abs(way.bearing(last, target.middle)) > _ARRIVED[1]:

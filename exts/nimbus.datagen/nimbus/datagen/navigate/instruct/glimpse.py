@@ -13,7 +13,7 @@ from nimbus.datagen.geometry import cameras
 from nimbus.datagen.navigate.scene_map import SceneMap
 
 _WIDTH = 48
-"""Resolution of a glimpse [px]."""
+"""Width of a glimpse [px]."""
 _BORDER = 2
 """Margin omitted at the edges, because lens and sensor shift the image there [px]."""
 EVERY = 4

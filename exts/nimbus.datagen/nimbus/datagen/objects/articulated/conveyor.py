@@ -30,7 +30,7 @@ class Conveyor(StrictModel):
     speed: Range[Annotated[float, Field(ge=0, le=0.5)]] = (0.03, 0.05)
     """Speed of the belt [m/s]."""
     start: Metres = 0.12
-    """Length of the upstream end on which objects start, as a fraction."""
+    """Length of the upstream end on which objects start [m]."""
 
     def assemble(self, size: FloatArray, rng: np.random.Generator) -> Assembly:
         """Assemble one variant of a given size [m]."""

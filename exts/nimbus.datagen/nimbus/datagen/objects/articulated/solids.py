@@ -115,7 +115,7 @@ class Solids:
             self.pieces.append(convex_hull(contact))
 
     def _add(self, corners: FloatArray, look: str) -> None:
-        """Return triangles of three rows each, mapped along the axis that each one faces most."""
+        """Add triangles, three rows each; each is mapped along the axis that it faces most."""
         low, high = corners.min(axis=0), corners.max(axis=0)
         shares = (corners - low) / np.maximum(high - low, 1e-9)
         triangles = corners.reshape(-1, 3, 3)

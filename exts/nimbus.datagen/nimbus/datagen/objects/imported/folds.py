@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 _VOXELS = 50
 """Number of coacd's voxels in half the longest side: its default."""
 _FACES_BY_AREA = 2.54
-"""Number of faces of the rebuilt surface per voxel side; measured on a box of 152,144."""
+"""Number of faces of the rebuilt surface per area of a voxel's side; measured on a box that gave 152,144."""
 MOST_REMADE = 80_000
 """Largest number of faces of a rebuilt surface that is decomposed.
 
@@ -27,7 +27,7 @@ _AT_ONCE = 1 << 16
 
 
 def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str) -> None:
-    """Refuse a surface that coacd would rebuild with too many faces.
+    """Refuse a surface that folds onto or passes through itself, if coacd would rebuild it with too many faces.
 
     Args:
         points: (N, 3) corners of a closed surface [m].

@@ -25,7 +25,7 @@ _LOOKED_EVERY = 25
 _STILL = 0.02
 """Angular velocity below which an object counts as at rest [rad/s]."""
 _SAME = np.deg2rad(10.0)
-"""Cosine of down directions above which two rest poses are one."""
+"""Angle between down directions below which two rest poses are one [rad]."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
 """Tilt margin [rad] below which a rest pose is accidental, and frequency from which it is accepted anyway, because
 rolling objects have no margin."""

@@ -101,7 +101,7 @@ class HoleBoard(StrictModel):
 
 
 class _Cell:
-    """Return the rectangle around one hole, cut into sectors: one per edge of the hole's polygon.
+    """Rectangle around one hole, cut into sectors: one per edge of the hole's polygon.
 
     The flats of the polygon touch the circle of the radius, so that nothing narrows the hole.
     """
@@ -145,7 +145,7 @@ def _lifted(points: FloatArray, height: float) -> FloatArray:
 
 
 class _Skin:
-    """Return triangles of the board, with their texture coordinates."""
+    """Triangles of the board, with their texture coordinates."""
 
     def __init__(self, size: FloatArray) -> None:
         self._size = size

@@ -102,4 +102,4 @@ _ABILITIES = {
     "can be poured into": "receives",
     "can be turned upside down": "boxlike",
 }
-"""Describe traits in words."""
+"""Traits by their description in words."""

@@ -22,7 +22,7 @@ CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
 """Number of nodes asked for a block before the store; the second one takes over the blocks of a lost node."""
 _TIMEOUT = 5.0
-"""Time without a byte after which a node counts as lost, in which it may fetch the block [s]."""
+"""Time without a byte after which a node counts as lost [s]; long enough for it to fetch the block itself."""
 _MOST_BYTES = 2 << 20
 """Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0

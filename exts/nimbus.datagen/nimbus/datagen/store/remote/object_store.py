@@ -22,7 +22,7 @@ _READ = timedelta(seconds=30)
 """Time without a byte after which a connection is abandoned [s]."""
 _RETRIES = 3
 _RETRY_FOR = timedelta(seconds=20)
-"""Number of retries inside one call; upload queues also retry for as long as the run lasts."""
+"""Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
@@ -160,7 +160,7 @@ class ObjectStore:
         return stat
 
     def stat(self, name: str) -> ObjectStat | None:
-        """Return size and version of an object; None if it does not exist."""
+        """Return size and version of an object; None if it does not exist. Raises what :meth:`read` does otherwise."""
         import obstore
 
         try:

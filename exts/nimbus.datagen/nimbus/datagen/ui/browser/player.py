@@ -62,7 +62,7 @@ _DRAWN: dict[str, Callable[[CameraFrames, int], ImageArray]] = {
     "flow": lambda frames, step: flow_colors(frames.flow[step]),  # pyright: ignore[reportOptionalSubscript],
 }
 MODALITIES = tuple(_DRAWN)
-"""Return the names of all possible images of a step."""
+"""Names of all possible images of a step."""
 
 
 def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
