@@ -102,11 +102,14 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 @contextmanager
 def _without_loaded_objects() -> Iterator[None]:
     """Keep the garbage collector from searching what was loaded: a million objects, none of them garbage."""
-    gc.freeze()
+    is_ours = not gc.get_freeze_count()
+    if is_ours:
+        gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if is_ours:
+            gc.unfreeze()
 
 
 def _requests(dataset: Dataset, spec: CellSpec, *, load_time: float) -> Iterator[Request]:

@@ -123,7 +123,7 @@ def command(
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
     with nullcontext() if task_name else noting_where_paths_begin():
-        assets = _shown_scene(task, pipeline)
+        assets = _shown_scene(task, pipeline, is_stored=not task_name)
     if not task.cameras:
         instead = "give a task with cameras: --task NAME"
         raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)
@@ -153,17 +153,19 @@ def command(
     return 0
 
 
-def _shown_scene(task: BaseTask, pipeline: str | None) -> ShownScene:
+def _shown_scene(task: BaseTask, pipeline: str | None, *, is_stored: bool) -> ShownScene:
     """Open the scene of a task, and select the renderer.
 
     Args:
         task: The task.
         pipeline: Name or path of the pipeline whose renderer is used; None: the task's own, or the one of its kind if
             rendering is fused there.
+        is_stored: The task comes from an episode, which names no file: a pipeline can start programs.
 
     Raises:
         InputError: An input is missing, or inputs do not fit together.
     """
+    from nimbus.datagen.files.scene_files import is_path
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
     from nimbus.datagen.navigate.instruct.compose import instruct
@@ -175,8 +177,11 @@ def _shown_scene(task: BaseTask, pipeline: str | None) -> ShownScene:
     is_navigation = isinstance(task, NavigationTask)
     if pipeline:
         drawn = load_pipeline(pipeline, where="--pipeline")
-    elif not _renderers(drawn := load_pipeline(task.pipeline, where=task.where("pipeline"))):
-        drawn = load_pipeline("nav_mesh" if is_navigation else "manipulation")
+    else:
+        usual = "nav_mesh" if is_navigation else "manipulation"
+        own = usual if is_stored and is_path(task.pipeline) else task.pipeline
+        drawn = load_pipeline(own, where=task.where("pipeline"))
+        drawn = drawn if _renderers(drawn) else load_pipeline(usual)
     if isinstance(task, NavigationTask):
         loader = NavigationLoader(task)
         shown = ShownScene(

@@ -184,7 +184,7 @@ def count_head(spec: CellSpec, pipeline: Pipeline) -> int:
     has_other_resource = spec.device != "cpu" or spec.simulator == "isaacsim" or spec.physics == "isaacsim"
     is_fused = pipeline.is_fused and not has_other_resource
     if spec.resources.fused is not None:
-        is_fused = spec.resources.fused
+        is_fused = spec.resources.fused and spec.simulator != "isaacsim"
     return 0 if is_fused else cut(pipeline)
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.navigate.body import BodyShape
-from nimbus.datagen.navigate.home_things import place_things
+from nimbus.datagen.navigate.home_things import _STORE, _THEMES, place_things
 from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.navigate.scene_map import map_scene
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.rooms.home import HOME_KINDS, make_home
 from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
 
@@ -60,6 +61,12 @@ def test_library_things_stand_on_furniture():
         tops = [one.bounds for room in home.rooms for one in room.furnishings if room.name == part.room]
         below = [box for box in tops if np.all(box[0, :2] <= low[:2]) and np.all(high[:2] <= box[1, :2])]
         assert any(abs(float(box[1, 2]) - low[2]) < 0.003 for box in below)
+
+
+def test_things_are_in_their_libraries():
+    for name in {name for kinds in (*_THEMES.values(), _STORE) for name in kinds}:
+        library, kind = name.split()
+        assert kind in open_library(library).kinds
 
 
 def test_things_of_homes_are_named_once_and_in_rooms():

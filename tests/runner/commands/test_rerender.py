@@ -10,7 +10,9 @@ import pytest
 
 from nimbus.datagen.episode.provenance import installed_versions
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.task import parse_any_task
 from nimbus.runner.cli import main
+from nimbus.runner.commands.rerender import _shown_scene
 from tests.support.described import describe
 from tests.support.runs import sound
 
@@ -51,6 +53,19 @@ def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
     assert rerender(tiny, episode, tmp_path / "new") == 0
     assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\nreport:  {tmp_path / 'new' / 'report.html'}\n"
     assert sound(tmp_path / "new") == before
+
+
+@pytest.mark.parametrize(("is_stored", "renderer"), [(True, "NewtonRenderer"), (False, "ExternalRenderer")])
+def test_a_stored_pipeline_file_starts_nothing(tiny: Path, tmp_path: Path, monkeypatch, is_stored: bool, renderer: str):
+    """A pipeline can start programs, and a dataset of others could bring one."""
+    monkeypatch.chdir(tmp_path)
+    render = "render:\n  external: {command: [touch, started]}"
+    Path("own.yaml").write_text(f"load: usd\nrandomize: tabletop\nplan: skills\n{render}\nstore: hdf5\n")
+    with EpisodeFile(min(tiny.glob("episodes/*"))) as episode:
+        task = parse_any_task(f"{episode.provenance.task_text}\npipeline: own.yaml\n", name="tiny")
+    made = _shown_scene(task, None, is_stored=is_stored).renderer(None, "cpu")
+    assert type(made).__name__ == renderer
+    assert not Path("started").exists()
 
 
 def test_another_task_gives_other_cameras_to_the_same_motion(tiny: Path, tmp_path: Path, task_text: str):

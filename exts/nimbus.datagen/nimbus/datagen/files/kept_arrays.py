@@ -22,5 +22,5 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
         with ZipFile(path) as kept:
             files = {name.removesuffix(".npy"): io.BytesIO(kept.read(name)) for name in kept.namelist()}
         return {name: np.lib.format.read_array(file, allow_pickle=False) for name, file in files.items()}
-    except (OSError, ValueError, EOFError, BadZipFile, zlib.error):
+    except (OSError, ValueError, EOFError, RuntimeError, BadZipFile, zlib.error):
         return None

@@ -31,7 +31,8 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         ancestors: Ancestors of the episodes, likewise.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
+    """3: closed roofs are no floor."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

@@ -66,6 +66,12 @@ class _Place:
         return np.array([self.vertices.min(axis=0), self.vertices.max(axis=0)])
 
 
+def hash_libraries() -> str:
+    """Return a hash of the object libraries from which the things are."""
+    names = sorted({name.split()[0] for kinds in (*_THEMES.values(), _STORE) for name in kinds})
+    return " ".join(open_library(name).content_hash for name in names)
+
+
 def place_things(home: HomePlan) -> list[ScenePart]:
     """Put things onto furniture; equal homes get equal things, and no path changes: they stay inside its outline.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import AnyArray, FloatArray
 from nimbus.datagen.meshes.triangles import Triangles
-from nimbus.datagen.navigate.home_things import THING_KINDS, place_things
+from nimbus.datagen.navigate.home_things import THING_KINDS, hash_libraries, place_things
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, Passage, ScenePart, SceneRoom
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.home import HOME_KINDS, HOME_VERSION, make_home
@@ -44,6 +44,7 @@ def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1,
     home = make_home(seed, rooms, storeys=count)
     parts = [part for room in home.rooms for part in _room_parts(room)] + place_things(home)
     text = f"home {HOME_VERSION} {seed} {rooms[0]} {rooms[1]}" + (f" storeys {count}" if count > 1 else "")
+    text += f" {hash_libraries()}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return NavigationScene(
         name=f"home_{seed}",

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -22,6 +23,7 @@ MIN_GRID = 8
 """Smallest number of TOPP-RA grid intervals on each line and arc."""
 
 _PYPLOT = "matplotlib.pyplot"
+_IMPORTING = Lock()
 
 RECORD_PERIOD = 1.0 / 15.0
 """Period of records and commands [s]."""
@@ -169,14 +171,20 @@ def load_toppra() -> tuple[ModuleType, ModuleType]:
     It imports pyplot for plots that are not drawn here, which takes as long as all the rest of it, and longer on a
     machine without matplotlib's list of fonts: an empty module stands in, unless pyplot is loaded already.
     """
-    stands_in = sys.modules.setdefault(_PYPLOT, ModuleType(_PYPLOT))
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
-            from toppra import algorithm, constraint
-    finally:
-        if stands_in.__spec__ is None:
-            del sys.modules[_PYPLOT]
+    stands_in = ModuleType(_PYPLOT)
+    with _IMPORTING:
+        sys.modules.setdefault(_PYPLOT, stands_in)
+        try:
+            return _import_toppra()
+        finally:
+            if sys.modules.get(_PYPLOT) is stands_in:
+                del sys.modules[_PYPLOT]
+
+
+def _import_toppra() -> tuple[ModuleType, ModuleType]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TOPP-RA's own source warns while it is imported.
+        from toppra import algorithm, constraint
     logging.getLogger("toppra").setLevel(logging.ERROR)
     return algorithm, constraint
 

@@ -269,7 +269,7 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
 
 def _path_from(folder: Path, library: str) -> str:
     """Path of a library as files in a folder write it; that of a folder keeps its trailing slash."""
-    path = os.path.relpath(library, folder)
+    path = os.path.relpath(os.path.realpath(library), os.path.realpath(folder))
     return f"{path}/" if Path(library).is_dir() else path
 
 

@@ -94,9 +94,9 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
     if (points := _kept(path)) is None:
-        points = _reached(stage, robot, surface, low, high)
+        points = _reached(stage, robot, surface, low, high).round(4)  # as it is kept: later runs draw alike
         with writing(path.parent):
-            write_atomic(path, json.dumps(points.round(4).tolist()), durable=False, shared=True)
+            write_atomic(path, json.dumps(points.tolist()), durable=False, shared=True)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
     ahead = (points - base) @ world_R_robot[:, 0] if len(points) else np.zeros(0)
     limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)

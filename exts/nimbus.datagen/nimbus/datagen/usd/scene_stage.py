@@ -46,12 +46,13 @@ def write_scene_stage(path: Path, scene: NavigationScene) -> None:
     looks = _Looks(stage, path)
     counts: dict[str, int] = {}
     for part in scene.parts:
-        place = f"{SCENE}/{Tf.MakeValidIdentifier(part.name)}"
-        if part.name not in counts:
+        name = Tf.MakeValidIdentifier(part.name)  # several names may become one
+        place = f"{SCENE}/{name}"
+        if name not in counts:
             thing = UsdGeom.Xform.Define(stage, place).GetPrim()
             for key, value in (("class", part.object_class), ("room", part.room)):
                 thing.SetCustomDataByKey(f"nimbus:{key}", value)
-        number = counts[part.name] = counts.get(part.name, -1) + 1
+        number = counts[name] = counts.get(name, -1) + 1
         if len(part.triangles.faces):
             _add_part(stage, f"{place}/part_{number}", part, looks, shines=scene.is_lit or part.is_open)
     _add_lights(stage, scene)
