@@ -171,6 +171,18 @@ def test_stopped_timeline_ends_the_plan(live: Started, preview: OneCan):
     look_until(live, lambda: "timeline was stopped" in live.label("message"))
 
 
+def test_failed_physics_ends_the_plan(live: Started, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise RuntimeError("no device")
+
+    from nimbus.datagen.kit import live_stage
+
+    monkeypatch.setattr(live_stage, "obey", fail)
+    live.press("live Plan live")
+    look_until(live, lambda: "physics failed: no device" in live.label("message"))
+    look_until(live, lambda: live.kit.settings[PLAYS] is True)
+
+
 def test_stage_with_unsaved_changes_is_not_taken(live: Started):
     live.kit.stage, live.kit.has_pending_edit = "mine.usda", True
     live.press("live Plan live")

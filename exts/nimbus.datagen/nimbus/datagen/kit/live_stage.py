@@ -5,6 +5,7 @@ Kit's timeline plays meanwhile, but Kit itself takes no steps: each order takes 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import omni.timeline
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.simulate.hosted_world import Order, obey, parts_of
 from nimbus.datagen.simulate.physx_world import PhysxWorld
+
+_log = logging.getLogger(__name__)
 
 _PLAY_SIMULATIONS = "/app/player/playSimulations"
 """Setting by which Kit's own updates take steps of physics while the timeline plays."""
@@ -81,7 +84,7 @@ class LiveStage:
                 "the timeline was stopped, and physics with it", instead="pause it, or press Stop in the panel"
             )
         elif timeline.is_playing():
-            self._reply(obey(self._world, order))
+            self._obey(self._world, order)
 
     def end(self) -> None:
         """Pause where the plan has ended, and give Kit its own steps back."""
@@ -99,8 +102,26 @@ class LiveStage:
         settings.set_bool(_PLAY_SIMULATIONS, False)
         timeline.set_end_time(_LONGEST)
         timeline.set_current_time(0.0)
-        self._world = PhysxWorld(parts_of(order))
-        self._reply(obey(self._world, order))
+        try:
+            self._world = PhysxWorld(parts_of(order))
+        except Exception as error:
+            self._fail(error)
+            return
+        self._obey(self._world, order)
+
+    def _obey(self, world: PhysxWorld, order: Order) -> None:
+        try:
+            answer = obey(world, order)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._reply(answer)
+
+    def _fail(self, error: Exception) -> None:
+        """End the plan with an error of the engine; without an answer, its process would wait for ever."""
+        _log.error("live plan: physics failed", exc_info=error)
+        self._world = None
+        self._refuse(f"physics failed: {error}", instead="see Kit's log, then press Plan live again")
 
     def _refuse(self, what: str, *, instead: str) -> None:
         self._reply({"error": what, "instead": instead})

@@ -40,6 +40,10 @@ class RunStatus:
         return min(1.0, self.settled / self.target) if self.target else 0.0
 
 
+_FILE_CLOCK = 0.05
+"""Largest lag of the clock of file times behind :func:`time.time` [s]."""
+
+
 def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
     """Read the status of a run; None while there is none, or while it cannot be read.
 
@@ -49,7 +53,7 @@ def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
     """
     path = folder / "status.json"
     try:
-        if path.stat().st_mtime < since:
+        if path.stat().st_mtime < since - _FILE_CLOCK:
             return None
         found = read_typed(_StatusFile, path)
     except (OSError, InputError):
