@@ -65,3 +65,11 @@ def test_owned_folder_is_refused_to_a_second_owner(tmp_path: Path):
         OwnedFolder(tmp_path / "node")
     first.remove()
     OwnedFolder(tmp_path / "node").remove()
+
+
+def test_dropped_folders_leave_no_descriptor():
+    make_owned("nimbus-test-")
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(5):
+        make_owned("nimbus-test-")
+    assert len(os.listdir("/dev/fd")) == before

@@ -36,7 +36,7 @@ class OwnedFolder:
         for left in reversed(range(_TRIES)):
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
-                self._lock: FolderLock = lock_folder(path)
+                self.lock: FolderLock = lock_folder(path)
             except (FolderTakenError, FileNotFoundError):  # it may be that it is being removed as a stale one
                 if not left:
                     raise
@@ -44,7 +44,7 @@ class OwnedFolder:
                 continue
             if path.exists():
                 break
-            self._lock.release()
+            self.lock.release()
 
     def __enter__(self) -> Path:
         return self.path
@@ -56,7 +56,7 @@ class OwnedFolder:
         """Remove the folder; a file that cannot be removed stays."""
         with suppress(OSError):
             remove_tree(self.path)
-        self._lock.release()
+        self.lock.release()
 
 
 def make_owned(prefix: str) -> OwnedFolder:
@@ -70,14 +70,15 @@ def make_owned(prefix: str) -> OwnedFolder:
     place = Path(tempfile.gettempdir())
     remove_stale(place.glob(f"{prefix}*"))
     made = OwnedFolder(Path(tempfile.mkdtemp(prefix=prefix)))
-    weakref.finalize(made, _remove_own, made.path, os.getpid())
+    weakref.finalize(made, _remove_own, made.path, made.lock, os.getpid())
     return made
 
 
-def _remove_own(path: Path, owner: int) -> None:
+def _remove_own(path: Path, lock: FolderLock, owner: int) -> None:
     if os.getpid() == owner:  # not in a fork
         with suppress(OSError):
             remove_tree(path)
+        lock.release()
 
 
 def remove_stale(folders: Iterable[Path]) -> list[Path]:
