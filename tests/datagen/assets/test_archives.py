@@ -47,6 +47,16 @@ def damaged(path: Path, method: int) -> None:
     path.write_bytes(content)
 
 
+def flagged(path: Path, flags: int, method: int = zipfile.ZIP_DEFLATED) -> None:
+    """Write a zip file whose only member has flags, and a method, in both of its headers."""
+    zipped(path, "mug.obj")
+    content = bytearray(path.read_bytes())
+    for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        at = content.index(mark) + place
+        content[at : at + 4] = flags.to_bytes(2, "little") + method.to_bytes(2, "little")
+    path.write_bytes(content)
+
+
 def sparse(path: Path, **fields: str) -> None:
     """Write a tar file whose only member states a size, and is all holes."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
@@ -63,6 +73,9 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "link": ("a.zip", lambda path: zipped(path, "mug.obj", link=True), "is a link"),
     "bomb": ("a.zip", lambda path: zipped(path, "mug.obj", bytes(1 << 22)), "grows [0-9]+ times"),
     "no archive": ("a.whl", lambda path: path.write_bytes(b"PK\3\4 no"), "cannot be unpacked"),
+    "encrypted": ("a.zip", lambda path: flagged(path, 0x1), "'mug.obj' needs a password; unpack it by hand"),
+    "strongly encrypted": ("a.zip", lambda path: flagged(path, 0x41), "needs a password"),
+    "unknown method": ("a.zip", lambda path: flagged(path, 0, 77), "cannot be unpacked"),
     "tar slip": ("a.tar.gz", lambda path: tarred(path, "../mug.obj"), "leads out of it"),
     "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link, a device"),
     "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "grows more than 100 times"),

@@ -26,9 +26,13 @@ _BYTES = 2 << 30
 _RATIO, _SMALL = 100, 1 << 20
 """Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
 _BLOCK = 1 << 20
-_UNREADABLE = (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError)
-_UNREADABLE += (NotImplementedError, RuntimeError)
-"""Errors of the libraries about damaged archives; the last two are about an unknown compression and a password."""
+_ENCRYPTED = 0x1
+"""Flag of an encrypted member of a zip file."""
+_UNREADABLE = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
+    NotImplementedError,  # zipfile's, for an unknown compression
+)
+"""Errors of the libraries about damaged archives."""
 
 
 def is_archive(path: Path) -> bool:
@@ -74,6 +78,8 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
                 if stat.S_ISLNK(mode):
                     raise _refusal(path, f"'{entry.filename}' is a link", "make it without links")
                 if not entry.is_dir() and _is_wanted(_checked(path, entry.filename)):
+                    if entry.flag_bits & _ENCRYPTED:
+                        raise _refusal(path, f"'{entry.filename}' needs a password", "unpack it by hand")
                     with archive.open(entry) as content:
                         yield entry.filename, entry.file_size, entry.compress_size, content
         return

@@ -22,5 +22,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
         with ZipFile(path) as kept:
             files = {name.removesuffix(".npy"): io.BytesIO(kept.read(name)) for name in kept.namelist()}
         return {name: np.lib.format.read_array(file, allow_pickle=False) for name, file in files.items()}
+    # RuntimeError is zipfile's for flags that a damaged file may have: a password, an unknown compression.
     except (OSError, ValueError, EOFError, RuntimeError, BadZipFile, zlib.error):
         return None

@@ -1,6 +1,7 @@
 """External renderer in Blender: Cycles draws scenes that arrive as lines of JSON; see docs/external-renderer.md.
 
-It runs in an interpreter of its own that has ``bpy`` and NumPy, and imports nothing of Nimbus.
+It runs in an interpreter of its own that has ``bpy`` and NumPy, and imports nothing of Nimbus. It is one file, because
+that interpreter runs isolated (``-I``): modules beside the program are not imported.
 """
 
 from __future__ import annotations

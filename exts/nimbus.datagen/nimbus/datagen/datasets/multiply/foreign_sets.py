@@ -23,7 +23,7 @@ from nimbus.datagen.files.strict_yaml import Document, read
 from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.store.episode_file.read import check_own, check_size
+from nimbus.datagen.store.episode_file.contents import check_own, check_size
 from nimbus.datagen.tasks.task import Task
 
 _LARGEST = 1e6
