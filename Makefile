@@ -50,7 +50,8 @@ bytecode: .venv/installed-dev
 
 # Tests of 25 CPU-seconds and more, and those whose subject another test has in part; `make test-all` leaves them out.
 test-long: .venv/installed-dev
-	$(PYTEST) -m long tests
+	$(PYTEST) -m long --ignore tests/chaos tests
+	$(BIN)/python -m pytest -q -m long tests/chaos
 
 short-chaos: .venv/installed-dev
 	$(BIN)/python -m pytest -q -m "not long" tests/chaos

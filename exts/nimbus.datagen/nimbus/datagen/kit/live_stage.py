@@ -127,5 +127,6 @@ class LiveStage:
         self._reply({"error": what, "instead": instead})
 
     def _reply(self, answer: dict[str, Any]) -> None:
+        number = self._order["number"] if self._order else 0
         self._order = None
-        self._answer(answer)
+        self._answer(answer | {"number": number})

@@ -135,6 +135,9 @@ class Catalogue(Mapping[str, KindEntry]):
     Args:
         robot: The robot, whose first gripper counts the grasps.
         libraries: Names or paths of libraries; all that come with Nimbus when empty.
+
+    Raises:
+        InputError: A library cannot be opened, or two have one name.
     """
 
     def __init__(self, robot: Robot, libraries: Iterable[str] = ()) -> None:
@@ -144,6 +147,9 @@ class Catalogue(Mapping[str, KindEntry]):
         self._entries: dict[str, KindEntry] = {}
         for name in libraries or scene_names("objects"):
             library = open_library(name)
+            if self.opened.get(library.name, name) != name:
+                what = f"two libraries have the name '{library.name}'"
+                raise InputError(what, where=name, instead="rename one of them")
             self.opened[library.name] = name
             for entry in _entries(library, robot.arms[0].gripper.shape):
                 self._entries[entry.name] = entry

@@ -80,6 +80,8 @@ def _write_prim(written: Any, new: Any, old: Any) -> bool:
         both = Sdf.TokenListOp()
         both.prependedItems, both.deletedItems = schemas, [name for name in earlier if name not in schemas]
         changes.append(lambda spec: spec.SetInfo("apiSchemas", both))
+    if (kind := new.typeName) != old.typeName:
+        changes.append(lambda spec: setattr(spec, "typeName", kind))
     if (active := new.active) != old.active:
         changes.append(lambda spec: spec.SetInfo("active", active))
     there = {item.name: item for item in old.properties}

@@ -32,6 +32,8 @@ class HostLink:
         self._send = send
         self._changed = threading.Condition()
         self._answer: dict[str, Any] | None = None
+        self._number = 0
+        """Number of the last order; a late answer to an earlier one is dropped."""
         self._is_stopped = self._is_closed = False
 
     def begin(self) -> None:
@@ -49,9 +51,9 @@ class HostLink:
         if self._send is None:
             raise InputError("this host runs no physics", instead="use the panel in Isaac Sim")
         with self._changed:
-            self._answer = None
+            self._answer, self._number = None, self._number + 1
             if not self._is_stopped:
-                self._send(order)
+                self._send(order | {"number": self._number})
             self._changed.wait_for(lambda: self._answer is not None or self._is_stopped)
             if self._is_stopped:
                 raise StoppedByUser
@@ -67,10 +69,11 @@ class HostLink:
             self._send({"do": "end"})
 
     def take(self, answer: dict[str, Any]) -> None:
-        """Take an answer of the host."""
+        """Take the host's answer to the last order."""
         with self._changed:
-            self._answer = answer
-            self._changed.notify_all()
+            if answer.get("number") == self._number:
+                self._answer = answer
+                self._changed.notify_all()
 
     def stop(self) -> None:
         """End the live plan before its next step."""
