@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nimbus.datagen.errors import Diagnostic
+from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.tasks.task import NavigationTask
-from nimbus.datagen.ui.navigation_preview import NavigationPreview
+from nimbus.datagen.ui.navigation_preview import NavigationPreview, _view_from_above
 from nimbus.datagen.ui.task_editor import TaskEditor
 from tests.support.desks import ImmediateTasks, NotedScene
 
@@ -80,6 +82,14 @@ def test_hosts_without_maps_say_so(tmp_path: Path):
     assert "nimbus studio" in editor.sections()[-1].controls[0].label
     editor.act("changes", "Examine")
     assert "nimbus doctor navigate_homes" in editor.message
+
+
+def test_homes_are_seen_from_above():
+    scene = home_scene(1, (2, 2))
+    eye, target = _view_from_above(scene)
+    corners = scene.corners.reshape(-1, 3)
+    assert eye[2] > corners[:, 2].max()
+    assert np.all(corners.min(axis=0) <= target) and np.all(target <= corners.max(axis=0))
 
 
 @pytest.mark.long

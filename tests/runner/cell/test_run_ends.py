@@ -43,7 +43,8 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
     for pid in (*run.processes(), run.process.pid):
-        os.kill(pid, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it has ended since it was listed
+            os.kill(pid, signal.SIGTERM)
     run.end(130)
     assert len(list((run.folder / "episodes").iterdir())) == len(count(spec, "render"))
     assert count(spec, "render")["render 2"] == 1

@@ -175,7 +175,8 @@ def attempts_of(folder: Path) -> list[Attempt]:
 
 def test_an_empty_dataset_has_a_report_too(tmp_path: Path) -> None:
     open_dataset(tmp_path / "data").close()
-    assert "0 episodes" in write_report(tmp_path / "data").read_text()
+    page = write_report(tmp_path / "data").read_text()
+    assert "0 episodes" in page and "Yield by kind" not in page
     print_summary(summarize(tmp_path / "data"), console=Console(file=io.StringIO()))
 
 

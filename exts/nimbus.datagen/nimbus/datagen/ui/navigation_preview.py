@@ -8,13 +8,14 @@ import numpy as np
 
 from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.doctor.navigation import examine_navigation
-from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout
+from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, Vector
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.path_planner import plan_drive
 from nimbus.datagen.load.navigation_loader import NavigationLoader
 from nimbus.datagen.navigate.map_picture import COVERED, MapPaths, draw_map
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.randomize.goals import draw_views, sampler_of
 from nimbus.datagen.render.scene_views import SceneViews, render_parts
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
@@ -102,7 +103,7 @@ class NavigationPreview:
         scene = self.assets(task, task.address(layout.key.index)[0]).scene
         hidden = {thing.name for thing in scene.things if thing.object_class in _HIDDEN}
         parts = tuple(part for part in render_parts(scene) if part.instance not in hidden)
-        return SceneLook(parts=parts, layout=layout, motion=motion_of(drive))
+        return SceneLook(parts=parts, layout=layout, motion=motion_of(drive), view=_view_from_above(scene))
 
     def pictures(self, task: NavigationTask, look: SceneLook, drive: Trajectory, step: int) -> dict[str, CameraFrames]:
         """Render the images of the task's cameras in one step of a planned path."""
@@ -118,3 +119,11 @@ class NavigationPreview:
     def examine(self, task: NavigationTask) -> list[Diagnostic]:
         """Return the doctor's findings."""
         return list(examine_navigation(task, probe=False).findings)
+
+
+def _view_from_above(scene: NavigationScene) -> tuple[Vector, Vector]:
+    """Return eye and target that show all rooms from above, at a slant."""
+    low, high = scene.corners.reshape(-1, 3).min(axis=0), scene.corners.reshape(-1, 3).max(axis=0)
+    size, (x, y) = float((high - low)[:2].max()), ((low + high)[:2] / 2).tolist()
+    ground = float(low[2])
+    return (x, y - 0.6 * size, ground + size), (x, y, ground)

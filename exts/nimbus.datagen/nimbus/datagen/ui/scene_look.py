@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout
+from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, Vector
 from nimbus.datagen.episode.trajectory import Outcome, SkillSegment, Trajectory
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.render.render_parts import build_object_parts, build_scene_parts
@@ -73,6 +73,8 @@ class SceneLook:
     parts: tuple[RenderPart, ...]
     layout: Layout | None
     motion: PreviewMotion
+    view: tuple[Vector, Vector] | None = None
+    """Eye and target from which a scene larger than a table is seen at first [m]."""
 
     @property
     def cameras(self) -> tuple[Camera, ...]:

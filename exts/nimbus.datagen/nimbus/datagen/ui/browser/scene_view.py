@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook
+from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook, Vector
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.ui.browser.baked_lighting import add_lights, baked_glb, unlit_glb
 from nimbus.datagen.ui.browser.meshes import part_mesh
@@ -76,7 +76,8 @@ class SceneView:
         self._frusta: dict[str, Any] = {}
         server.scene.set_up_direction("+z")
         add_lights(server)
-        server.initial_camera.position, server.initial_camera.look_at = VIEW_FROM, VIEW_AT
+        self._view = VIEW_FROM, VIEW_AT
+        server.initial_camera.position, server.initial_camera.look_at = self._view
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), VIEW_FOV
 
     def show(self, look: SceneLook) -> None:
@@ -93,6 +94,15 @@ class SceneView:
                 if (body, place) not in self._meshes:
                     self._meshes[body, place] = part, surface, self._add(self._path(body, place), part, surface)
             self.place(look.motion, 0)
+        self._turn(look.view or (VIEW_FROM, VIEW_AT))
+
+    def _turn(self, view: tuple[Vector, Vector]) -> None:
+        """Look at another scene; within one, every browser keeps its own view."""
+        if view != self._view:
+            self._view = view
+            cameras = [client.camera for client in self._server.get_clients().values()]
+            for camera in (self._server.initial_camera, *cameras):
+                camera.position, camera.look_at = view
 
     def draw_simply(self, simple: bool) -> None:
         """Draw with fewer triangles, or with all of them, from the next :meth:`show` on."""
