@@ -131,8 +131,7 @@ class ArmKinematics:
         return configuration.q.copy()
 
     def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
-        """Return a step within the limits toward the tasks that meets those of ``first`` exactly; None if there is
-        none."""
+        """Return a step within the limits toward the tasks that meets ``first`` exactly; None if there is none."""
         import mink
 
         try:

@@ -115,8 +115,7 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
 
 
 def wanted_height(axes: GraspAxes, world: FloatArray, table_height: float) -> float:
-    """Return the height of the pad centers [m]: that of the object's center, or the lowest possible above palm and
-    table."""
+    """Return the height of the pad centers [m]: that of the object's center, or the lowest that the hand can reach."""
     heights = axes.vertices @ world[2, :3] + world[2, 3]
     middle = float(world[2, :3] @ axes.center + world[2, 3])
     lowest = table_height + 0.5 * axes.gripper.pad_height + _UNDER_PALM

@@ -234,8 +234,7 @@ def _opposite(
 
 
 def _far_side(ahead: FloatArray, behind: float, gripper: GripperShape) -> int:
-    """Return the triangle of the first surface ahead with room for the open fingers; otherwise a triangle at distance
-    0.
+    """Return the triangle of the first surface ahead with room for the open fingers; otherwise one at distance 0.
 
     The fingers need room beyond that surface and behind the start.
 

@@ -106,8 +106,7 @@ class PlanningScene:
         self._qpos[:] = qpos
 
     def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
-        """Attach a free body to the tool as part of the robot; with ``None``, release it at the pose that it had
-        before.
+        """Attach a free body to the tool as part of the robot; with ``None``, release it at its previous pose.
 
         Args:
             body: Name of the free body, or None.
@@ -197,8 +196,7 @@ class PlanningScene:
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def blocks_tool(self, q: ArrayLike) -> bool:
-        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m], so that no posture of its pose
-        is free.
+        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of that pose is free.
 
         Contact that could vanish within the tolerance of solutions does not count.
         """

@@ -30,7 +30,7 @@ from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
 from nimbus.datagen.textures.color import encoded, linear
 
 _STACK_ON_CPU = 8
-"""Stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
+"""Number of steps per stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
 """Size of a pixel in all images: color, depth, instance, class and normal [bytes]."""
 LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
@@ -79,7 +79,7 @@ class StackedRenderer:
         self._renderer.forget()
         self._light = light = DeviceLight()
         towards = -np.asarray(visual.light.direction, dtype=float)
-        # Any two axes across the light will do; the second choice avoids a cross product of nearly parallel vectors.
+        # Any two axes across the light will do; the second reference avoids a cross product of nearly parallel vectors.
         across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
         across /= np.linalg.norm(across)
         self._towards, self._light_axes = towards, (across, np.cross(towards, across))
@@ -108,7 +108,7 @@ class StackedRenderer:
             body_positions: (K, B, 3) [m], world frame.
             body_wxyz: (K, B, 4) unit quaternions.
             first_step: Index of the first step in the episode, for sensor noise.
-            following: Poses one step later, for optical flow; fewer where the episode ends, none by default.
+            following: Poses one step later, for optical flow: one fewer at the end of an episode, and none by default.
 
         Returns:
             Frames by camera name.
@@ -145,7 +145,7 @@ class StackedRenderer:
         rectangles[:, flat] = np.matmul(geometry.rectangles, turned[:, flat])
         rectangles[:, flat, 0] += position[:, flat]
         casts = np.broadcast_to(geometry.casts_shadow, (count, meshes)).copy()
-        # A rectangle casts its shadow from the front only: closed boxes then have one caster in a ray's way, not two.
+        # A rectangle casts its shadow from the front only, so that a ray meets one caster of a closed box and not two.
         casts[:, flat] &= rectangles[:, flat, 1] @ self._towards > 0
         casts &= self.shadows
         steps, upload = Steps(), self._upload
@@ -153,7 +153,7 @@ class StackedRenderer:
         steps.light_in_mesh = upload(turned @ self._towards, wp.vec3)
         steps.normals = upload(rectangles[:, :, 1], wp.vec3)
         steps.shades = upload(cameras.light_planes(rectangles, self._towards), wp.vec4)
-        # Support of the bounding box along the light: no point of the mesh is higher.
+        # The support of the bounding box along the light is an upper bound for all points of the mesh.
         turned_light = turned @ self._towards
         middle, half = geometry.bounds.mean(axis=1), 0.5 * np.ptp(geometry.bounds, axis=1)
         reach = np.sum(turned_light * middle + np.abs(turned_light) * half, axis=-1) + position @ self._towards
@@ -247,7 +247,7 @@ class StackedRenderer:
         fine = replace(camera, width=samples * camera.width, height=samples * camera.height)
         images = self._draw(fine, positions, rotation, placed, normals=False)
         shape = self.stack, camera.height, samples, camera.width, samples, 3
-        # Averaged as linear light, as a sensor does, not as sRGB bytes, which would darken edges.
+        # Colors are averaged as linear light, as in a sensor; averages of sRGB bytes would darken edges.
         light = LIGHT_OF_BYTE[images.rgb.numpy().reshape(shape)[: len(positions)]]
         return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 
@@ -295,7 +295,7 @@ class StackedRenderer:
         return visibility
 
     def _find_outlines(self, parts: Sequence[RenderPart]) -> dict[int, tuple[str, FloatArray]]:
-        """Return the body and outline points (n, 3) [m] by instance, of rigid ones; padded to equal n by repetition."""
+        """Return body and outline points (n, 3) [m] of each rigid instance; all have the same n, by repetition."""
         found = {}
         for place, body in enumerate(self.labels.instance_bodies):
             if body:

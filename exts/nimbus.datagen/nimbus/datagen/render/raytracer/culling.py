@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Culling: rectangles that a tile of the image can show, and meshes that cast shadows into a cell of the light grid.
+"""Culling: finds the rectangles that a tile of the image can show, and the meshes that shade a cell of the light grid.
 
 Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """
@@ -19,7 +19,7 @@ wp.set_module_options({"enable_backward": False})
 _NEAR = wp.constant(2.0e-3)
 """Depth of the near plane [m]; nearer geometry is ignored."""
 _SLACK = wp.constant(0.01)
-"""Margin as a fraction of a rectangle's edge and of a cell, above the error of single precision."""
+"""Margin for the error of single precision, as a fraction of a rectangle's edge and of a cell."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 
 
@@ -61,9 +61,10 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
             found = _projected(views, seen, found)
         else:
             behind += 1
-    # A box across the near plane: its visible corners and the cuts of its edges with the plane bound it.
+    # A box that the near plane cuts is bounded by its visible corners and by the points where its edges meet the
+    # plane. Corners behind the camera would project to the wrong side.
     if behind > 0 and behind < 8:
-        # Edge = axis and corner; each edge is taken from its lower corner only.
+        # An edge is an axis and a corner; only the lower of its two corners counts, so that no edge is taken twice.
         for edge in range(3 * boxes.eight):
             axis = 1 << (edge >> 3)
             corner = edge & 7
@@ -71,7 +72,7 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
                 one = (_corner(boxes, box, corner) - origin) * turn
                 other = (_corner(boxes, box, corner | axis) - origin) * turn
                 if (one[2] < -_NEAR) != (other[2] < -_NEAR):
-                    # Cut of the edge with the plane at depth _NEAR, where the camera looks along -z.
+                    # The camera looks along -z, so the plane is at z = -_NEAR.
                     share = (one[2] + _NEAR) / (one[2] - other[2])
                     found = _projected(views, one + share * (other - one), found)
     bounds[step * boxes.count + box] = found
@@ -108,9 +109,9 @@ def _mark(
     along: wp.vec3,
     across: wp.vec3,
 ):
-    """Put each box's mesh into the sets of the cells that the box covers.
+    """Add each box's mesh to the sets of the cells that the box covers.
 
-    The first ``rectangles`` meshes are left out of the cells beside the shadows of those rectangles.
+    The first ``rectangles`` meshes are rectangles, which are added only to cells that their shadows touch.
     """
     step, box = wp.tid()
     mesh = step * mesh_count + boxes.mesh[box]
@@ -133,7 +134,9 @@ def _mark(
     slopes = wp.vec4(0.0)
     room = wp.vec2(1.0)
     if boxes.mesh[box] < rectangles:
-        # Coordinates along both edges at the center of the first cell, and their increments from cell to cell.
+        # The box of a slanted rectangle covers many cells that its shadow does not touch. They are excluded by the
+        # coordinates along both edges, which are linear over the grid: the value at the first cell's center, and
+        # the increments from cell to cell.
         one = steps.shades[mesh * 3 + 1]
         two = steps.shades[mesh * 3 + 2]
         slope_one = wp.vec3(one[0], one[1], one[2])
@@ -146,7 +149,7 @@ def _mark(
             wp.dot(slope_two, across) / scale[1],
         )
         shares = wp.vec4(wp.dot(slope_one, middle) + one[3], wp.dot(slope_two, middle) + two[3], 0.0, 0.0)
-        # Half a cell to either side of half of the edge.
+        # A cell may touch the shadow up to half an edge and half a cell from the middle of the edge.
         room = wp.vec2(
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[0]) + wp.abs(slopes[1])),
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[2]) + wp.abs(slopes[3])),
@@ -158,7 +161,8 @@ def _mark(
                 t = shares[1] + float(row) * slopes[2] + float(column) * slopes[3]
                 if wp.abs(s - 0.5) > room[0] or wp.abs(t - 0.5) > room[1]:
                     continue
-            # Boxes of one step run in different threads on a GPU, and |= on an array is atomic in Warp.
+            # Several threads mark the same word on a GPU. In Warp, |= on an array is atomic, and the result does not
+            # depend on their order.
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 
@@ -189,7 +193,7 @@ def cover_light(
     *,
     rectangles: int,
 ) -> None:
-    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
+    """Set the grid across the light, and the sets ``cells`` of the meshes whose shadows touch each of its cells.
 
     Args:
         boxes: Around pieces of G meshes.
@@ -209,6 +213,7 @@ def cover_light(
     steps.bounds = bounds
     low = np.where(casts[..., None], extents[:, :, 0], np.inf).min(axis=1)
     high = np.where(casts[..., None], extents[:, :, 1], -np.inf).max(axis=1)
+    # A step without casters gets some grid of finite size, whose cells stay empty.
     low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
     scale = GRID / np.maximum(high - low, 1e-6)
     steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
@@ -218,7 +223,7 @@ def cover_light(
 
 
 def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
-    """Set a grid across the light with the cells within two seams of moving meshes, and boxes around these meshes.
+    """Set a second grid across the light, whose cells list the moving meshes within two seams, and boxes around them.
 
     Args:
         boxes: Around pieces of G meshes.
@@ -226,6 +231,7 @@ def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDA
         steps: K steps with ``bounds``; receives the fields that begin with ``near``.
         around: (K, G, 8, 3) corners of a box around each mesh, in the world frame [m].
     """
+    # Seams are measured from a point one seam above a surface, and reach one seam from there.
     device, reach = boxes.mesh.device, 2 * SEAM
     low, high = around.min(axis=2) - SEAM, around.max(axis=2) + SEAM
     steps.near_low = wp.array(low.reshape(-1, 3), dtype=wp.vec3, device=device)

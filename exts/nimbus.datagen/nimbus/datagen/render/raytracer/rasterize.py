@@ -16,7 +16,7 @@ from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, Raster
 
 _WIDER = 1.01
-"""Margin around a mesh in its height map [px]: the four pixels around a point, and rounding."""
+"""Margin around a mesh in its height map [px]: a lookup reads the four pixels around a point; the rest is rounding."""
 _ROUNDING = 1e-5
 """Margin above the error of single precision [m]."""
 
@@ -61,7 +61,7 @@ def draw_heights(
 ) -> FloatArray:
     """Draw height maps of meshes toward the light, and set the location of each mesh's map.
 
-    A map depends on the pose of its mesh only, and is scaled to fill its area.
+    A map depends only on the pose of its mesh, which is scaled to fill the map.
 
     Args:
         geometry: G meshes.
@@ -87,11 +87,12 @@ def draw_heights(
     offsets, first = scale * (offset - corner), int(geometry.flat.sum())
     # Maps lie one below the other in a single image, so that one launch draws all of them.
     offsets[..., 1] += MAP * (np.arange(len(geometry.flat)) - first)
+    # Maps of meshes that have not moved are drawn once: most of the scene is static.
     changed = np.ones(shown.shape, dtype=bool)
     changed[1:] = np.any(turned[1:] != turned[:-1], axis=(-2, -1)) | np.any(offset[1:] != offset[:-1], axis=-1)
     heights = _raster(geometry, scale[..., None] * turned, offsets, shown & changed)
     pictures = np.arange(len(shown))[:, None] * (len(geometry.flat) - first) + np.arange(len(geometry.flat)) - first
-    # Numbers grow from step to step: the running maximum is the latest step in which the mesh moved.
+    # The numbers of maps grow from step to step, so the running maximum is the map of the latest step with a move.
     pictures = np.maximum.accumulate(np.where(changed, pictures, -first), axis=0)
     steps.pictures = wp.array(pictures.ravel(), dtype=wp.int32, device=geometry.boxes.mesh.device)
     heights.width, heights.height, heights.perspective = MAP, MAP * (len(geometry.flat) - first), False

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Reuse of pixels: tiles of a static camera that show the same as in the previous step.
+"""Reuse of pixels: finds the tiles of a static camera that show the same as in the previous step.
 
 A tile is kept when none of its inputs has changed: the meshes drawn there, the rectangles that it may show, and the
 casters of shadows on its visible points. Pixels are therefore bit-identical with and without reuse, and independent of
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 wp.set_module_options({"enable_backward": False})
 
 _ROUNDING = 1.0e-3
-"""Margin above the start distance of shadow rays and the error of single precision [m]."""
+"""Margin [m], above the offset of shadow rays and the error of single precision."""
 _WORDS = wp.constant(GRID // 32)
 """Words per row of the grid across the light, one bit per cell."""
 
 
 @wp.struct
 class Changes:
-    """Differences of K steps from their predecessors, with a grid of changed shadows across the light."""
+    """Differences of K steps from the steps before them, with a grid across the light of the shadows that changed."""
 
     step_before: wp.int32
     """Number of the step before the first one, in the previously rendered stack."""
@@ -78,6 +78,7 @@ def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
     for word in range(low_y >> 5, (high_y >> 5) + 1):
         bits = _range_bits(low_y, high_y, word)
         for row in range(low_x, high_x + 1):
+            # Boxes overlap, and their threads set bits of the same word.
             wp.atomic_or(changes.cells, step, row * _WORDS + word, bits)
 
 
@@ -102,7 +103,7 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
     for word in range(views.tiles.words):
         now = views.tiles.bits[(step * rows * columns + tile) * views.tiles.words + word]
         then = before.tiles.bits[(step_before * rows * columns + tile) * views.tiles.words + word]
-        # A rectangle that moved into, out of or within the tile.
+        # Sets of both steps are needed, because a rectangle may have moved into, out of or within the tile.
         if ((now | then) & changes.moved[step * changes.words + word]) != wp.uint32(0):
             return
     last = wp.int32(-1)
@@ -113,7 +114,7 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
         start_before = (step_before * views.height + y) * views.width
         for x in range(left, wp.min(left + TILE, views.width)):
             key = views.meshes.nearest[start + x]
-            # The key has nearness and face, so that equal keys mean the same mesh point in the pixel.
+            # The key contains nearness and face: where it differs, the pixel shows something else.
             if key != before.meshes.nearest[start_before + x]:
                 return
             face = face_number(key)
@@ -122,6 +123,8 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
                 if _has_moved(changes, step, scene.vertex_mesh[scene.corners[face * 3]]):
                     return
                 last = face
+        # The bounds are those of the points that the tile showed when it was last rendered. They still hold, because
+        # nothing that is visible in it has moved since.
         reach = views.reach[y * columns + tile % columns]
         low = wp.min(low, wp.vec2(reach[0], reach[1]))
         high = wp.max(high, wp.vec2(reach[2], reach[3]))
@@ -166,6 +169,8 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
         before: Stack rendered previously by the same camera; None for none.
     """
     device = geometry.boxes.mesh.device
+    # Without an earlier stack the first step is compared with the last one of this stack: choose_tiles renders all of
+    # its tiles in any case.
     before = before or now
     last = len(before.positions) - 1
 
@@ -177,6 +182,7 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     casts = now.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
+    # With baked light a moving body also darkens its surroundings, within two seams.
     margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
     extents = np.stack([now.extents, earlier("extents")])
     low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
@@ -184,7 +190,7 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     changes = Changes()
     changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
-    # Pack the flags into 32-bit words, as the kernel's sets have them.
+    # Flags are packed into 32-bit words, in the layout of the kernel's sets.
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
     bits[:, : moved.shape[1]] = moved
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
