@@ -136,8 +136,7 @@ class ExternalProgram:
         return found
 
     def _wait(self, reading: Sequence[int], writing: Sequence[int], seconds: float) -> bool:
-        """Wait for a pipe for at most a second, and read standard error meanwhile, so that it does not block the
-        program.
+        """Wait for a pipe for at most a second, and read standard error meanwhile, which must not block the program.
 
         Returns:
             True if one of the pipes is ready.
