@@ -217,7 +217,7 @@ class NodeAgent:
         if answer.recall:
             self._give_back(answer.recall)
         if answer.drain:
-            self._leaving = self._leaving or answer.drain
+            self._end_work(answer.drain, has_failed=answer.has_failed)
 
     def _give_back(self, count: int) -> None:
         for group, work in self._held.items():
@@ -272,7 +272,7 @@ class NodeAgent:
                 known = {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(answer.group)
                 work.queued.extend((index, answer.number) for index in answer.indices if index not in known)
             case Finished():
-                self._leaving = answer.why or "done"
+                self._end_work(answer.why or "done", has_failed=answer.has_failed)
             case NoLease():
                 self._next["pull"] = now + (answer.seconds if idle else 2 * answer.seconds)
             case _:
@@ -314,6 +314,11 @@ class NodeAgent:
             self._delivery.add(group, lease, result, now)
         if rows := cell.faults():
             self._delivery.add_faults(cell, rows)
+
+    def _end_work(self, why: str, *, has_failed: bool) -> None:
+        """Leave, because the head has no more work for this node."""
+        if not self._leaving:
+            self._leaving, self._has_failed = why, has_failed
 
     def _fail(self, why: str) -> None:
         """Leave, because a cell or the uploads cannot work here; no episode is charged."""
