@@ -156,7 +156,8 @@ class Head:
         self._write_given_up()
         present = [node.slots for node in self.balance.nodes.values() if node.name not in self._drained]
         self._demand.update(self.balance.open_seconds, present, now)
-        self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted)
+        doubled = sum(entry.doubled for entry in self._entries.values())
+        self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted, doubled=doubled)
 
     def stop(self, why: str) -> None:
         """Hand out no more work; nodes leave with their next message."""

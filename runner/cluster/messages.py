@@ -55,6 +55,8 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     outbox_bytes: Count = 0
     """Size of finished, unacknowledged episodes [bytes]."""
     workers: Count = 0
+    phases: dict[str, Count] = msgspec.field(default_factory=dict)
+    """Workers by what they do now."""
     group: str = ""
 
 

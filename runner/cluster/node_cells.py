@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -160,5 +160,6 @@ class NodeCells:
             disk_free_bytes=free_disk(self._folder),
             outbox_bytes=outbox_bytes,
             workers=len(workers),
+            phases=dict(Counter(worker.phase for worker in workers)),
             group=running[0].task.group if running else "",
         )

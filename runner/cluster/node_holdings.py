@@ -116,6 +116,11 @@ class NodeHoldings:
         return sum(work.open * work.costs.mean_seconds for work in self.work.values())
 
     @property
+    def settled_seconds(self) -> float:
+        """Time of slots for the episodes that this head has settled [s]."""
+        return sum(work.costs.total_seconds for work in self.work.values())
+
+    @property
     def done(self) -> bool:
         """True if all episodes are settled or given up."""
         return not self._left
