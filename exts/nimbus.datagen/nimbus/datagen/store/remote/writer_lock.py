@@ -37,9 +37,9 @@ class LockNote:
 class WriterLock:
     """Right to write a dataset's descriptions.
 
-    Each owner has an epoch, for which it has created an object that no other owner could create; the owner of the highest
-    epoch has the right. This works as a compare-and-set in every store that can create an object only once; not all
-    stores can compare versions (Swift cannot).
+    Each owner has an epoch, for which it has created an object that no other owner could create; the owner of the
+    highest epoch has the right. This works as a compare-and-set in every store that can create an object only once; not
+    all stores can compare versions (Swift cannot).
 
     Args:
         store: Store of the dataset.
