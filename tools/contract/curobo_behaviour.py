@@ -76,9 +76,11 @@ class Curobo:
             for name in ("update_world", "clear_scene_cache", "plan_cspace", "plan_pose"):
                 played[f"{planner}.{name}"] = getattr(self, f"_{name}")
             played[f"{planner}.__init__"] = self._start_planner
-            played |= {f"{planner}.{name}": _nothing for name in ("warmup", "reset_seed", "destroy")}
+            played |= {f"{planner}.{name}": _nothing for name in ("reset_seed", "destroy")}
             played[f"{planner}.joint_names"] = lambda planner: list(planner.played_joints)
             played[f"{planner}.attachment_manager"] = self._manager
+        played[f"{_SINGLE}.warmup"] = lambda planner: _capture(planner, planner.played_sizes[1])
+        played[f"{_BATCH}.warmup"] = lambda planner: _capture(planner, 1)
         played[f"{_CHECKER}.load_collision_model"] = self._load_world
         played[f"{_KINEMATICS}.update_link_spheres"] = _update_spheres
         played[f"{_MANAGER}.kinematics_params"] = lambda manager: manager.played_kinematics
@@ -134,6 +136,7 @@ class Curobo:
             config.played_options.get("max_batch_size", 1),
             config.played_options.get("max_goalset", 1),
         )
+        planner.played_captured = 0
         planner.played_arm = _Arm(Path(robot["urdf_path"]).read_text(), robot)
         planner.played_joints = robot["cspace"]["joint_names"]
         planner.played_slots = robot["extra_collision_spheres"]
@@ -209,6 +212,7 @@ class Curobo:
         if slots > 1 and id(planner) not in self._set_asked:
             self._set_asked.add(id(planner))
             return None
+        _capture(planner, slots)
         ends: list[np.ndarray | None] = []
         chosen: list[int] = []
         for start, positions, quaternions in zip(
@@ -224,6 +228,7 @@ class Curobo:
 
     def _plan_cspace(self, planner: Any, goal_state: Any, current_state: Any, **_: Any) -> Any:
         batch, _ = planner.played_sizes
+        _capture(planner, 1)
         starts, ends = _starts(current_state, batch), _starts(goal_state, batch)
         return self._result(planner, starts, list(ends), [0] * batch)
 
@@ -244,6 +249,14 @@ class Curobo:
         result.interpolated_trajectory.position = tensor(motions[..., ::-1])
         result.interpolated_trajectory.joint_names = list(planner.played_joints)[::-1]
         return result
+
+
+def _capture(planner: Any, goals: int) -> bool:
+    """Fix the size of goal sets at the first motion; smaller sets are filled up, a larger one is an error."""
+    if goals > (planner.played_captured or goals):
+        raise ValueError("CUDA graph reset is not available.")
+    planner.played_captured = planner.played_captured or goals
+    return True
 
 
 def _nothing(*args: Any, **kwargs: Any) -> bool:

@@ -156,9 +156,8 @@ class CuroboAdapter:
     def _batch(self, batch: int, slots: int) -> BatchMotionPlanner:
         if (batch, slots) not in self._batches:
             self._notify("warm-up")
-            planner = BatchMotionPlanner(self._config(batch, slots))
-            planner.warmup()
-            self._batches[batch, slots] = planner
+            # Its own warm-up plans to postures, which fixes the size of goal sets at one: the first query warms it up.
+            self._batches[batch, slots] = BatchMotionPlanner(self._config(batch, slots))
         return self._batches[batch, slots]
 
     # State that changes from query to query
