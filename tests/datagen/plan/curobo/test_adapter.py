@@ -109,7 +109,7 @@ def test_each_query_has_its_own_world_and_spheres(adapter: Any) -> None:
     planner = adapter._batches[4, 1]
     worlds = planner.scene_collision_checker.played_worlds
     assert [len(worlds[row].cuboid) for row in range(4)] == [1, 3, 3, 3]
-    spheres = planner.attachment_manager.kinematics_params.played_spheres
+    spheres = planner.kinematics.config.kinematics_config.played_spheres
     assert [int((spheres[row][:, 3] > 0).sum()) for row in range(4)] == [2, 0, 0, 0]
     assert [told["status"] for told in answer["queries"]] == ["success"] * 2
     assert not planner.config.ik_solver_config.exit_early, "a result would depend on when the others are solved"
