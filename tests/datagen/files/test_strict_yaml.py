@@ -104,7 +104,7 @@ MISTAKES = [
     ("robot: a\nstep: 2", "f.yaml:2:7: step: expected at most 1 m, found 2; did you mean '2 cm'?"),
     ("robot: a\nshare: .nan", "f.yaml:2:8: share: expected a finite number, found nan"),
     ("robot: a\nshare: true", "f.yaml:2:8: share: expected a ratio"),
-    ("robot: a\nparts: [{radius: 1}]", "f.yaml:2:9: parts[0]: expected a mapping that says 'shape', found {radius: …}"),
+    ("robot: a\nparts: [{radius: 1}]", "f.yaml:2:9: parts[0]: expected a mapping with 'shape', found {radius: …}"),
     ("robot: a\nparts: [{shape: round, width: 1}]", "parts[0].width: unknown key 'width'; known: radius, shape"),
     ("robot: a\nparts: []", "f.yaml:2:8: parts: expected at least 1 entry, found []"),
     ("robot: a\nparts: [{shape: roundd}]", "parts[0].shape: unknown shape 'roundd'; did you mean 'round'?"),

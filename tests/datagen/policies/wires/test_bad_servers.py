@@ -286,7 +286,7 @@ def test_server_that_returns_as_another_is_refused():
     other = PolicyServer(Chooser, port=port)
     thread = threading.Thread(target=other.serve_forever)
     thread.start()
-    with pytest.raises(InputError, match="another policy answers there now"):
+    with pytest.raises(InputError, match="the server now serves another policy"):
         policy.reset(episode())
     policy.close()
     other.close()

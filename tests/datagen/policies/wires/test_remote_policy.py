@@ -186,7 +186,7 @@ def test_other_formats_of_vla_eval_are_refused(spec: dict[str, object], said: st
         ("cameras: {base: {camera: top}}", "map.yaml:1:17: cameras.base: no camera 'top' in the task; known: front"),
         (
             "cameras: {base: {camera: front, size: [9, 9]}}",
-            "'front' is 64 x 48, of another shape than 9 x 9; write fit",
+            "'front' has 64 x 48, another aspect ratio than 9 x 9; write fit",
         ),
         ("cameras: {base: {camera: front, size: [0, 9]}}", "cameras.base.size[0]"),
         ("state: {x: [c]}", "state.x: the robot has no 'c'; known: a, b, left, right"),

@@ -176,7 +176,7 @@ class SceneView:
         Args:
             cameras: Cameras before randomization.
             moved: Called when a camera is released, with its name, its position (3,) in the world frame [m] and its
-            unit quaternion wxyz (4,), OpenGL axes.
+                unit quaternion wxyz (4,), OpenGL axes.
         """
         self._clear("cameras")
         self._frusta.clear()

@@ -78,7 +78,7 @@ class Studio:
         port: First port that is tried.
         folder: Folder where tasks opened by name are saved.
         folders: Further folders in which tasks may be opened and saved, besides ``folder``, the working directory and
-        the task's folder.
+            the task's folder.
         interpreter: A Python with Nimbus's dependencies, in which runs are started.
         simple: Draw with fewer triangles, for browsers without a GPU.
 

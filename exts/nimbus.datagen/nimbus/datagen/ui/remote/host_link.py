@@ -25,7 +25,7 @@ class HostLink:
     """Sends orders in the thread that runs the skills, and receives the answers from the thread that reads requests.
 
     Args:
-    send: Sends an order; None for a host without a stage.
+        send: Sends an order; None for a host without a stage.
     """
 
     def __init__(self, send: Callable[[Order], None] | None = None) -> None:
