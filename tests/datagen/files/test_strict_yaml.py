@@ -100,7 +100,7 @@ MISTAKES = [
     ("robot: a\nstep: 5 m", "f.yaml:2:7: step: expected at most 1 m, found '5 m'"),
     ("robot: a\nstep: 5e3 mm", "f.yaml:2:7: step: expected at most 1000 mm, found '5e3 mm'"),
     ("robot: a\nshare: 150 %", "f.yaml:2:8: share: expected at most 100 %, found '150 %'"),
-    (f"robot: a\nboxes: {{{'x' * 101}: {{on: t}}}}", "f.yaml:2:9: boxes: a key of 101 letters is not a name: 'xxx"),
+    (f"robot: a\nboxes: {{{'x' * 101}: {{on: t}}}}", "f.yaml:2:9: boxes: a key of 101 letters is too long: 'xxx"),
     ("robot: a\nstep: 2", "f.yaml:2:7: step: expected at most 1 m, found 2; did you mean '2 cm'?"),
     ("robot: a\nshare: .nan", "f.yaml:2:8: share: expected a finite number, found nan"),
     ("robot: a\nshare: true", "f.yaml:2:8: share: expected a ratio"),

@@ -221,7 +221,7 @@ def test_server_without_a_name_is_refused():
 def test_options_of_servers_are_not_for_files(tmp_path: Path):
     path = tmp_path / "mine.py"
     path.write_text("")
-    with pytest.raises(InputError, match="--map: not for .*mine.py:make; leave it out"):
+    with pytest.raises(InputError, match="--map: .*mine.py:make does not accept this option; leave it out"):
         open_policy(f"{path}:make", options={"map": "x"})
 
 
