@@ -454,7 +454,8 @@ def main() -> int:
     parser.add_argument("--fault-every", type=float, default=60.0, help="[s]")
     parser.add_argument("--nodes", type=int, default=16, help="of the soak")
     given = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    files = min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     if given.soak:
         return soak(given)
     curves(given.counts, given)
