@@ -25,7 +25,7 @@ PARTS = 3
 
 def serial(folder: Path, episodes: int, *, part: tuple[int, int] = (1, 1)) -> Path:
     """Make episodes, or a part of them, in one process; return the dataset."""
-    spec = make_spec(folder / "data", episodes=episodes, part=part)
+    spec = make_spec(folder, episodes=episodes, part=part)  # the map beside it, one for all, enters the task's hash
     Run(spec, serial=True).end(0, patience=3600)
     return Path(spec.folder)
 
@@ -46,7 +46,7 @@ def main() -> int:
         for nodes in given.nodes:
             begin = time.monotonic()
             chaos = Chaos(nodes, given.kills, given.episodes, None, longest=12.0)
-            run = ClusterRun(make_spec(place / f"nodes{nodes}" / "data", episodes=given.episodes), nodes=nodes)
+            run = ClusterRun(make_spec(place / f"nodes{nodes}", episodes=given.episodes), nodes=nodes)
             chaos.plan(run, nodes)
             end = run.run()
             assert end.state == "done" and not verify(run.folder).problems, end
