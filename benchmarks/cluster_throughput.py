@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--task", type=Path, default=TASK)
     given = parser.parse_args()
     place, words = Path(tempfile.mkdtemp(prefix="nimbus-throughput-")), {}
-    words["one cell"] = ("--workers", f"1x{given.nodes - 1}")
+    words["one cell"] = ("--workers", f"1x{given.nodes - 1}", "--roles", "dynamic")
     words[f"local:{given.nodes}"] = ("--cluster", f"local:{given.nodes}")
     try:
         processes: dict[str, subprocess.Popen[bytes]] = {}
