@@ -211,7 +211,7 @@ class ReplayResult:
     """Outcome of a run."""
 
     seconds: float
-    """Time from the first lease to the last result."""
+    """Time from the first lease, once all nodes have joined, to the last result."""
     efficiency: float
     head_cpu: float
     """Share of a core."""
@@ -298,6 +298,8 @@ class ReplayedCluster:
         pull, leases = server.head.balance.pull, [0]
 
         def counting(cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
+            if not leases[0] and len(server.head.balance.nodes) < self.nodes:
+                return None  # the work begins when all nodes have joined: two cores start 128 agents one by one
             if not leases[0]:
                 (self.folder / "first").write_text(str(time.time()))
             lease = pull(cell, idle, now, ahead=ahead)
