@@ -172,7 +172,7 @@ def _frame_near(steps: Steps, limits: wp.array2d(dtype=wp.float32)):
 
 
 @wp.struct
-class Marking:
+class CellMarking:
     """Boxes to put into the cells of grids, one grid for each of K steps or views."""
 
     layouts: wp.array(dtype=wp.int32)
@@ -195,7 +195,7 @@ def _mark(
     scenes: wp.array(dtype=DeviceScene),
     lights: wp.array(dtype=DeviceLight),
     steps: Steps,
-    marking: Marking,
+    marking: CellMarking,
     sets: Sets,
 ):
     """Put each box's mesh into the sets of the cells that the box covers."""
@@ -269,7 +269,7 @@ def cover_image(scenes: wp.array, views: Views, *, mesh_rows: int, rectangle_row
         rectangle_rows: Largest number of rectangles of a scene; they have one box each, and come first.
     """
     count, device = len(views.layouts), scenes.device
-    marking = Marking()
+    marking = CellMarking()
     marking.layouts, marking.mesh_rows, marking.box_rows = views.layouts, mesh_rows, rectangle_rows
     marking.bounds = wp.empty(count * rectangle_rows, dtype=wp.vec4, device=device)
     inputs = [scenes, mesh_rows, rectangle_rows, views, marking.bounds]
@@ -320,8 +320,8 @@ def cover_near(scenes: wp.array, steps: Steps, moves: wp.array) -> None:
     steps.near = _sets(scenes, marking, boxes=steps.box_rows)
 
 
-def _light_marking(steps: Steps, bounds: wp.array, corners: wp.array, scales: wp.array) -> Marking:
-    marking = Marking()
+def _light_marking(steps: Steps, bounds: wp.array, corners: wp.array, scales: wp.array) -> CellMarking:
+    marking = CellMarking()
     marking.layouts, marking.mesh_rows, marking.box_rows = steps.layouts, steps.mesh_rows, steps.box_rows
     marking.bounds, marking.corners, marking.scales = bounds, corners, scales
     marking.rows = marking.columns = GRID
@@ -329,7 +329,7 @@ def _light_marking(steps: Steps, bounds: wp.array, corners: wp.array, scales: wp
 
 
 def _sets(
-    scenes: wp.array, marking: Marking, *, boxes: int, lights: wp.array | None = None, steps: Steps | None = None
+    scenes: wp.array, marking: CellMarking, *, boxes: int, lights: wp.array | None = None, steps: Steps | None = None
 ) -> Sets:
     count, device = len(marking.layouts), scenes.device
     sets = Sets()
