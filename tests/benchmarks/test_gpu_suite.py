@@ -195,6 +195,20 @@ def test_motions_of_the_default_planner_are_free(monkeypatch: pytest.MonkeyPatch
     assert found.skipped == "cuRobo plans on a GPU only"
 
 
+def test_a_stage_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str]):
+    stages = motion._Stages()
+
+    def fail(name: str) -> motion.Measured:
+        raise RuntimeError("in its process:\nTraceback\nno kernel")
+
+    assert stages.run("first", lambda name: ({"planner": name}, []))
+    assert not stages.run("second", fail, limit=60.0)
+    result = stages.result()
+    assert [row["planner"] for row in result.rows] == ["first"] and result.state is State.FAILED
+    assert "second: RuntimeError: in its process: … no kernel" in result.problems
+    assert "Traceback" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("part", "package"), [(training, "torch"), (cycles, "bpy")], ids=["training", "cycles"])
 def test_parts_without_their_package_are_skipped(part: ModuleType, package: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, package, None)

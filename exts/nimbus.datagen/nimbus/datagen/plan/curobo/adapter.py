@@ -156,9 +156,8 @@ class CuroboAdapter:
     def _batch(self, batch: int, slots: int) -> BatchMotionPlanner:
         if (batch, slots) not in self._batches:
             self._notify("warm-up")
-            planner = BatchMotionPlanner(self._config(batch, slots))
-            planner.warmup()
-            self._batches[batch, slots] = planner
+            # Its own warm-up plans to postures, which fixes the size of goal sets at one: the first query warms it up.
+            self._batches[batch, slots] = BatchMotionPlanner(self._config(batch, slots))
         return self._batches[batch, slots]
 
     # State that changes from query to query
@@ -194,21 +193,18 @@ class CuroboAdapter:
     def _attach(
         self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays, *, count: int, batch: int
     ) -> None:
-        """Update the spheres attached to the tool, given in the link's frame, so without a further offset."""
-        manager = planner.attachment_manager
-        if batch == 1:
-            if len(spheres := arrays["attached0"]):
-                manager.update(self._device.to_device(spheres), self._state(arrays["starts"][:1]), link_name=link)
-            else:
-                manager.detach(link_name=link)
-            return
-        # The manager would give all queries the same spheres.
+        """Update the spheres attached to the tool, given in the link's frame.
+
+        The planners' attachment manager is not used: at 0.8.0 it is not where they look for it.
+        """
+        # All parts of a planner share these parameters, as its own ``disable_link_collision`` assumes.
+        parameters = planner.kinematics.config.kinematics_config
         slots = self._robot["robot_cfg"]["kinematics"]["extra_collision_spheres"][link]
         for row in range(batch):
             spheres = arrays[f"attached{min(row, count - 1)}"]
             unused = np.tile([0.0, 0.0, 0.0, _NO_SPHERE], (slots - len(spheres), 1))
             filled = self._device.to_device(np.vstack([spheres, unused]))
-            manager.kinematics_params.update_link_spheres(link, filled, config_idx=row)
+            parameters.update_link_spheres(link, filled, config_idx=row)
 
     def _state(self, positions: FloatArray) -> JointState:
         """Return the joint state of positions (B, J); cuRobo accepts exactly two dimensions."""

@@ -16,6 +16,7 @@ from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -26,8 +27,6 @@ _RETRY_FOR = timedelta(seconds=20)
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables that name a custom store, in order of preference."""
 
 
 class MissingObjectError(InputError):
@@ -62,6 +61,7 @@ class ObjectStore:
             raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
         self.address = address
         self._store: Any = _open(address)
+        self._client: Any = None
 
     def create(self, name: str, content: Path | bytes) -> bool:
         """Create an object atomically.
@@ -183,9 +183,16 @@ class ObjectStore:
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
-        """Make a URL that grants one operation on one object for a limited time."""
+        """Make a URL that grants one operation on one object for a limited time; a ``PUT`` to S3 cannot replace it.
+
+        Raises:
+            InputError: There are no credentials.
+        """
         import obstore
 
+        if method == "PUT" and self.address.scheme == "s3":
+            self._client = self._client or s3_client()
+            return sign_creation(self._client, self.address, name, seconds=seconds)
         signing: Any = obstore
         with self._calling(name):
             return signing.sign(self._store, method, name, timedelta(seconds=seconds))
