@@ -26,7 +26,7 @@ from nimbus.datagen.render.render_inputs import RenderInputs
 from nimbus.datagen.textures.color import encoded, linear
 
 _STACK_ON_CPU = 8
-"""Stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
+"""Number of steps per stack on a CPU, where stacking saves no time and a small number keeps the buffers small."""
 _BYTES_PER_PIXEL = 3 + 4 + 1 + 1 + 3
 """Size of a pixel in all images: color, depth, instance, class and normal [bytes]."""
 LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
@@ -104,7 +104,7 @@ class StackedRenderer:
             body_positions: (K, B, 3) [m], world frame.
             body_wxyz: (K, B, 4) unit quaternions.
             first_step: Index of the first step in the episode, for sensor noise.
-            following: Poses one step later, for optical flow; fewer where the episode ends, none by default.
+            following: Poses one step later, for optical flow: one fewer at the end of an episode, and none by default.
 
         Returns:
             Frames by camera name.

@@ -1,7 +1,8 @@
 """Interface to cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
 
-cuRobo has no status: ``None`` means that its inverse kinematics did not reach a pose, ``success`` covers the rest.
-Batch sizes, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each.
+cuRobo returns no status: ``None`` means that inverse kinematics did not reach a pose; ``success`` covers all else.
+The sizes of batches, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each
+combination.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ROOM = 16
 _NO_SPHERE = -100.0
 """Radius of an unused sphere, as cuRobo marks them [m]."""
 _MOST_MESHES = 400
-"""Number of loaded meshes after which their memory is released."""
+"""Number of loaded meshes at which the memory of all is released."""
 
 
 class CuroboAdapter:
@@ -90,7 +91,7 @@ class CuroboAdapter:
             goals = self._goals(header["tool"], _padded(arrays["goal_poses"], batch), slots)
             result = planner.plan_pose(goals, start)
             if result is None and slots > 1:
-                result = planner.plan_pose(goals, start)  # goal sets can fail once without a reason: try again
+                result = planner.plan_pose(goals, start)  # a goal set was observed to fail once and then succeed
         if result is None:
             return {"queries": [{"status": "no_ik"}] * count}, {}
         return self._answer(planner, result, count, batch)
@@ -132,7 +133,7 @@ class CuroboAdapter:
             # One world for each query of a batch: as many as there are scenes. A cache alone would make one.
             scene_model=None if batch == 1 else [{} for _ in range(batch)],
             multi_env=batch > 1,
-            # Without a scene and a cache there would be nothing to load a world into.
+            # The cache reserves the memory that worlds are loaded into later.
             collision_cache={"cuboid": self._room[0], "mesh": self._room[1]},
             position_tolerance=POSITION_TOLERANCE,
             orientation_tolerance=ORIENTATION_TOLERANCE,
@@ -195,9 +196,9 @@ class CuroboAdapter:
     ) -> None:
         """Update the spheres attached to the tool, given in the link's frame.
 
-        The planners' attachment manager is not used: at 0.8.0 it is not where they look for it.
+        cuRobo's attachment manager is not used, because planners of version 0.8.0 do not find it.
         """
-        # All parts of a planner share these parameters, as its own ``disable_link_collision`` assumes.
+        # All parts of a planner share these parameters; its own ``disable_link_collision`` relies on that, too.
         parameters = planner.kinematics.config.kinematics_config
         slots = self._robot["robot_cfg"]["kinematics"]["extra_collision_spheres"][link]
         for row in range(batch):
@@ -275,7 +276,7 @@ def _scene(number: int, header: dict[str, Any], arrays: Arrays) -> Scene:
 
 
 def _padded(rows: FloatArray, count: int) -> FloatArray:
-    """Repeat the last row: a batch must have exactly the size that its planner was built for."""
+    """Pad rows to ``count`` by repeating the last one: a planner accepts only batches of the size it was built for."""
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), axis=0)])
 
 

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Culling: rectangles that a tile of the image can show, and meshes that cast shadows into a cell of the light grid.
+"""Culling: finds the rectangles that a tile of the image can show, and the meshes that shade a cell of the light grid.
 
 Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """
@@ -26,7 +26,7 @@ wp.set_module_options({"enable_backward": False})
 _NEAR = wp.constant(2.0e-3)
 """Depth of the near plane [m]; nearer geometry is ignored."""
 _SLACK = wp.constant(0.01)
-"""Margin as a fraction of a rectangle's edge and of a cell, above the error of single precision."""
+"""Margin for the error of single precision, as a fraction of a rectangle's edge and of a cell."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
 _SMALLEST = wp.constant(1.0e-6)
 """Smallest extent of a grid across the light [m]."""
@@ -77,9 +77,10 @@ def _image_bounds(
             found = _projected(views, focal, seen, found)
         else:
             behind += 1
-    # A box across the near plane: its visible corners and the cuts of its edges with the plane bound it.
+    # A box that the near plane cuts is bounded by its visible corners and by the points where its edges meet the
+    # plane. Corners behind the camera would project to the wrong side.
     if behind > 0 and behind < 8:
-        # Edge = axis and corner; each edge is taken from its lower corner only.
+        # An edge is an axis and a corner; only the lower of its two corners counts, so that no edge is taken twice.
         for edge in range(3 * boxes.eight):
             axis = 1 << (edge >> 3)
             corner = edge & 7
@@ -87,7 +88,7 @@ def _image_bounds(
                 one = (_corner(boxes, box, corner) - origin) * turn
                 other = (_corner(boxes, box, corner | axis) - origin) * turn
                 if (one[2] < -_NEAR) != (other[2] < -_NEAR):
-                    # Cut of the edge with the plane at depth _NEAR, where the camera looks along -z.
+                    # The camera looks along -z, so the plane is at z = -_NEAR.
                     share = (one[2] + _NEAR) / (one[2] - other[2])
                     found = _projected(views, focal, one + share * (other - one), found)
     bounds[view * box_rows + box] = found
@@ -243,7 +244,7 @@ def _mark(
             wp.dot(slope_two, across) / scale[1],
         )
         shares = wp.vec4(wp.dot(slope_one, middle) + one[3], wp.dot(slope_two, middle) + two[3], 0.0, 0.0)
-        # Half a cell to either side of half of the edge.
+        # A cell may touch the shadow up to half an edge and half a cell from the middle of the edge.
         room = wp.vec2(
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[0]) + wp.abs(slopes[1])),
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[2]) + wp.abs(slopes[3])),
@@ -255,7 +256,8 @@ def _mark(
                 t = shares[1] + float(row) * slopes[2] + float(column) * slopes[3]
                 if wp.abs(s - 0.5) > room[0] or wp.abs(t - 0.5) > room[1]:
                     continue
-            # Boxes of one step run in different threads on a GPU, and |= on an array is atomic in Warp.
+            # Several threads mark the same word on a GPU. In Warp, |= on an array is atomic, and the result does not
+            # depend on their order.
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 

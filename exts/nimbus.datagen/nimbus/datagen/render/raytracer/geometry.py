@@ -24,7 +24,7 @@ from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
-"""Largest number of rectangles of a part that are tested one by one; more are faster as a mesh."""
+"""Largest number of rectangles of a part that are tested one by one; a part with more is faster as a mesh."""
 _EVEN = 1e-5
 """Difference up to which texture coordinates count as equal."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
@@ -60,7 +60,7 @@ def build_geometry(
     looks = [look_of(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
-    # By identity: parts that show the same image object share its texels on the device.
+    # Images are compared by identity: parts that show the same object share its texels on the device.
     distinct = {id(image): image for _, image in looks}
     texture = {key: place for place, key in enumerate(distinct)}
     images = [mipmap(image) for image in distinct.values()]
@@ -79,7 +79,7 @@ def build_geometry(
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     pieces = [cut(group.triangles) for group in groups]
-    # Faces of a piece are neighbors in memory, because they are drawn together.
+    # Faces of a piece are drawn together, so they are neighbors in memory.
     order = _face_order(groups, pieces)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts)[order], wp.int32)
     solid = [piece for piece, group in zip(pieces, groups, strict=True) if group.rectangle is None]
@@ -93,6 +93,7 @@ def build_geometry(
     rows = np.zeros(len(ordered), dtype=np.dtype(MaterialRow.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows["tint"], rows["instance"] = tone_tables.linear(np.array(tints)), [instance[part.instance] for part in ordered]
     paints = [_paint(triangles, image) for triangles, image in looks]
+    # A part of plain colors needs no texture: its negative density tells the kernel to use face_paint.
     rows["density"] = [
         _texel_density(triangles, image) if paint is None else -1.0
         for (triangles, image), paint in zip(looks, paints, strict=True)
@@ -107,6 +108,7 @@ def build_geometry(
     rows["height"] = [images[place].height for place in rows["texture"]]
     scene.looks = upload(rows, MaterialRow)
     starts = np.cumsum([0] + sizes[:-1])
+    # Small textures have fewer levels; the kernel never reads the repeated entries that fill up their rows.
     levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
     scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
@@ -209,7 +211,7 @@ def _put_grids(
 
 
 def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return texture coordinates (3 R, 2) at rectangles' first corners and along both edges, and (R,) their validity.
+    """Return the texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges; (R,) validity.
 
     Args:
         uvs: (6 R, 2) of the corners of the two faces of each, which share the diagonal from the first corner.
@@ -245,6 +247,7 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
     found: list[_Group] = []
     meshes: dict[tuple[str, bool], list[RenderPart]] = {}
     for part in parts:
+        # Baked light already contains the shadows of static parts.
         casts = part.casts_shadow and part.instance not in _NO_SHADOW and part.grid is None
         flat = None if part.is_furnishing else _flat_pieces(part.triangles)
         if flat is None:
@@ -274,7 +277,7 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
 
 
 def look_of(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
-    """Return a part's triangles and the image that it wears; a procedural texture is projected onto it."""
+    """Return a part's triangles and its image; a procedural texture is projected onto the part."""
     image = surface_image(surface)
     if image is None:
         return part.triangles, part.image
@@ -285,10 +288,11 @@ _joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
 
 
 def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
-    """Join pieces, with the same object returned for the same pieces, so that its device mesh is built once."""
+    """Join pieces; equal arguments return the same object, so that its device mesh is built only once."""
     if len(pieces) == 1:
         return pieces[0]
     if pieces not in _joined_cache:
+        # The cache is bounded by dropping everything; meshes that are still in use are joined again.
         if len(_joined_cache) >= 64:
             _joined_cache.clear()
         _joined_cache[pieces] = Triangles.concatenate(list(pieces))

@@ -22,7 +22,7 @@ LEVELS = wp.constant(12)
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
 SEAM = wp.constant(0.02)
-"""Distance within which moving things darken a surface beside them, and width of these seams [m]."""
+"""Width of seams [m]: the distance within which a moving body darkens a surface beside it."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of the table of TONES entries."""
 
@@ -63,7 +63,7 @@ class DeviceScene:
     rectangle_count: wp.int32
     vertex_count: wp.int32
     face_count: wp.int32
-    """Number of faces of meshes; faces of rectangles come before them and are not counted."""
+    """Number of faces of meshes; the faces of rectangles, which come before them, are not counted."""
     piece_count: wp.int32
     """Number of pieces of meshes; each is a range of faces and of vertices."""
     piece_mesh: wp.array(dtype=wp.int32)
@@ -72,11 +72,11 @@ class DeviceScene:
     """Half extents of a box around the piece, in the frame of its mesh [m]."""
     piece_points: wp.array(dtype=wp.int32)
     piece_faces: wp.array(dtype=wp.int32)
-    """Starts of the faces of each piece, and the end; faces are numbered piece after piece."""
+    """First face of each piece, and the end of the last one; faces are numbered piece after piece."""
     outward: wp.array(dtype=wp.vec3)
     """Outward normals of faces of closed surfaces; zero for faces of open ones, whose backs can be visible."""
     face_normals: wp.array(dtype=wp.vec3)
-    """Unit normals of the faces of meshes, in the frame of each."""
+    """Unit normals of the faces of meshes, in the frame of each mesh."""
     points: wp.array(dtype=wp.vec3)
     """Vertices of all meshes in their own frames, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
@@ -163,8 +163,8 @@ class Raster:
     height: wp.int32
     perspective: wp.bool
     matrices: wp.array(dtype=wp.mat33)
-    """Transform from the frame of each mesh to pixels and depth; in perspective the first two are multiplied by the
-    depth."""
+    """Transform from the frame of each mesh to column, row and depth; in perspective, column and row are multiplied by
+    the depth."""
     offsets: wp.array(dtype=wp.vec3)
     shown: wp.array(dtype=wp.uint8)
     """One byte per mesh: 1 if it is drawn."""
@@ -199,7 +199,8 @@ class Steps:
     normals: wp.array(dtype=wp.vec3)
     """Normals of rectangles, in the world frame."""
     shades: wp.array(dtype=wp.vec4)
-    """Three planes of each rectangle: distance to it along the light, and edge coordinates, of a world point."""
+    """Three linear functions of a world point for each rectangle: distance to it along the light, and edge
+    coordinates."""
     tops: wp.array(dtype=wp.float32)
     """Extent of each mesh along the light [m]."""
     margins: wp.array(dtype=wp.vec2)
@@ -213,20 +214,20 @@ class Steps:
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
     near: Sets
-    """Moving meshes within two seams of a place, in each cell of a second grid across the light; no words where
-    there are no seams."""
+    """Moving meshes within two seams of each cell of a second grid across the light; without words when there are no
+    seams."""
     near_corner: wp.array(dtype=wp.vec2)
     near_scale: wp.array(dtype=wp.vec2)
     near_low: wp.array(dtype=wp.vec3)
     near_high: wp.array(dtype=wp.vec3)
-    """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
+    """Corners of a box around each mesh, enlarged by a seam, along the axes of the world [m]."""
     corners: wp.array(dtype=wp.vec3)
     edges: wp.array(dtype=wp.vec3)
     """First corner of each rectangle in the world frame [m], and both edges divided by their squared lengths [1/m]."""
     heights: Raster
-    """Height maps of the meshes that cast shadows: one below the other, ``MAP`` lines for each."""
+    """Height maps of the meshes that cast shadows, one below the other, with ``MAP`` lines each."""
     pictures: wp.array(dtype=wp.int32)
-    """Number of each mesh's height map; that of an earlier step while the mesh does not move."""
+    """Number of each mesh's height map; a map of an earlier step is used while the mesh does not move."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
     """Corner of each mesh's height map across the light [m], and its pixels per meter."""
@@ -254,7 +255,8 @@ class Views:
     """Camera position in the frame of each mesh."""
     mesh_R_camera: wp.array(dtype=wp.mat33)
     planes: wp.array(dtype=wp.vec3)
-    """Three planes of each rectangle over the image: one over depth, and its edge coordinates over depth."""
+    """Three linear functions of a pixel for each rectangle: 1 / depth, and both edge coordinates divided by the
+    depth."""
     tiles: Sets
     """Rectangles that each tile may show."""
     meshes: Raster

@@ -78,6 +78,8 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, view: int, me
     hit.depth = 1.0 / wp.dot(views.planes[row * 3], pixel)
     s = wp.dot(views.planes[row * 3 + 1], pixel) * hit.depth
     t = wp.dot(views.planes[row * 3 + 2], pixel) * hit.depth
+    # With s and t along the edges, the barycentric coordinates are (1 - s, s - t, t) in the face below the diagonal and
+    # (1 - t, s, t - s) in the one above it.
     first = s >= t
     hit.face = scene.face_start[mesh] + wp.where(first, 0, 1)
     hit.u = wp.where(first, 1.0 - s, 1.0 - t)
@@ -88,7 +90,7 @@ def _rectangle_hit(scene: DeviceScene, steps: Steps, views: Views, view: int, me
 
 @wp.struct
 class FlatRow:
-    """Values shared by a row of a tile that shows a single rectangle, apart from meshes before it."""
+    """Values for a row of a tile that shows a single rectangle behind the meshes."""
 
     is_one: wp.bool
     depth: Row
@@ -113,7 +115,7 @@ def _flat_row(
     y: float,
     places: Row,
 ) -> FlatRow:
-    """Compute the values that the pixels of a row share; (x, y) is the center of its first pixel [px]."""
+    """Compute the shared values of a row's pixels; (x, y) is the center of its first pixel [px]."""
     found = FlatRow()
     mesh = flat[0]
     if mesh < 0 or wp.min(flat) != wp.max(flat):
@@ -202,7 +204,8 @@ def render_views(
             close = _over_row(views.planes[row], first, y, places)
             s = _over_row(views.planes[row + 1], first, y, places)
             t = _over_row(views.planes[row + 2], first, y, places)
-            # s, t and close are all divided by the depth, hence s <= close instead of s <= 1.
+            # s, t and close are all divided by the depth, hence s <= close instead of s <= 1. Of equally near
+            # rectangles the one with the higher number is kept.
             inside = wp.min(wp.min(wp.min(s, t), wp.min(close - s, close - t)), close - closeness)
             if wp.max(inside) >= 0.0:
                 for pixel in range(8):
@@ -225,7 +228,7 @@ def render_views(
         hit.mesh = -1
         is_wide = wp.bool(False)
         key = views.meshes.nearest[index]
-        # Meshes were rasterized to nearness as well, so that both kinds of hits compare directly.
+        # Nearness of meshes and of rectangles compares directly; a rectangle wins where both are equal.
         if nearness(key) > closeness[pixel]:
             hit = _mesh_hit(scene, steps, views, view, key, x, y)
         elif wide.is_one and not scene.is_baked:
@@ -241,7 +244,8 @@ def render_views(
         instance = wp.int32(0)
         if hit.mesh >= 0:
             ray = world_R_camera * toward
-            # All pixels of a flat face share normal, material and light.
+            # All pixels of a flat face share normal, material and light; a smooth face has another normal in each
+            # pixel.
             if hit.face != held:
                 look = scene.looks[scene.face_part[hit.face]]
                 normal = shading_normal(scene, steps, step, hit, ray)
@@ -256,10 +260,12 @@ def render_views(
             if scene.is_baked:
                 kept = baked_light(scene, hit)
                 if kept[3] >= 0.0:
+                    # Below about 1/255 the key light is too weak for a visible shadow, and none is searched.
                     facing = wp.where(kept[3] > 0.004, facing, 0.0)
                     lit = wp.vec3(kept[0], kept[1], kept[2])
-                    # Baked light includes the key light, whose fraction is subtracted in the shadow of a moving thing.
+                    # Baked light includes the key light, whose fraction is subtracted in the shadow of a moving body.
                     shaded = wp.where(facing > 0.0, wp.max(lit - scene.key * kept[3], wp.vec3(0.0)), lit)
+            # The seam darkens ambient light only: the same amount is missing in shadow and outside it.
             if scene.is_baked:
                 missing = shaded * (1.0 - open_share(scene, steps, light, step, instance, point, hit.normal))
                 shaded -= missing

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Reuse of pixels: tiles of a static camera that show the same as in the previous step.
+"""Reuse of pixels: finds the tiles of a static camera that show the same as in the previous step.
 
 A tile is kept when none of its inputs has changed: the meshes drawn there, the rectangles that it may show, and the
 casters of shadows on its visible points. Pixels are therefore bit-identical with and without reuse, and independent of
@@ -24,14 +24,14 @@ from nimbus.datagen.render.raytracer.scene_table import PlacedSteps
 wp.set_module_options({"enable_backward": False})
 
 _ROUNDING = 1.0e-3
-"""Margin above the start distance of shadow rays and the error of single precision [m]."""
+"""Margin [m], above the offset of shadow rays and the error of single precision."""
 _WORDS = wp.constant(GRID // 32)
 """Words per row of the grid across the light, one bit per cell."""
 
 
 @wp.struct
 class Changes:
-    """Differences of K steps from their predecessors, with a grid of changed shadows across the light."""
+    """Differences of K steps from the steps before them, with a grid across the light of the shadows that changed."""
 
     step_before: wp.int32
     """Number of the step before the first one, in the previously rendered stack."""
@@ -79,6 +79,7 @@ def _mark_shadows(scenes: wp.array(dtype=DeviceScene), steps: Steps, before: Ste
     for word in range(low_y >> 5, (high_y >> 5) + 1):
         bits = _range_bits(low_y, high_y, word)
         for row in range(low_x, high_x + 1):
+            # Boxes overlap, and their threads set bits of the same word.
             wp.atomic_or(changes.cells, step, row * _WORDS + word, bits)
 
 
@@ -106,7 +107,7 @@ def _choose_tiles(
     for word in range(views.tiles.words):
         now = views.tiles.bits[(step * rows * columns + tile) * views.tiles.words + word]
         then = before.tiles.bits[(step_before * rows * columns + tile) * views.tiles.words + word]
-        # A rectangle that moved into, out of or within the tile.
+        # Sets of both steps are needed, because a rectangle may have moved into, out of or within the tile.
         if ((now | then) & changes.moved[step * changes.words + word]) != wp.uint32(0):
             return
     last = wp.int32(-1)
@@ -117,7 +118,7 @@ def _choose_tiles(
         start_before = (step_before * views.height + y) * views.width
         for x in range(left, wp.min(left + TILE, views.width)):
             key = views.meshes.nearest[start + x]
-            # The key has nearness and face, so that equal keys mean the same mesh point in the pixel.
+            # The key contains nearness and face: where it differs, the pixel shows something else.
             if key != before.meshes.nearest[start_before + x]:
                 return
             face = face_number(key)
@@ -126,6 +127,8 @@ def _choose_tiles(
                 if _has_moved(changes, step, scene.vertex_mesh[scene.corners[face * 3]]):
                     return
                 last = face
+        # The bounds are those of the points that the tile showed when it was last rendered. They still hold, because
+        # nothing that is visible in it has moved since.
         reach = views.reach[y * columns + tile % columns]
         low = wp.min(low, wp.vec2(reach[0], reach[1]))
         high = wp.max(high, wp.vec2(reach[2], reach[3]))
@@ -200,7 +203,7 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
     changes = Changes()
     changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
-    # Pack the flags into 32-bit words, as the kernel's sets have them.
+    # Flags are packed into 32-bit words, in the layout of the kernel's sets.
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
     bits[:, : moved.shape[1]] = moved
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
