@@ -17,9 +17,9 @@ from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
 from nimbus.datagen.store.remote.s3_client import s3_client
 
 LARGE = 64 << 20
-"""Size above which a file is sent in parts [bytes]; below it, one request costs less than bookkeeping."""
+"""Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
 PART = 16 << 20
-"""Size of a part [bytes]: at most 10,000 parts make objects of 160 GB."""
+"""Size of a part [bytes]; with S3's limit of 10,000 parts, objects have up to 160 GB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         notes: Folder for the record of the upload, created if missing.
 
     Returns:
-        False if the name is taken; nothing has changed then.
+        False if the name is taken, in which case nothing was changed.
 
     Raises:
         InputError: There is no bucket, or no permission.
@@ -87,7 +87,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
 
 
 class _Answers:
-    """Answers of a store that are not errors."""
+    """Calls for which some error codes of a store are expected answers."""
 
     def covers(self, call: Any) -> bool:
         """Make a call; False if the upload no longer exists."""
