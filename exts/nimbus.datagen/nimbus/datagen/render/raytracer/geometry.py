@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import SurfaceLook, Tone
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
@@ -41,19 +41,6 @@ class Geometry:
     """``DeviceScene`` of the ray tracer."""
     bodies: tuple[str, ...]
     """Body of each of the G meshes; empty for static ones."""
-    boxes: Any
-    """``Boxes`` around pieces of the meshes."""
-    bounds: NDArray[np.float64]
-    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
-    casts_shadow: NDArray[np.bool_]
-    """(G,) True for meshes that cast shadows."""
-    flat: NDArray[np.bool_]
-    """(G,) True for rectangles, which are visible and cast shadows from their front only."""
-    rectangles: NDArray[np.float64]
-    """(R, 4, 3) of each rectangle in its own frame: first corner [m], unit normal, and both edges divided by their
-    squared lengths [1/m]."""
-    tones: Mapping[Tone, wp.array]
-    """Tables from linear light to sRGB bytes, by the sensor's tone curve."""
     keep: tuple[wp.Mesh, ...]
     """Device meshes, kept alive because the scene refers to them by number only."""
 
@@ -127,22 +114,14 @@ def build_geometry(
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
-    tones: dict[Tone, wp.array] = {name: upload(table, wp.uint8) for name, table in tone_tables.BYTE_OF_LIGHT.items()}
-    scene.to_srgb = tones["plain"]
+    scene.to_srgb = upload(np.concatenate([*tone_tables.BYTE_OF_LIGHT.values()]), wp.uint8)
     _put_grids(scene, ordered, baked, order, upload)
-    boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
-    boxes.count, boxes.eight = len(every), 8
-    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces]), wp.int32)
-    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
+    _put_boxes(scene, pieces, upload)
+    scene.casts = upload(np.array([group.casts_shadow for group in groups], dtype=np.uint8), wp.uint8)
+    scene.rectangles = upload(_rectangle_rows(groups).reshape(-1, 3), wp.vec3d)
     return Geometry(
         scene=scene,
         bodies=tuple(group.body for group in groups),
-        boxes=boxes,
-        bounds=np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces]),
-        casts_shadow=np.array([group.casts_shadow for group in groups]),
-        flat=flat,
-        rectangles=_rectangle_rows(groups),
-        tones=tones,
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
 
@@ -194,6 +173,20 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
     corners = [mesh.corners.ravel() + start for mesh, start in zip(solid, points, strict=False)]
     scene.corners = upload(np.concatenate(corners), wp.int32)
     scene.vertex_mesh = upload(np.repeat(mesh_of_piece, point_counts), wp.int32)
+
+
+def _put_boxes(scene: Any, pieces: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
+    """Upload boxes around the pieces of all meshes, and around each mesh."""
+    boxes = Boxes()
+    every = np.concatenate([piece.boxes for piece in pieces])
+    boxes.count, boxes.eight = len(every), 8
+    boxes.mesh = upload(np.repeat(np.arange(len(pieces)), [len(piece.boxes) for piece in pieces]), wp.int32)
+    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
+    # Structures are assigned by value, hence after their fields are set.
+    scene.boxes = boxes
+    bounds = np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces])
+    scene.middles = upload(bounds.mean(axis=1), wp.vec3d)
+    scene.halves = upload(0.5 * np.ptp(bounds, axis=1), wp.vec3d)
 
 
 def _put_grids(

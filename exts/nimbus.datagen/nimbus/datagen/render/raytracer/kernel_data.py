@@ -41,10 +41,22 @@ class MaterialRow:
 
 
 @wp.struct
-class DeviceScene:
-    """Constant data of an episode: G meshes, F faces, P parts.
+class Boxes:
+    """Boxes around pieces of meshes, in the frames of the meshes [m]."""
 
-    A mesh with the number 0 is a rectangle.
+    count: wp.int32
+    eight: wp.int32
+    """Number of corners of a box; a variable, so that loops over them are not unrolled."""
+    mesh: wp.array(dtype=wp.int32)
+    lower: wp.array(dtype=wp.vec3)
+    upper: wp.array(dtype=wp.vec3)
+
+
+@wp.struct
+class DeviceScene:
+    """Constant data of a layout: G meshes, F faces, P parts; rectangles come first.
+
+    A mesh with the number 0 is a rectangle. Kernels take an array of scenes, one for each layout.
     """
 
     mesh_count: wp.int32
@@ -88,6 +100,7 @@ class DeviceScene:
     semantics: wp.array(dtype=wp.uint8)
     to_linear: wp.array(dtype=wp.float32)
     to_srgb: wp.array(dtype=wp.uint8)
+    """Tables of all tone curves, one after the other."""
     is_baked: wp.bool
     """True if some faces have baked light, in the grids of :class:`FaceGrid`."""
     grid_steps: wp.array(dtype=wp.int32)
@@ -98,6 +111,15 @@ class DeviceScene:
     """Linear light at each sample, and the fraction of the key light in it."""
     key: wp.vec3
     """Key light where its fraction is 1."""
+    boxes: Boxes
+    casts: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 if it casts shadows."""
+    middles: wp.array(dtype=wp.vec3d)
+    halves: wp.array(dtype=wp.vec3d)
+    """Centers and half extents of boxes around the meshes, in the frame of each [m]."""
+    rectangles: wp.array(dtype=wp.vec3d)
+    """Four rows per rectangle, in the frame of its body: first corner [m], unit normal, and both edges divided by their
+    squared lengths [1/m]."""
 
 
 @wp.struct
@@ -110,6 +132,8 @@ class DeviceLight:
     ground: wp.vec3
     across: wp.vec3
     along: wp.vec3
+    axes: wp.mat33d
+    """Rows are the same three unit vectors in double precision: across, along, toward the light."""
     shadows: wp.bool
     lamp_count: wp.int32
     lamps_towards: wp.array(dtype=wp.vec3)
@@ -126,21 +150,15 @@ class Sets:
 
 
 @wp.struct
-class Boxes:
-    """Boxes around pieces of meshes, in the frames of the meshes [m]."""
-
-    count: wp.int32
-    eight: wp.int32
-    """Number of corners of a box; a variable, so that loops over them are not unrolled."""
-    mesh: wp.array(dtype=wp.int32)
-    lower: wp.array(dtype=wp.vec3)
-    upper: wp.array(dtype=wp.vec3)
-
-
-@wp.struct
 class Raster:
-    """Rasterized meshes at K steps, from a camera or from the light; V vertices."""
+    """Rasterized meshes at K steps, from a camera or from the light."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each step."""
+    mesh_rows: wp.int32
+    vertex_rows: wp.int32
+    piece_rows: wp.int32
+    """Rows of a step in the tables of meshes, vertices and pieces: those of the largest scene."""
     width: wp.int32
     height: wp.int32
     perspective: wp.bool
@@ -153,7 +171,7 @@ class Raster:
     drawn: wp.array(dtype=wp.uint8)
     """One byte per piece: 1 if its mesh is drawn and it overlaps the image."""
     places: wp.array(dtype=wp.vec3)
-    """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
+    """Column and row of each vertex [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
     """Packed nearness and face of each pixel of a camera, see ``raster``."""
     tops: wp.array(dtype=wp.uint32)
@@ -162,8 +180,18 @@ class Raster:
 
 @wp.struct
 class Steps:
-    """State of K steps of G meshes, step after step."""
+    """State of K steps, step after step."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each step, and of its light."""
+    mesh_rows: wp.int32
+    box_rows: wp.int32
+    """Rows of a step in the tables of meshes and of boxes: those of the largest scene."""
+    rectangle_rows: wp.int32
+    solid_rows: wp.int32
+    """Largest numbers of rectangles and of other meshes of a scene."""
+    active: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 if it casts a shadow."""
     world_R_mesh: wp.array(dtype=wp.mat33)
     positions: wp.array(dtype=wp.vec3)
     light_in_mesh: wp.array(dtype=wp.vec3)
@@ -207,11 +235,20 @@ class Steps:
 
 @wp.struct
 class Views:
-    """One camera at K steps."""
+    """Views of one size, each of a step."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each view."""
+    steps: wp.array(dtype=wp.int32)
+    """Step of each view."""
+    focals: wp.array(dtype=wp.float32)
+    """Focal lengths [px]."""
+    tones: wp.array(dtype=wp.int32)
+    """Start of each view's tone curve in ``DeviceScene.to_srgb``."""
     width: wp.int32
     height: wp.int32
-    focal: wp.float32
+    seen: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 for a rectangle whose front is toward the camera."""
     positions: wp.array(dtype=wp.vec3)
     world_R_camera: wp.array(dtype=wp.mat33)
     origins: wp.array(dtype=wp.vec3)

@@ -51,14 +51,16 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
 
 
 @wp.kernel
-def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
-    """Project each vertex to the image, with its nearness, which is 0 for a vertex not in front of the camera."""
+def _place_vertices(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: int):
+    """Project each vertex to the image, with its nearness; 0 for a vertex that is not in front of the camera."""
     step, piece, lane = wp.tid()
-    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    scene = scenes[raster.layouts[step]]
+    if piece >= scene.piece_count:
+        return
+    row = step * raster.mesh_rows + scene.piece_mesh[piece]
     if raster.shown[row] == wp.uint8(0) or _is_outside(scene, raster, row, piece):
         return
-    # Every lane of the piece writes the same value, so their order does not matter.
-    raster.drawn[step * scene.piece_count + piece] = wp.uint8(1)
+    raster.drawn[step * raster.piece_rows + piece] = wp.uint8(1)
     matrix = raster.matrices[row]
     offset = raster.offsets[row]
     for vertex in range(scene.piece_points[piece] + lane, scene.piece_points[piece + 1], lanes):
@@ -67,7 +69,7 @@ def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
             # Nearness is stored instead of depth, because only 1 / depth is affine over a projected face.
             closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
             seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
-        raster.places[step * scene.vertex_count + vertex] = seen
+        raster.places[step * raster.vertex_rows + vertex] = seen
 
 
 @wp.func
@@ -168,7 +170,7 @@ def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
 @wp.func
 def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
     """Draw a face into the pixels whose centers it covers."""
-    first = step * scene.vertex_count
+    first = step * raster.vertex_rows
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
@@ -237,15 +239,16 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
 
 
 @wp.kernel
-def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
+def _draw_faces(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: int):
     """Draw each face of the pieces that overlap the image.
 
     For height maps, backs of closed surfaces are skipped: the light is outside all meshes, so fronts hide them.
     """
     step, piece, lane = wp.tid()
-    if raster.drawn[step * scene.piece_count + piece] == wp.uint8(0):
+    if raster.drawn[step * raster.piece_rows + piece] == wp.uint8(0):
         return
-    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    scene = scenes[raster.layouts[step]]
+    row = step * raster.mesh_rows + scene.piece_mesh[piece]
     towards = raster.matrices[row][2]
     for place in range(scene.piece_faces[piece] + lane, scene.piece_faces[piece + 1], lanes):
         if raster.perspective or wp.dot(scene.outward[place], towards) >= 0.0:
@@ -267,7 +270,7 @@ def nearness(key: wp.uint64) -> float:
 @wp.func
 def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
     """Return the barycentric coordinates of the visible point of a face at (x, y)."""
-    first = step * scene.vertex_count
+    first = step * raster.vertex_rows
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
@@ -288,15 +291,15 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
     return shares / (shares[0] + shares[1] + shares[2])
 
 
-def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
+def draw(scenes: wp.array, raster: Raster, *, steps: int, device: wp.Device) -> None:
     """Draw all meshes that are shown at K steps; sets ``places``, and ``nearest`` or ``tops``."""
-    raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
+    raster.places = wp.empty(steps * raster.vertex_rows, dtype=wp.vec3, device=device)
     pixels = steps * raster.height * raster.width
     raster.nearest = wp.zeros(pixels if raster.perspective else 0, dtype=wp.uint64, device=device)
     raster.tops = wp.zeros(0 if raster.perspective else pixels, dtype=wp.uint32, device=device)
-    raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
+    raster.drawn = wp.zeros(steps * raster.piece_rows, dtype=wp.uint8, device=device)
     # On a GPU neighboring threads share a piece; on a CPU one thread draws all of it.
     lanes = _LANES if device.is_cuda else 1
-    if scene.face_count:
+    if raster.piece_rows:
         for kernel in (_place_vertices, _draw_faces):
-            wp.launch(kernel, dim=(steps, scene.piece_count, lanes), inputs=[scene, raster, lanes], device=device)
+            wp.launch(kernel, dim=(steps, raster.piece_rows, lanes), inputs=[scenes, raster, lanes], device=device)

@@ -67,8 +67,8 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
             + scene.corner_normals[hit.face * 3 + 1] * hit.v
             + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
         )
-        turned = wp.normalize(steps.world_R_mesh[step * scene.mesh_count + hit.mesh] * smooth)
-        # An open surface may be seen from its back, to which its corner normals do not point.
+        turned = wp.normalize(steps.world_R_mesh[step * steps.mesh_rows + hit.mesh] * smooth)
+        # Corner normals may point to the other side of an open surface.
         if wp.dot(turned, flat) < 0.0:
             turned = -turned
         # Near a silhouette the interpolated normal may face away from the ray; the flat one never does.
@@ -87,7 +87,7 @@ def lowest(bits: wp.uint32) -> int:
 
 @wp.func
 def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.vec3) -> wp.bool:
-    row = step * scene.mesh_count + mesh
+    row = step * steps.mesh_rows + mesh
     if scene.meshes[mesh] == wp.uint64(0):
         place = wp.vec4(point[0], point[1], point[2], 1.0)
         distance = wp.dot(steps.shades[row * 3], place)
@@ -111,8 +111,8 @@ def _from_map(
     # At grazing light the plane of the face rises too steeply over a pixel of the map to be compared with it.
     if facing < 0.1:
         return wp.int32(-1)
-    corner = steps.map_corner[step * scene.mesh_count + mesh]
-    scale = steps.map_scale[step * scene.mesh_count + mesh]
+    corner = steps.map_corner[step * steps.mesh_rows + mesh]
+    scale = steps.map_scale[step * steps.mesh_rows + mesh]
     x = (wp.dot(point, light.across) - corner[0]) * scale[0] - 0.5
     y = (wp.dot(point, light.along) - corner[1]) * scale[1] - 0.5
     column = wp.int32(wp.floor(x))
@@ -124,7 +124,7 @@ def _from_map(
     # Heights are compared with the plane of the face over each pixel of the map, so that a face does not shade itself.
     rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
     rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
-    first = steps.pictures[step * scene.mesh_count + mesh] * MAP
+    first = steps.pictures[step * steps.mesh_rows + mesh] * MAP
     lit = wp.int32(0)
     dark = wp.int32(0)
     for pixel in range(4):
@@ -180,7 +180,7 @@ def _blocker(
                 if mesh == last:
                     continue
             # A mesh that ends below the point, along the light, cannot shade it.
-            if steps.tops[step * scene.mesh_count + mesh] > height:
+            if steps.tops[step * steps.mesh_rows + mesh] > height:
                 if scene.meshes[mesh] != wp.uint64(0):
                     known = _from_map(scene, steps, light, step, mesh, point, normal)
                     if known == 1:
@@ -217,7 +217,7 @@ def can_be_shaded(
         while bits != wp.uint32(0):
             mesh = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
-            if mesh != own and steps.tops[step * scene.mesh_count + mesh] > height:
+            if mesh != own and steps.tops[step * steps.mesh_rows + mesh] > height:
                 return wp.bool(True)
     return wp.bool(False)
 
@@ -371,6 +371,6 @@ def caster(
 
 
 @wp.func
-def byte(scene: DeviceScene, value: float) -> wp.uint8:
-    """Return the sRGB byte of linear light."""
-    return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]
+def byte(scene: DeviceScene, tone: int, value: float) -> wp.uint8:
+    """Return the sRGB byte of linear light, by the tone curve that starts at ``tone``."""
+    return scene.to_srgb[tone + wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]

@@ -9,17 +9,17 @@ earlier renderings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, DeviceScene, Steps, Views
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, DeviceScene, Steps, Views
 from nimbus.datagen.render.raytracer.raster import face_number
-
-if TYPE_CHECKING:
-    from nimbus.datagen.render.raytracer.geometry import Geometry
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps
 
 wp.set_module_options({"enable_backward": False})
 
@@ -55,19 +55,20 @@ def _has_moved(changes: Changes, step: int, mesh: int) -> wp.bool:
 
 
 @wp.kernel
-def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
+def _mark_shadows(scenes: wp.array(dtype=DeviceScene), steps: Steps, before: Steps, changes: Changes):
     """Mark the cells that the boxes of changed shadows cover."""
     step, box, which = wp.tid()
+    boxes = scenes[0].boxes
     mesh = boxes.mesh[box]
     if changes.shades[step, mesh] == wp.uint8(0):
         return
-    found = steps.bounds[step * boxes.count + box]
+    found = steps.bounds[step * steps.box_rows + box]
     # A shadow changes both the cells that it covers now and those that it covered a step before.
     if which == 1:
         if step == 0:
-            found = before.bounds[changes.step_before * boxes.count + box]
+            found = before.bounds[changes.step_before * steps.box_rows + box]
         else:
-            found = steps.bounds[(step - 1) * boxes.count + box]
+            found = steps.bounds[(step - 1) * steps.box_rows + box]
     corner = changes.corners[step]
     scale = changes.scales[step]
     limit = float(GRID - 1)
@@ -92,9 +93,12 @@ def _range_bits(low: int, high: int, word: int) -> wp.uint32:
 
 
 @wp.kernel
-def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Changes, step: int, step_before: int):
+def _choose_tiles(
+    scenes: wp.array(dtype=DeviceScene), views: Views, before: Views, changes: Changes, step: int, step_before: int
+):
     """Mark the tiles of a step that have to be rendered."""
     tile = wp.tid()
+    scene = scenes[0]
     columns = (views.width + TILE - 1) // TILE
     rows = (views.height + TILE - 1) // TILE
     left = (tile % columns) * TILE
@@ -146,44 +150,53 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Stack of K steps as shown by a camera."""
+    """Stack of K steps of one layout as shown by a camera."""
 
-    positions: NDArray[np.float64]
-    """(K, G, 3) mesh positions [m]."""
-    rotations: NDArray[np.float64]
-    """(K, G, 3, 3) mesh orientations."""
-    casts: NDArray[np.bool_]
-    """(K, G) True for meshes that cast shadows."""
-    extents: NDArray[np.float64]
-    """(K, G, 2, 2) lower and upper corners of the meshes across the light, from :func:`rasterize.draw_heights` [m]."""
-    steps: Any
+    placed: PlacedSteps
     view: Any
 
+    @cached_property
+    def poses(self) -> FloatArray:
+        """Positions [m] and rotation matrices of G meshes at each step (K, G, 12)."""
+        placed = self.placed.placed
+        positions, rotations = placed.positions.numpy(), placed.rotations.numpy()
+        return np.concatenate([positions, rotations.reshape(-1, 9)], axis=1).reshape(len(self), -1, 12)
 
-def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
+    @cached_property
+    def casts(self) -> NDArray[np.bool_]:
+        """(K, G) True for meshes that cast shadows."""
+        return self.placed.steps.active.numpy().reshape(len(self), -1) > 0
+
+    @cached_property
+    def extents(self) -> FloatArray:
+        """(K, G, 2, 2) lower and upper corners of the meshes across the light, as in ``Placed`` [m]."""
+        return self.placed.placed.extents.numpy().reshape(len(self), -1, 2, 2)
+
+    def __len__(self) -> int:
+        return len(self.placed.steps.layouts)
+
+
+def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked: bool) -> Any:
     """Return the changes of each of K steps from its predecessor.
 
     Args:
-        geometry: G meshes.
+        scenes: The scene of all steps, on the device.
         now: The steps.
         before: Stack rendered previously by the same camera; None for none.
+        is_baked: True for a scene with seams.
     """
-    device = geometry.boxes.mesh.device
-    # Without an earlier stack the first step is compared with the last one of this stack: choose_tiles renders all of
-    # its tiles in any case.
+    device = scenes.device
     before = before or now
-    last = len(before.positions) - 1
+    last = len(before) - 1
 
     def earlier(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(before, name)[last:], getattr(now, name)[:-1]])
 
-    moved = np.any(now.positions != earlier("positions"), axis=-1)
-    moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
+    moved = np.any(now.poses != earlier("poses"), axis=-1)
     casts = now.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
-    # With baked light a moving body also darkens its surroundings, within two seams.
-    margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
+    margin = _ROUNDING + (2 * SEAM if is_baked else 0.0)
     extents = np.stack([now.extents, earlier("extents")])
     low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
     high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
@@ -199,17 +212,18 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     changes.corners = wp.array(low, dtype=wp.vec2, device=device)
     changes.scales = wp.array(GRID / np.maximum(high - low, 1e-6), dtype=wp.vec2, device=device)
     changes.cells = wp.zeros((len(moved), GRID * (GRID // 32)), dtype=wp.uint32, device=device)
-    inputs = [geometry.boxes, now.steps, before.steps, changes]
-    wp.launch(_mark_shadows, dim=(len(moved), geometry.boxes.count, 2), inputs=inputs, device=device)
+    steps = now.placed.steps
+    inputs = [scenes, steps, before.placed.steps, changes]
+    wp.launch(_mark_shadows, dim=(len(moved), steps.box_rows, 2), inputs=inputs, device=device)
     return changes
 
 
-def choose_tiles(scene: Any, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
+def choose_tiles(scenes: wp.array, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
     """Mark stale tiles of a step: all in the first step of a camera."""
     stale, earlier = now.view.stale, now if step else before
     if earlier is None:
         stale.fill_(1)
         return
     step_before = step - 1 if step else changes.step_before
-    inputs = [scene, now.view, earlier.view, changes, step, step_before]
+    inputs = [scenes, now.view, earlier.view, changes, step, step_before]
     wp.launch(_choose_tiles, dim=len(stale), inputs=inputs, device=stale.device)
