@@ -6,7 +6,7 @@ imprecise grasps, and a button that closes or opens the gripper. Nothing is plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -25,8 +25,10 @@ _SPEED = (0.10, 0.20)
 """Range of the speed of a stroke [m/s]."""
 _TURN_SPEED = 1.2
 """Speed of the hand's rotation [rad/s]."""
-_TREMBLING, _TREMBLING_TURN = 0.0012, 0.008
-"""Standard deviation of the trembling [m, rad]."""
+_TREMBLING, _TREMBLING_TURN = 0.0004, 0.003
+"""Standard deviation of the trembling of a hand at rest [m, rad]: physiological tremor."""
+_SWAY = 0.01
+"""Deviation of a moving hand for each unit of its speed [s]: noise grows with speed (Harris and Wolpert 1998)."""
 _LOST = 0.12
 """Share of the periods whose target is lost: the tool keeps the earlier one."""
 _PAUSES = (0.15, 0.5)
@@ -40,7 +42,13 @@ _FINGERS = 0.7
 _STEEP = 0.35
 """Largest tilt of a hand that takes a thing from above [rad]."""
 
+_GRASPS = 300
+"""Number of grasps among which a person chooses."""
+_PULLS = 3
+"""Largest number of pulls at a handle."""
+
 Commands = Iterator[ToolCommand]
+Cost = Callable[[FloatArray], float | None]
 
 
 class NoWay(Exception):  # noqa: N818
@@ -62,6 +70,7 @@ class OperatorHand:
         self._rng, self._rate = rng, session.task.rate
         self._noise = np.zeros(6)
         self.target: FloatArray = self.view.tool_pose()
+        self._before = self.target.copy()
         robot, model = self.view.robot, session.environment.simulation.model
         tool = make_transform(robot.tool.position, robot.tool.wxyz)
         self._arm = ArmKinematics(
@@ -103,8 +112,11 @@ class OperatorHand:
         yield from self.hold(_FINGERS)
 
     def _command(self, *, opening: float | None = None) -> ToolCommand:
-        draw = self._rng.normal(size=6) * np.repeat([_TREMBLING, _TREMBLING_TURN], 3)
-        self._noise = 0.7 * self._noise + 0.7 * draw
+        speed = float(np.linalg.norm(self.target[:3, 3] - self._before[:3, 3])) * self._rate
+        turning = float(np.linalg.norm(rotation_between(self._before, self.target))) * self._rate
+        self._before = self.target.copy()
+        sizes = [_TREMBLING + _SWAY * speed, _TREMBLING_TURN + _SWAY * turning]
+        self._noise = 0.7 * self._noise + 0.7 * self._rng.normal(size=6) * np.repeat(sizes, 3)
         pose = self.target.copy()
         pose[:3, 3] += self._noise[:3]
         pose[:3, :3] = pose[:3, :3] @ Rotation.from_rotvec(self._noise[3:]).as_matrix()
@@ -113,15 +125,15 @@ class OperatorHand:
 
     # Things that a person does with it
 
-    def take(self, name: str, *, side: float = 0.0, lift: float = 0.1) -> Commands:
+    def take(self, name: str, *, cost: Cost = lambda _: 0.0, lift: float = 0.1) -> Commands:
         """Take an object from above, roughly where a person would.
 
         Args:
             name: The object.
-            side: Smallest y of the grasp from the object's middle, in the direction of its sign [m]; 0 for anywhere.
+            cost: Discomfort of a pose (4, 4) of the tool; None for one that is not wanted.
             lift: Height of the lift [m].
         """
-        pose = self._grasp(name, side)
+        pose = self._grasp(name, cost)
         pose[:3, 3] += self._rng.normal() * _IMPRECISE * pose[:3, 0]
         yield from self.come(pose)
         yield from self.button(closed=True)
@@ -145,9 +157,12 @@ class OperatorHand:
             raise NoWay("no handle in reach of a hand")
         yield from self.come(grip)
         yield from self.button(closed=True)
-        path = part.hand_path(self.target, part.position, part.position_at(fraction))
-        yield from self.stroke(path[len(path) // 2], speed=0.12)
-        yield from self.stroke(path[-1], speed=0.12)
+        for _ in range(_PULLS):  # the eye sees that it is not open yet
+            if part.fraction > fraction - 0.05:
+                break
+            path = part.hand_path(self.target, part.position, part.position_at(fraction))
+            yield from self.stroke(path[len(path) // 2], speed=0.1)
+            yield from self.stroke(path[-1], speed=0.1)
         yield from self.button(closed=False)
         yield from self.stroke(self.target @ make_transform((0, 0, -0.12), (1, 0, 0, 0)))
 
@@ -161,15 +176,13 @@ class OperatorHand:
         """Return the pose of the tool that brings the held object to a pose, as it hangs now."""
         return world_T_thing @ np.linalg.inv(self.view.pose(name)) @ self.view.tool_pose()
 
-    def _grasp(self, name: str, side: float) -> FloatArray:
+    def _grasp(self, name: str, cost: Cost) -> FloatArray:
         view = self.view
         axes = grasp_axes(view.objects[name], view.robot.gripper.shape)
-        middle = np.mean(view.bounds(name), axis=0)
-        for grasp in rank_grasps(axes, view.pose(name), table_height=view.lowest_point(name), limit=200):
-            pose = grasp.world_T_tool
-            aside = float(pose[1, 3] - middle[1]) * np.sign(side)
-            if (side and aside < abs(side)) or grasp.tilt > _STEEP:
-                continue
+        ranked = rank_grasps(axes, view.pose(name), table_height=view.lowest_point(name), limit=_GRASPS)
+        costs = [(cost(grasp.world_T_tool), grasp.world_T_tool) for grasp in ranked if grasp.tilt < _STEEP]
+        wanted = [(size, pose) for size, pose in costs if size is not None]
+        for _, pose in sorted(wanted, key=lambda one: one[0]):
             ways = (pose, pose @ np.diag([-1.0, -1, 1, 1]))
             for way in sorted(ways, key=lambda one: float(np.linalg.norm(rotation_between(self.target, one)))):
                 if self.reaches(way):

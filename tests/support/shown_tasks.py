@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,18 +12,24 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.articulation import JointedPart
 from nimbus.datagen.execute.motions.alignment import find_frame
 from nimbus.datagen.execute.motions.grasps import make_handover_grasps
-from nimbus.datagen.geometry.transforms import make_transform
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task
 from nimbus.datagen.teleoperate.operator_input import IDLE, OperatorInput
 from nimbus.datagen.teleoperate.recording import RecordingFolder
 from nimbus.datagen.teleoperate.session import TeleoperationSession
-from tests.support.operator_hand import NoWay, OperatorHand, at_once, shifted
+from tests.support.operator_hand import NoWay, OperatorHand, at_once, rotation_between, shifted
 
 _PATIENCE = 20
 """Periods that the operator waits for *success* after the last motion."""
 _MOST_TRIES = 4
 """Layouts that are tried for each demonstration that is kept: people discard what went wrong."""
+_LEVEL = 0.5
+"""Vertical component of an axis below which it counts as horizontal."""
+_END, _TIP = 0.5, 0.6
+"""Places of grasps toward an end of a long object, as shares of half its length: of one hand, and of two."""
+_FROM_SIDE = 0.15
+"""Smallest sideward component of the direction in which a hand comes to the other one."""
 Hands = dict[str, OperatorHand]
 Inputs = Iterator[OperatorInput]
 
@@ -125,15 +132,16 @@ def _resting(hand: OperatorHand, name: str, goal: FloatArray, height: float) -> 
 
 def _handover(hands: Hands) -> Inputs:
     giver, receiver = hands["left"], hands["right"]
-    yield from at_once({"left": giver.take("block_0", side=0.02)})
-    middle = giver.target.copy()
-    middle[:3, 3] = (0.45, 0.03, 0.3)
+    yield from at_once({"left": giver.take("block_0", cost=partial(_end_cost, giver, "block_0"))})
+    middle = _turned(giver, "block_0")
+    middle[:3, 3] = (0.45, 0.05, 0.3)
     yield from at_once({"left": giver.stroke(middle, arc=0.02)})
     yield from at_once({"left": giver.pause()})
     poses = make_handover_grasps(giver.view, receiver.view, "block_0")  # pyright: ignore[reportArgumentType]
-    pose = next((one for one in poses if receiver.reaches(one)), None)
-    if pose is None:
+    from_its_side = [one for one in poses if one[1, 2] > _FROM_SIDE and receiver.reaches(one)]
+    if not from_its_side:
         raise NoWay("no way to hand it over")
+    pose = min(from_its_side, key=lambda one: float(np.linalg.norm(rotation_between(receiver.target, one))))
     yield from at_once({"right": receiver.come(pose)})
     yield from at_once({"right": receiver.button(closed=True)})
     yield from at_once({"left": giver.button(closed=False)})
@@ -145,11 +153,47 @@ def _handover(hands: Hands) -> Inputs:
     yield from at_once({"right": receiver.put(_resting(receiver, "block_0", goal, 0.002), "block_0")})
 
 
+def _long_axis(hand: OperatorHand, name: str) -> FloatArray:
+    """Return half of the longest horizontal extent of an object as a vector (3,) [m]."""
+    pose, vertices = hand.view.pose(name), hand.view.model(name).vertices
+    sizes = np.ptp(vertices, axis=0) / 2
+    axes = [sizes[place] * pose[:3, place] for place in range(3) if abs(pose[2, place]) < _LEVEL]
+    return max(axes, key=lambda axis: float(np.linalg.norm(axis)))
+
+
+def _end_cost(hand: OperatorHand, name: str, pose: FloatArray) -> float | None:
+    """Return the cost of a grasp at one end of a long object, which leaves the other end for another hand."""
+    axis = _long_axis(hand, name)
+    along = abs(float((pose[:3, 3] - hand.view.pose(name)[:3, 3]) @ axis)) / float(axis @ axis)
+    return abs(along - _END) if along > _END / 2 else None
+
+
+def _side_cost(hand: OperatorHand, name: str, side: float, pose: FloatArray) -> float | None:
+    """Return the cost of a grasp at the middle of the end of a long object toward one side (1 left, -1 right)."""
+    axis = _long_axis(hand, name)
+    axis *= np.sign(axis[1]) * side
+    offset = pose[:3, 3] - hand.view.pose(name)[:3, 3]
+    along = float(offset @ axis / (axis @ axis))
+    aside = offset[:2] - along * axis[:2]
+    return float(np.linalg.norm(aside)) if along > _TIP else None
+
+
+def _turned(hand: OperatorHand, name: str) -> FloatArray:
+    """Return the hand's pose turned about the vertical so that the free end of a held object points to the right."""
+    free = hand.view.pose(name)[:2, 3] - hand.view.tool_pose()[:2, 3]
+    angle = float(np.arctan2(-free[0], -free[1]))
+    for share in (1.0, 0.6, 0.3):
+        pose = hand.target.copy()
+        pose[:3, :3] = quat_to_matrix(quat_from_axis_angle((0, 0, 1), -share * angle)) @ pose[:3, :3]
+        if hand.reaches(pose):
+            return pose
+    return hand.target.copy()
+
+
 def _lift_together(hands: Hands) -> Inputs:
     left, right = hands["left"], hands["right"]
-    length = float(np.diff(left.view.bounds("tray_0"), axis=0)[0, 1]) / 2
-    takes = {"left": left.take("tray_0", side=0.6 * length, lift=0.0)}
-    takes["right"] = right.take("tray_0", side=-0.6 * length, lift=0.0)
+    takes = {"left": left.take("tray_0", cost=partial(_side_cost, left, "tray_0", 1.0), lift=0.0)}
+    takes["right"] = right.take("tray_0", cost=partial(_side_cost, right, "tray_0", -1.0), lift=0.0)
     yield from at_once(takes)
     lifts = {name: hand.stroke(shifted(hand.target, (0, 0, 0.13)), speed=0.08) for name, hand in hands.items()}
     yield from at_once(lifts)
