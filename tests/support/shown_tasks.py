@@ -28,7 +28,9 @@ _LEVEL = 0.5
 """Vertical component of an axis below which it counts as horizontal."""
 _END, _TIP = 0.5, 0.6
 """Places of grasps toward an end of a long object, as shares of half its length: of one hand, and of two."""
-_FROM_SIDE = 0.15
+_BETWEEN = 0.025
+"""Smallest distance of two hands at one object [m]."""
+_FROM_SIDE = 0.3
 """Smallest sideward component of the direction in which a hand comes to the other one."""
 Hands = dict[str, OperatorHand]
 Inputs = Iterator[OperatorInput]
@@ -137,8 +139,9 @@ def _handover(hands: Hands) -> Inputs:
     middle[:3, 3] = (0.45, 0.05, 0.3)
     yield from at_once({"left": giver.stroke(middle, arc=0.02)})
     yield from at_once({"left": giver.pause()})
-    poses = make_handover_grasps(giver.view, receiver.view, "block_0")  # pyright: ignore[reportArgumentType]
-    from_its_side = [one for one in poses if one[1, 2] > _FROM_SIDE and receiver.reaches(one)]
+    poses = make_handover_grasps(giver.view, receiver.view, "block_0", limit=200)  # pyright: ignore[reportArgumentType]
+    right_of = giver.view.tool_pose()[1, 3] - _BETWEEN
+    from_its_side = [one for one in poses if one[1, 2] > _FROM_SIDE and one[1, 3] < right_of and receiver.reaches(one)]
     if not from_its_side:
         raise NoWay("no way to hand it over")
     pose = min(from_its_side, key=lambda one: float(np.linalg.norm(rotation_between(receiver.target, one))))
@@ -184,7 +187,7 @@ def _turned(hand: OperatorHand, name: str) -> FloatArray:
     angle = float(np.arctan2(-free[0], -free[1]))
     for share in (1.0, 0.6, 0.3):
         pose = hand.target.copy()
-        pose[:3, :3] = quat_to_matrix(quat_from_axis_angle((0, 0, 1), -share * angle)) @ pose[:3, :3]
+        pose[:3, :3] = quat_to_matrix(quat_from_axis_angle((0, 0, 1), share * angle)) @ pose[:3, :3]
         if hand.reaches(pose):
             return pose
     return hand.target.copy()
