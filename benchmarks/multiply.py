@@ -80,7 +80,8 @@ def run() -> int:
         found.append(measure(task, given.out, demos=given.demos, episodes=given.episodes, workers=given.workers))
         (given.out / "yields.json").write_text(json.dumps(found, indent=1))
     for row in found:
-        figures = f"{row['demonstrations']} shown, {row['layouts']:3} layouts, yield {row['yield']:.0%}, first {row['first']:.0%}"
+        shares = f"yield {row['yield']:.0%}, first {row['first']:.0%}"
+        figures = f"{row['demonstrations']} shown, {row['layouts']:3} layouts, {shares}"
         write_out(f"{row['task']:22} {figures}  {row['reasons']}, certified: {row['certified']}\n")
     yields = [float(str(row["yield"])) for row in found]
     mean = sum(yields) / len(yields)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.datasets.multiply.axes import agree_on_axes
 from nimbus.datagen.datasets.multiply.contact_rows import find_contact_rows
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.datasets.multiply.subtasks import Subtask, cut_demonstration
@@ -86,7 +87,7 @@ def cut_all(
     for name in cut:
         if name not in used:
             left_out[name] = f"goes another way: {describe(cut[name].values())}"
-    columns = {key: tuple(cut[name][key] for name in used) for key, _, _ in usual}
+    columns = {key: agree_on_axes(tuple(cut[name][key] for name in used)) for key, _, _ in usual}
     order = sorted(columns, key=lambda key: (median(one.start for one in columns[key]), key))
     return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out)
 
@@ -117,6 +118,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
             robot=robot.name,
             task=task.name,
             subtask=f"{first.verb} {_group(first.frame)}".strip(),
+            axes=first.axes,
             takes=tuple(one.take for one in subtasks),
         )
         file.write(folder / f"{names[key]}{SUFFIX}")
