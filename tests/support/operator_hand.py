@@ -51,7 +51,7 @@ Commands = Iterator[ToolCommand]
 Cost = Callable[[FloatArray], float | None]
 
 
-class NoWay(Exception):  # noqa: N818
+class NoWayError(Exception):
     """Raised where a person would find no way, and begin again with another layout."""
 
 
@@ -154,7 +154,7 @@ class OperatorHand:
         """Take a part by its handle, move it to a fraction of its range and let go."""
         grip = next((one.world_T_tool for one in part.grips() if self.reaches(one.world_T_tool)), None)
         if grip is None:
-            raise NoWay("no handle in reach of a hand")
+            raise NoWayError("no handle in reach of a hand")
         yield from self.come(grip)
         yield from self.button(closed=True)
         for _ in range(_PULLS):  # the eye sees that it is not open yet
@@ -187,7 +187,7 @@ class OperatorHand:
             for way in sorted(ways, key=lambda one: float(np.linalg.norm(rotation_between(self.target, one)))):
                 if self.reaches(way):
                     return way.copy()
-        raise NoWay(f"nothing to take of {name} in reach of a hand")
+        raise NoWayError(f"nothing to take of {name} in reach of a hand")
 
 
 def at_once(works: Mapping[str, Commands]) -> Iterator[OperatorInput]:

@@ -18,7 +18,7 @@ from nimbus.datagen.tasks.task import load_task
 from nimbus.datagen.teleoperate.operator_input import IDLE, OperatorInput
 from nimbus.datagen.teleoperate.recording import RecordingFolder
 from nimbus.datagen.teleoperate.session import TeleoperationSession
-from tests.support.operator_hand import NoWay, OperatorHand, at_once, rotation_between, shifted
+from tests.support.operator_hand import NoWayError, OperatorHand, at_once, rotation_between, shifted
 
 _PATIENCE = 20
 """Periods that the operator waits for *success* after the last motion."""
@@ -69,7 +69,7 @@ def _perform(session: TeleoperationSession, name: str, rng: np.random.Generator)
     try:
         for given in SHOWS[name](hands):
             session.step(given)
-    except NoWay as reason:
+    except NoWayError as reason:
         return str(reason)
     state = session.state()
     for _ in range(_PATIENCE):
@@ -143,7 +143,7 @@ def _handover(hands: Hands) -> Inputs:
     right_of = giver.view.tool_pose()[1, 3] - _BETWEEN
     from_its_side = [one for one in poses if one[1, 2] > _FROM_SIDE and one[1, 3] < right_of and receiver.reaches(one)]
     if not from_its_side:
-        raise NoWay("no way to hand it over")
+        raise NoWayError("no way to hand it over")
     pose = min(from_its_side, key=lambda one: float(np.linalg.norm(rotation_between(receiver.target, one))))
     yield from at_once({"right": receiver.come(pose)})
     yield from at_once({"right": receiver.button(closed=True)})
