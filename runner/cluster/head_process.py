@@ -31,6 +31,8 @@ _FAREWELL = 15.0
 """Time for nodes to leave once everything is settled [s]."""
 _ABANDONED = 60.0
 """Time for other nodes to join after the last node left because it cannot work; then the run ends [s]."""
+_REQUESTED = 600.0
+"""The same time if the job requests nodes by bounds: an autoscaler takes minutes to start one [s]."""
 _STOPPING = 60.0
 """Longest time for nodes to leave after a stop request, in which current episodes are finished and delivered [s]."""
 
@@ -105,7 +107,8 @@ class HeadServer:
                         entry.flush()
                 is_abandoned = bool(self.head.failure) and not self._has_present_nodes
                 abandoned_since = (abandoned_since or now) if is_abandoned else 0.0
-                if abandoned_since and now - abandoned_since > _ABANDONED:
+                patience = _REQUESTED if self.head.job.bounds else _ABANDONED
+                if abandoned_since and now - abandoned_since > patience:
                     self._stop_asked = True
                 if self._stop_asked:
                     self.head.stop("stopping")

@@ -15,8 +15,7 @@ from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.version import nimbus_version
-from nimbus.runner.cluster import head as head_module
-from nimbus.runner.cluster import head_process
+from nimbus.runner.cluster import admission, head_process
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
@@ -25,6 +24,7 @@ from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
+    Beaten,
     EpisodeReport,
     Faults,
     Finished,
@@ -33,6 +33,7 @@ from nimbus.runner.cluster.messages import (
     JoinRefused,
     Leased,
     LeaseRequest,
+    Leave,
     NodeReading,
     NoLease,
     Report,
@@ -71,7 +72,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
         replace(job_of(make_spec(tmp_path / "job" / name)).tasks[0], name=name) for name in ("first", "second", "third")
     ]
     server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(tasks)), tmp_path / "s", slots=1)
-    monkeypatch.setattr(head_module, "_TASKS_BYTES", 100)
+    monkeypatch.setattr(admission, "_TASKS_BYTES", 100)
     names, first = [], 0
     while True:
         (answer,) = answers(server, join(first=first))
@@ -174,6 +175,33 @@ def test_demand_for_nodes_follows_the_work(tmp_path: Path):
         leased, busy = answers(server, idle, LeaseRequest(node="n1", idle=0, ahead=1))
         assert isinstance(leased, Leased) and isinstance(busy, NoLease)
         (spare,) = answers(server, LeaseRequest(node="n2", idle=1, ahead=1))
-        assert isinstance(spare, Finished) and spare.why == "fewer nodes are wanted"
+        assert isinstance(spare, Finished) and spare.why == "fewer nodes are wanted" and not spare.has_failed
     finally:
         server._close("interrupted")
+
+
+def test_demand_outlives_the_first_node(tmp_path: Path):
+    """It rose to the largest number, because the size of a node was forgotten with the node."""
+    spec = make_spec(tmp_path / "data", episodes=2000)
+    server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s", slots=1)
+    try:
+        server.head.look(1.0)
+        assert server.head.wanted == 1
+        answers(server, join(slots=8))
+        server.head.look(2.0)
+        assert server.head.wanted == 1  # 20,000 s of work on eight slots
+        answers(server, Leave(node="n1", why="no disk", has_failed=True))
+        server.head.look(3.0)
+        assert server.head.wanted == 1 and server.head.failure == "node n1: no disk"
+        answers(server, join(node="n2", slots=8))
+        assert not server.head.failure
+    finally:
+        server._close("interrupted")
+
+
+def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
+    """It left as a node without work does, and none took its place."""
+    answers(server, join(), join(node="n2"))
+    server.head._drained["n1"] = "12 faults"
+    beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))
+    assert beat == Beaten(drain="12 faults", has_failed=True) and lease == Finished(why="12 faults", has_failed=True)
