@@ -229,7 +229,6 @@ class _Bench:
         failures = Counter(f"{plan.status}: {plan.detail}" for plan in plans.values() if not plan)
         for failure, times in failures.most_common(8):
             self._say(f"{name}: {times} x {failure}")
-        own = [plan.statistics["plan_time"] for plan in solved.values() if "plan_time" in plan.statistics]
         row: Row = {"planner": name, "problems": len(plans), "solved": len(solved)}
         row |= {
             "plans_per_s": len(plans) / sum(seconds),
@@ -237,4 +236,7 @@ class _Bench:
             "longest_s": max(seconds),
         }
         row |= {"motion_s": float(np.median([plan.duration for plan in solved.values()])) if solved else 0.0}
-        return row | {"own_s": float(np.median(own)) if own else 0.0}, problems
+        for name in ("plan_time", "world_time", "call_time", "timing_time"):
+            if spent := [plan.statistics[name] for plan in solved.values() if name in plan.statistics]:
+                row[f"{name}_s"] = float(np.median(spent))
+        return row, problems
