@@ -37,30 +37,28 @@ def _measure(
             first = x + 1
 
 
-class BoxMeasure:
-    """Tight boxes of N instances in K masks, which the device may still be measuring.
+def visible_boxes(
+    instance: wp.array, steps: int, width: int, height: int, *, count: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return tight boxes (K, N, 4) [px] and pixel counts (K, N) of the N instances in K masks.
+
+    Invisible instances have NaN boxes.
 
     Args:
-        instance: At least K * height * width pixels on a device, mask after mask; may be overwritten afterwards.
+        instance: At least K * height * width pixels on a device, mask after mask.
         steps: K, the number of masks.
         width: Width [px].
         height: Height [px].
         count: N, the number of instances.
     """
-
-    def __init__(self, instance: wp.array, steps: int, width: int, height: int, *, count: int) -> None:
-        device, size = instance.device, steps * count
-        self._shape = steps, count
-        self._pixels = wp.zeros(size, dtype=wp.int32, device=device)
-        self._lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
-        self._upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
-        inputs = [instance, width, height, count, self._pixels, self._lower, self._upper]
-        # Minima, maxima and sums of integers do not depend on the order in which threads apply their atomics.
-        wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
-
-    def read(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return boxes (K, N, 4) [px] and pixel counts (K, N); boxes of invisible instances are NaN."""
-        seen = self._pixels.numpy().astype(np.int64)
-        boxes = np.concatenate([self._lower.numpy(), self._upper.numpy()], axis=1).astype(np.float32)
-        boxes[seen == 0] = np.nan
-        return boxes.reshape(*self._shape, 4), seen.reshape(self._shape)
+    device, size = instance.device, steps * count
+    pixels = wp.zeros(size, dtype=wp.int32, device=device)
+    lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
+    upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
+    inputs = [instance, width, height, count, pixels, lower, upper]
+    # Minima, maxima and sums of integers do not depend on the order in which threads apply their atomics.
+    wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
+    seen = pixels.numpy().astype(np.int64)
+    boxes = np.concatenate([lower.numpy(), upper.numpy()], axis=1).astype(np.float32)
+    boxes[seen == 0] = np.nan
+    return boxes.reshape(steps, count, 4), seen.reshape(steps, count)

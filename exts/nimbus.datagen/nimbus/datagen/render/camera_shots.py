@@ -14,17 +14,12 @@ from nimbus.datagen.arrays import FloatArray, IntArray
 from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.geometry import cameras
-from nimbus.datagen.render.boxes import BoxMeasure
+from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.camera_model.flow import flow_to_next
 from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
 from nimbus.datagen.render.layout_states import LayoutStates, turned_points
 from nimbus.datagen.render.loaded_layout import LoadedLayout
-from nimbus.datagen.render.raytracer.host_copy import HostCopy
 from nimbus.datagen.render.silhouette import silhouette_areas
-
-_TRIPLES = ("rgb", "normals")
-"""Images with three values a pixel."""
-_COPIED = ("rgb", "depth", "instance", "semantic", "normals", "mesh")
 
 
 class CameraShot:
@@ -67,42 +62,30 @@ class CameraShot:
 
 
 class ShotImages:
-    """Images of V views of one size, on their way to the host.
+    """Images of V views of one size, on the device until they are asked for.
 
     Args:
-        images: ``Images`` of the kernels, which the next launch may overwrite.
+        images: ``Images`` of the kernels, which the next launch overwrites.
         count: V
         width: [px]
         height: [px]
         rgb: (V, H, W, 3) antialiased colors, in place of those of the images.
-        instances: Number of instances whose boxes are found; 0 for none.
     """
 
     def __init__(
-        self,
-        images: Any,
-        count: int,
-        width: int,
-        height: int,
-        *,
-        rgb: NDArray[np.uint8] | None = None,
-        instances: int = 0,
+        self, images: Any, count: int, width: int, height: int, *, rgb: NDArray[np.uint8] | None = None
     ) -> None:
-        self._shape, self._rgb = (count, height, width), rgb
-        pixels = count * height * width
-        names = ("depth", "instance", "semantic", "normals", "mesh") if rgb is not None else _COPIED
-        self._copies = {}
-        for name in names:
-            flat = getattr(images, name)
-            self._copies[name] = HostCopy(flat, min(len(flat), pixels * (3 if name in _TRIPLES else 1)))
-        self._measure = BoxMeasure(images.instance, count, width, height, count=instances) if instances else None
+        self._images, self._shape = images, (count, height, width)
+        self._hosted: dict[str, NDArray[Any]] = {} if rgb is None else {"rgb": rgb}
+        self._boxes: tuple[NDArray[np.float32], IntArray] | None = None
 
-    @cached_property
-    def _boxes(self) -> tuple[NDArray[np.float32], IntArray] | None:
-        return self._measure.read() if self._measure else None
+    def find_boxes(self, count: int) -> None:
+        """Find the boxes and numbers of pixels of ``count`` instances in all views."""
+        views, height, width = self._shape
+        self._boxes = visible_boxes(self._images.instance, views, width, height, count=count)
 
     def boxes(self, rows: slice, count: int) -> tuple[NDArray[np.float32], IntArray]:
-        """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not found."""
+        """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not found before."""
         if self._boxes is None:
             views = rows.stop - rows.start
             return np.full((views, count, 4), np.nan, dtype=np.float32), np.zeros((views, count), dtype=np.int64)
@@ -110,11 +93,18 @@ class ShotImages:
         return boxes[rows, :count], pixels[rows, :count]
 
     def take(self, name: str, rows: slice) -> NDArray[Any]:
-        """Return an image (K, H, W, …) of some views."""
-        if name == "rgb" and self._rgb is not None:
-            return self._rgb[rows]
-        flat, (_, height, width) = self._copies[name].wait(), self._shape
-        return flat.reshape(-1, height, width, *([3] if name in _TRIPLES else []))[rows]
+        """Return an image (K, H, W, …) of some views, as an array of its own."""
+        if name not in self._hosted:
+            flat = getattr(self._images, name)
+            pixels = int(np.prod(self._shape))
+            channels = 3 if name in ("rgb", "normals") else 1
+            shape = self._shape if channels == 1 else (*self._shape, channels)
+            values = (
+                flat[: pixels * channels].numpy().reshape(shape) if len(flat) else np.zeros((0, *shape[1:]), np.int8)
+            )
+            # On a CPU it is a view of a buffer that the next launch overwrites; from a GPU it comes as a copy.
+            self._hosted[name] = values.copy() if flat.device.is_cpu else values
+        return self._hosted[name][rows]
 
 
 def finish_shot(

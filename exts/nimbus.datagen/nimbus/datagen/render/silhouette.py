@@ -42,23 +42,13 @@ def silhouette_areas(
     in_front = np.any(seen[..., 2] > _NEAR, axis=1)
     depth = np.maximum(seen[..., 2:], _NEAR)
     pixels = seen[..., :2] / depth * np.diag(intrinsics)[:2] + intrinsics[:2, 2]
-    polygon, size = _outline(pixels), np.array([width, height], dtype=float)
-    area = _polygon_areas(polygon)
-    # Clipping is the expensive part, and most silhouettes are entirely inside the image.
-    low, high = polygon.min(axis=1), polygon.max(axis=1)
-    crossing = in_front & ~np.all((low >= 0) & (high <= size), axis=1)
-    if crossing.any():
-        clipped = polygon[crossing]
-        for axis, limit in enumerate(size):
-            # Sutherland-Hodgman, vectorized over the polygons.
-            clipped = _clip(_clip(clipped, axis, 0.0, 1.0), axis, float(limit), -1.0)
-        area[crossing] = _polygon_areas(clipped)
-    return np.where(in_front, area, 0.0)
-
-
-def _polygon_areas(polygon: FloatArray) -> NDArray[np.float64]:
+    polygon = _outline(pixels)
+    for axis, limit in ((0, width), (1, height)):
+        # Sutherland-Hodgman, vectorized over K polygons.
+        polygon = _clip(_clip(polygon, axis, 0.0, 1.0), axis, float(limit), -1.0)
     x, y = polygon[..., 0], polygon[..., 1]
-    return 0.5 * np.abs(np.sum(x * np.roll(y, -1, axis=-1) - y * np.roll(x, -1, axis=-1), axis=-1))
+    area = 0.5 * np.abs(np.sum(x * np.roll(y, -1, axis=-1) - y * np.roll(x, -1, axis=-1), axis=-1))
+    return np.where(in_front, area, 0.0)
 
 
 def _outline(pixels: FloatArray) -> FloatArray:

@@ -136,11 +136,9 @@ class StackedRenderer:
         placed = self._table.place(numbers, names, *side_by_side(states))
         shots = self._shots(states)
         shown: list[dict[str, CameraFrames]] = [{} for _ in states]
-        groups = [list(group) for _, group in groupby(sorted(shots, key=_group), key=_group)]
-        # All launches come first: a GPU renders one camera while the host finishes the frames of another.
-        drawn = [self._render(group, placed) for group in groups]
-        for group, images in zip(groups, drawn, strict=True):
-            for shot, frames in zip(group, self._finish(group, images), strict=True):
+        for _, group in groupby(sorted(shots, key=lambda shot: shot.group), key=lambda shot: shot.group):
+            together = list(group)
+            for shot, frames in zip(together, self._render(together, placed), strict=True):
                 shown[shot.place][shot.camera.name] = frames
         order = [[camera.name for camera in self._layouts[item.layout].cameras] for item in states]
         return [{name: frames[name] for name in known} for known, frames in zip(order, shown, strict=True)]
@@ -156,22 +154,18 @@ class StackedRenderer:
             start += len(item)
         return found
 
-    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> ShotImages:
+    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> Iterable[CameraFrames]:
         """Render shots of one group."""
         made, first = set().union(*(shot.made for shot in shots)), shots[0].pinhole
         rgb = self._smooth_colors(shots, placed) if first.sensor.antialiasing > 1 else None
         images = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
-        instances = max(len(shot.layout.labels.instance_names) for shot in shots)
-        if not {"boxes", "visibility"} & made:
-            instances = 0
-        return ShotImages(images, sum(map(len, shots)), first.width, first.height, rgb=rgb, instances=instances)
-
-    def _finish(self, shots: Sequence[CameraShot], images: ShotImages) -> Iterable[CameraFrames]:
-        """Make the frames of the shots of one group."""
+        together = ShotImages(images, sum(map(len, shots)), first.width, first.height, rgb=rgb)
+        if {"boxes", "visibility"} & made:
+            together.find_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
         start = 0
         for shot in shots:
             bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
-            yield finish_shot(shot, images, start, mesh_bodies=bodies)
+            yield finish_shot(shot, together, start, mesh_bodies=bodies)
             start += len(shot)
 
     def _draw(
@@ -229,10 +223,6 @@ class StackedRenderer:
             return _STACK_ON_CPU
         pixels = max(camera.width * camera.height * camera.sensor.antialiasing**2 for camera in seen)
         return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
-
-
-def _group(shot: CameraShot) -> tuple[str, int, int, int, bool, tuple[Modality, ...]]:
-    return shot.group
 
 
 def find_device(name: str | wp.Device) -> wp.Device:
