@@ -213,7 +213,7 @@ class StackedRenderer:
         samples = camera.sensor.antialiasing
         images = self._draw(shots, placed, samples=samples)
         shape = count, camera.height, samples, camera.width, samples, 3
-        # Averaged as linear light, as a sensor does, not as sRGB bytes, which would darken edges.
+        # Colors are averaged as linear light, as in a sensor; averages of sRGB bytes would darken edges.
         light = LIGHT_OF_BYTE[images.rgb[: np.prod(shape)].numpy().reshape(shape)]
         return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 
