@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,9 +16,8 @@ from nimbus.datagen.geometry import cameras
 from nimbus.datagen.render.boxes import visible_boxes
 from nimbus.datagen.render.camera_model.flow import flow_to_next
 from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
-from nimbus.datagen.render.layout_states import LayoutStates, turned_points
+from nimbus.datagen.render.layout_states import LayoutStates
 from nimbus.datagen.render.loaded_layout import LoadedLayout
-from nimbus.datagen.render.silhouette import silhouette_areas
 
 
 class CameraShot:
@@ -78,6 +76,8 @@ class ShotImages:
         self._images, self._shape = images, (count, height, width)
         self._hosted: dict[str, NDArray[Any]] = {} if rgb is None else {"rgb": rgb}
         self._boxes: tuple[NDArray[np.float32], IntArray] | None = None
+        self.areas: FloatArray = np.zeros((count, 0))
+        """(V, T) areas that rigid instances would cover without occlusion [px]."""
 
     def find_boxes(self, count: int) -> None:
         """Find the boxes and numbers of pixels of ``count`` instances in all views."""
@@ -124,7 +124,7 @@ def finish_shot(
     boxes, pixels = images.boxes(rows, len(labels.instance_names))
     visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
     if "visibility" in made:
-        visibility = _visibility(shot, pixels, pose, matrix)
+        visibility = _visibility(shot, pixels, images.areas[rows])
     frames = CameraFrames(
         rgb=images.take("rgb", rows),
         depth=images.take("depth", rows),
@@ -150,17 +150,8 @@ def finish_shot(
     return sensor.take(frames, first_step=states.first_step) if sensor else frames
 
 
-def _visibility(shot: CameraShot, pixels: IntArray, pose: FloatArray, matrix: FloatArray) -> NDArray[np.float32]:
-    visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
-    outlines = shot.layout.outlines
-    if not outlines:
-        return visibility
-    bodies: Sequence[str] = [body for body, _ in outlines.values()]
-    world = turned_points(shot.states, bodies, np.stack([points for _, points in outlines.values()]))
-    count, things, corners, _ = world.shape
-    size = {"width": shot.pinhole.width, "height": shot.pinhole.height}
-    poses = np.repeat(pose, things, axis=0)
-    areas = silhouette_areas(world.reshape(-1, corners, 3), poses, matrix, **size).reshape(count, things)
-    places = [*outlines]
-    visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas, 1.0), 0.0, 1.0)
+def _visibility(shot: CameraShot, pixels: IntArray, areas: FloatArray) -> NDArray[np.float32]:
+    """Return visible pixels over areas (K, N); NaN for instances without an outline."""
+    visibility, places = np.full(pixels.shape, np.nan, dtype=np.float32), [*shot.layout.outlines]
+    visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas[:, : len(places)], 1.0), 0.0, 1.0)
     return visibility

@@ -17,10 +17,11 @@ from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot
+from nimbus.datagen.render.covered_areas import OutlineTable
 from nimbus.datagen.render.layout_states import LayoutStates, side_by_side
 from nimbus.datagen.render.loaded_layout import LoadedLayout, load_layout
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer, ImageSize
-from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, SceneTable
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, PlacedViews, SceneTable
 from nimbus.datagen.render.raytracer.tone_tables import TONE_STARTS
 from nimbus.datagen.render.render_inputs import RenderInputs
 from nimbus.datagen.textures.color import encoded, linear
@@ -76,6 +77,7 @@ class StackedRenderer:
         self._table = SceneTable(
             [layout.geometry for layout in layouts], [layout.light for layout in layouts], self.device
         )
+        self._outlines = OutlineTable([layout.outlines for layout in layouts], self.device)
         self._renderer.forget()
 
     @property
@@ -129,11 +131,11 @@ class StackedRenderer:
         """
         if not all(0 < len(item) <= self.stack for item in states):
             raise ValueError(f"expected 1 to {self.stack} steps, got {[len(item) for item in states]}")
-        names: list[Sequence[str]] = [()] * len(self._layouts)
+        self._names: list[Sequence[str]] = [()] * len(self._layouts)
         for item in states:
-            names[item.layout] = item.names
+            self._names[item.layout] = item.names
         numbers = np.repeat([item.layout for item in states], [len(item) for item in states])
-        placed = self._table.place(numbers, names, *side_by_side(states))
+        placed = self._table.place(numbers, self._names, *side_by_side(states))
         shots = self._shots(states)
         shown: list[dict[str, CameraFrames]] = [{} for _ in states]
         for _, group in groupby(sorted(shots, key=lambda shot: shot.group), key=lambda shot: shot.group):
@@ -158,10 +160,13 @@ class StackedRenderer:
         """Render shots of one group."""
         made, first = set().union(*(shot.made for shot in shots)), shots[0].pinhole
         rgb = self._smooth_colors(shots, placed) if first.sensor.antialiasing > 1 else None
-        images = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
+        images, seen = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
         together = ShotImages(images, sum(map(len, shots)), first.width, first.height, rgb=rgb)
         if {"boxes", "visibility"} & made:
             together.find_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
+        if "visibility" in made:
+            size = {"width": first.width, "height": first.height}
+            together.areas = self._outlines.measure(self._names, placed, seen, **size).numpy()
         start = 0
         for shot in shots:
             bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
@@ -176,8 +181,8 @@ class StackedRenderer:
         normals: bool = False,
         meshes: bool = False,
         samples: int = 1,
-    ) -> Any:
-        """Render images of shots into buffers on the device, which the next call overwrites."""
+    ) -> tuple[Any, PlacedViews]:
+        """Render images of shots into buffers on the device, which the next call overwrites; return them and views."""
         first, counts = shots[0].pinhole, [len(shot) for shot in shots]
         size = samples * first.width, samples * first.height
 
@@ -185,7 +190,7 @@ class StackedRenderer:
             return np.repeat(np.array(values), counts)
 
         fine = [replace(shot.pinhole, width=size[0], height=size[1]) for shot in shots]
-        view = self._table.see(
+        seen = self._table.see(
             placed,
             layouts=each([shot.states.layout for shot in shots]),
             steps=np.concatenate([np.arange(shot.start, shot.start + len(shot)) for shot in shots]),
@@ -196,7 +201,7 @@ class StackedRenderer:
             size=size,
         )
         images = ImageSize(
-            count=self.stack if len(shots) == 1 else len(view.steps),
+            count=self.stack if len(shots) == 1 else len(seen),
             width=size[0],
             height=size[1],
             has_normals=normals,
@@ -204,14 +209,14 @@ class StackedRenderer:
         )
         # A mounted camera moves, so that all of its pixels change.
         if len(self._layouts) > 1 or len(shots) > 1 or first.mount:
-            return self._renderer.render(self._table, placed, view, size=images)
-        return self._renderer.render_still(self._table, placed, view, size=images, camera=fine[0])
+            return self._renderer.render(self._table, placed, seen, size=images), seen
+        return self._renderer.render_still(self._table, placed, seen, size=images, camera=fine[0]), seen
 
     def _smooth_colors(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> NDArray[np.uint8]:
         """Return antialiased colors (V, H, W, 3) of all states of shots, from larger images."""
         camera, count = shots[0].pinhole, sum(map(len, shots))
         samples = camera.sensor.antialiasing
-        images = self._draw(shots, placed, samples=samples)
+        images, _ = self._draw(shots, placed, samples=samples)
         shape = count, camera.height, samples, camera.width, samples, 3
         # Colors are averaged as linear light, as in a sensor; averages of sRGB bytes would darken edges.
         light = LIGHT_OF_BYTE[images.rgb[: np.prod(shape)].numpy().reshape(shape)]

@@ -59,7 +59,7 @@ def _single_matrix(value: wp.mat33d) -> wp.mat33:
 
 
 @wp.func
-def _rotation(wxyz: wp.vec4d) -> wp.mat33d:
+def rotation_matrix(wxyz: wp.vec4d) -> wp.mat33d:
     """Return the matrix of a unit quaternion, with the terms of ``transforms.quat_to_matrix``."""
     w = wxyz[0]
     x = wxyz[1]
@@ -180,7 +180,7 @@ def place_meshes(
     rotation = wp.identity(n=3, dtype=wp.float64)
     if body >= 0:
         position = body_positions[step, body]
-        rotation = _rotation(body_wxyz[step, body])
+        rotation = rotation_matrix(body_wxyz[step, body])
     placed.positions[row] = position
     placed.rotations[row] = rotation
     steps.world_R_mesh[row] = _single_matrix(rotation)

@@ -24,6 +24,22 @@ class PlacedSteps:
     """``Steps`` of the kernels."""
     placed: Any
     """``Placed`` of the kernels, in double precision."""
+    body_positions: wp.array
+    """(K, B) positions of the bodies, world frame [m]."""
+    body_wxyz: wp.array
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedViews:
+    """Views of one size on the device."""
+
+    views: Any
+    """``Views`` of the kernels."""
+    eyes: Any
+    """``Eyes`` of the kernels, in double precision."""
+
+    def __len__(self) -> int:
+        return len(self.views.steps)
 
 
 class SceneTable:
@@ -101,7 +117,7 @@ class SceneTable:
         culling.cover_light(self.scenes, self.lights, steps, placed.extents)
         if self.has_seams and self._has_shadows:
             culling.cover_near(self.scenes, steps, placed.moves)
-        return PlacedSteps(steps=steps, placed=placed)
+        return PlacedSteps(steps=steps, placed=placed, body_positions=bodies[1], body_wxyz=bodies[2])
 
     def see(
         self,
@@ -114,8 +130,8 @@ class SceneTable:
         focals: FloatArray,
         tones: IntArray,
         size: tuple[int, int],
-    ) -> Any:
-        """Return the ``Views`` of V cameras of one size.
+    ) -> PlacedViews:
+        """Draw the meshes of V views of one size, and compute all that depends on the cameras.
 
         Args:
             shown: The steps.
@@ -147,7 +163,7 @@ class SceneTable:
         culling.cover_image(self.scenes, views, mesh_rows=self.mesh_rows, rectangle_rows=self.rectangle_rows)
         raster.draw(self.scenes, meshes, steps=count, device=device)
         views.meshes = meshes
-        return views
+        return PlacedViews(views=views, eyes=eyes)
 
     def body_rows(self, layout: int, rows: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the row of each mesh's body of a layout; -1 for static meshes."""
