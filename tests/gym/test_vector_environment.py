@@ -23,7 +23,8 @@ def single() -> nimbus.gym.NimbusEnv:
 
 
 def many(count: int, **options: Any) -> nimbus.gym.NimbusVectorEnv:
-    return nimbus.gym.NimbusVectorEnv(count, task=str(TINY), **{"cameras": CAMERAS} | options)
+    given: dict[str, Any] = {"cameras": CAMERAS} | options
+    return nimbus.gym.NimbusVectorEnv(count, task=str(TINY), **given)
 
 
 @cache
@@ -85,7 +86,7 @@ def test_masked_reset_keeps_the_others():
 
 
 def test_tasks_are_made_as_vectors():
-    made = gymnasium.make_vec(
+    made: Any = gymnasium.make_vec(
         "nimbus/any-v0", num_envs=2, vectorization_mode="vector_entry_point", task=str(TINY), cameras=()
     )
     assert made.unwrapped.num_envs == 2

@@ -120,7 +120,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
             infos = self._begin_ended(infos)
         return self._batch(), rewards, over, late, infos
 
-    def render(self) -> tuple[NDArray[np.uint8] | None, ...] | None:
+    def render(self) -> tuple[NDArray[np.uint8] | None, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the last image of the first camera of each episode; None without ``render_mode``."""
         return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 

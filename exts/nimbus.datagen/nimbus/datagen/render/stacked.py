@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -16,8 +16,9 @@ from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
-from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot
+from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot, needed_images
 from nimbus.datagen.render.covered_areas import OutlineTable
+from nimbus.datagen.render.host_buffers import HostBuffers
 from nimbus.datagen.render.layout_states import LayoutStates, side_by_side
 from nimbus.datagen.render.loaded_layout import LoadedLayout, load_layout
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer, ImageSize
@@ -65,6 +66,7 @@ class StackedRenderer:
         reuse = not self.device.is_cuda if reuse is None else reuse
         self._renderer = ImageRenderer(self.device, reuse=reuse)
         self._stack = stack
+        self._buffers = HostBuffers() if self.device.is_cuda else None
 
     def load_inputs(self, inputs: RenderInputs) -> None:
         """Prepare the parts, looks, light and cameras of an episode."""
@@ -136,12 +138,17 @@ class StackedRenderer:
             self._names[item.layout] = item.names
         numbers = np.repeat([item.layout for item in states], [len(item) for item in states])
         placed = self._table.place(numbers, self._names, *side_by_side(states))
-        shots = self._shots(states)
+        groups = groupby(sorted(self._shots(states), key=lambda shot: shot.group), key=lambda shot: shot.group)
+        # All is launched before anything is waited for.
+        rendered = [(together, self._render(together, placed)) for together in (list(group) for _, group in groups)]
+        wp.synchronize_device(self.device)
         shown: list[dict[str, CameraFrames]] = [{} for _ in states]
-        for _, group in groupby(sorted(shots, key=lambda shot: shot.group), key=lambda shot: shot.group):
-            together = list(group)
-            for shot, frames in zip(together, self._render(together, placed), strict=True):
-                shown[shot.place][shot.camera.name] = frames
+        for together, images in rendered:
+            start = 0
+            for shot in together:
+                bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
+                shown[shot.place][shot.camera.name] = finish_shot(shot, images, start, mesh_bodies=bodies)
+                start += len(shot)
         order = [[camera.name for camera in self._layouts[item.layout].cameras] for item in states]
         return [{name: frames[name] for name in known} for known, frames in zip(order, shown, strict=True)]
 
@@ -156,22 +163,19 @@ class StackedRenderer:
             start += len(item)
         return found
 
-    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> Iterable[CameraFrames]:
-        """Render shots of one group."""
+    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> ShotImages:
+        """Begin to render shots of one group; the images are complete when the device has finished."""
         made, first = set().union(*(shot.made for shot in shots)), shots[0].pinhole
         rgb = self._smooth_colors(shots, placed) if first.sensor.antialiasing > 1 else None
         images, seen = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
         together = ShotImages(images, sum(map(len, shots)), first.width, first.height, rgb=rgb)
         if {"boxes", "visibility"} & made:
-            together.find_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
+            together.measure_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
         if "visibility" in made:
             size = {"width": first.width, "height": first.height}
-            together.areas = self._outlines.measure(self._names, placed, seen, **size).numpy()
-        start = 0
-        for shot in shots:
-            bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
-            yield finish_shot(shot, together, start, mesh_bodies=bodies)
-            start += len(shot)
+            together.areas = self._outlines.measure(self._names, placed, seen, **size)
+        together.fetch(needed_images(made), self._buffers)
+        return together
 
     def _draw(
         self,

@@ -81,11 +81,8 @@ class SceneTable:
             positions: (K, B, 3) positions of the bodies, world frame [m]; rows beyond a layout's bodies are ignored.
             wxyz: (K, B, 4) their orientations.
         """
-        count, device = len(layouts), self.device
+        count, device, empty = len(layouts), self.device, self._empty
         size, steps, placed = count * self.mesh_rows, Steps(), placing.Placed()
-
-        def empty(rows: int, dtype: Any) -> wp.array:
-            return wp.empty(rows, dtype=dtype, device=device)
 
         steps.layouts = self._upload(layouts, wp.int32)
         steps.mesh_rows, steps.box_rows = self.mesh_rows, self._box_rows
@@ -149,9 +146,8 @@ class SceneTable:
         views.layouts, views.steps = self._upload(layouts, wp.int32), self._upload(steps, wp.int32)
         views.focals, views.tones = self._upload(focals, wp.float32), self._upload(tones, wp.int32)
         views.positions, views.world_R_camera = self._upload(positions, wp.vec3), self._upload(rotations, wp.mat33)
-        views.origins = wp.empty(rows, dtype=wp.vec3, device=device)
-        views.mesh_R_camera = wp.empty(rows, dtype=wp.mat33, device=device)
-        views.planes = wp.empty(3 * rows, dtype=wp.vec3, device=device)
+        views.origins, views.mesh_R_camera = self._empty(rows, wp.vec3), self._empty(rows, wp.mat33)
+        views.planes = self._empty(3 * rows, wp.vec3)
         views.seen = wp.zeros(rows, dtype=wp.uint8, device=device)
         meshes = self._raster(views.layouts, rows)
         meshes.width, meshes.height, meshes.perspective = *size, True
@@ -184,10 +180,12 @@ class SceneTable:
         found = Raster()
         found.layouts, found.mesh_rows = layouts, self.mesh_rows
         found.vertex_rows, found.piece_rows = self._vertex_rows, self._piece_rows
-        found.matrices = wp.empty(rows, dtype=wp.mat33, device=self.device)
-        found.offsets = wp.empty(rows, dtype=wp.vec3, device=self.device)
+        found.matrices, found.offsets = self._empty(rows, wp.mat33), self._empty(rows, wp.vec3)
         found.shown = wp.zeros(rows, dtype=wp.uint8, device=self.device)
         return found
+
+    def _empty(self, rows: int, dtype: Any) -> wp.array:
+        return wp.empty(rows, dtype=dtype, device=self.device)
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
         return wp.array(np.ascontiguousarray(values), dtype=dtype, device=self.device)
