@@ -27,15 +27,15 @@ def test_buffers_are_used_again_when_no_part_is_shown():
     assert buffers.size == 2 * VALUES.capacity
     del part
     gc.collect()
-    shown = [buffers.fetch(VALUES, 24) for _ in range(2)]
+    one, other = (buffers.fetch(VALUES, 24) for _ in range(2))
     assert buffers.size == 2 * VALUES.capacity
-    assert not np.shares_memory(*shown)
+    assert not np.shares_memory(one, other)
 
 
 def test_beyond_the_limit_arrays_are_ordinary():
     buffers = HostBuffers(pinned=False, limit=VALUES.capacity)
-    shown = [buffers.fetch(VALUES, 24) for _ in range(2)]
-    np.testing.assert_array_equal(*shown)
+    one, other = (buffers.fetch(VALUES, 24) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
     assert buffers.size == VALUES.capacity
 
 

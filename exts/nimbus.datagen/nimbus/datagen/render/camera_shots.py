@@ -125,7 +125,8 @@ class ShotImages:
     @cached_property
     def all_areas(self) -> FloatArray:
         """Values of :attr:`areas`; without columns where they were not measured."""
-        return np.zeros((self._shape[0], 0)) if self.areas is None else self.areas.numpy()
+        found: FloatArray = np.zeros((self._shape[0], 0)) if self.areas is None else np.asarray(self.areas.numpy())
+        return found
 
     def boxes(self, rows: slice, count: int) -> tuple[NDArray[np.float32], IntArray]:
         """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not measured."""
