@@ -86,7 +86,8 @@ class ReplayedCell:
     def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
         self.task, self.folder, self.slots = task, folder / task.group, slots
         self.failure, self.spool_bytes = "", 0
-        self._fed: list[int] = []
+        self._fed: dict[int, float] = {}
+        """Time at which each episode was fed [s]."""
         self._current, self._until = -1, 0.0
         self._made: list[int] = []
         self._is_running = False
@@ -98,23 +99,22 @@ class ReplayedCell:
         return self._is_running
 
     def keep_running(self, now: float) -> None:
-        """Finish the current episode once its time is over, and begin the next."""
+        """Finish the episodes whose time is over. As a worker has processes of its own, it waits for no agent."""
         self._is_running = True
-        if self._current >= 0 and now >= self._until:
-            self._made.append(self._current)
-            begin, self._current = self._until, -1
-        else:
-            begin = now
-        if self._current < 0:
+        while self._current < 0 or now >= self._until:
+            if self._current >= 0:
+                self._made.append(self._current)
+                self._current = -1
             waiting = [index for index in self._fed if index not in self._made]
-            if waiting:
-                self._current = waiting[0]
-                # A worker begins at once, and not with the next look of the agent.
-                self._until = (begin if now - begin < 0.2 else now) + self.costs.seconds[self._current]
+            if not waiting:
+                return
+            self._current = waiting[0]
+            self._until = max(self._until, self._fed[self._current]) + self.costs.seconds[self._current]
 
     def feed(self, indices: Iterable[int]) -> None:
         """Take the episodes to make."""
-        self._fed = list(indices)
+        now = time.monotonic()
+        self._fed = {index: self._fed.get(index, now) for index in indices}
 
     def is_fit(self) -> bool:
         """Nothing is loaded."""
@@ -125,7 +125,7 @@ class ReplayedCell:
         for index in indices:
             if index in self._made:
                 self._made.remove(index)
-                self._fed.remove(index)
+                del self._fed[index]
                 yield CellResult(index=index, attempts=(self._attempt(index),))
 
     def _attempt(self, index: int) -> Attempt:
@@ -211,7 +211,7 @@ class ReplayResult:
     """Outcome of a run."""
 
     seconds: float
-    """Time from the first lease to the last result."""
+    """Time from the first lease, once all nodes have joined, to the last result."""
     efficiency: float
     head_cpu: float
     """Share of a core."""
@@ -298,6 +298,8 @@ class ReplayedCluster:
         pull, leases = server.head.balance.pull, [0]
 
         def counting(cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
+            if not leases[0] and len(server.head.balance.nodes) < self.nodes:
+                return None  # the work begins when all nodes have joined: two cores start 128 agents one by one
             if not leases[0]:
                 (self.folder / "first").write_text(str(time.time()))
             lease = pull(cell, idle, now, ahead=ahead)
@@ -371,7 +373,7 @@ def curves(counts: Sequence[int], given: argparse.Namespace) -> None:
     sys.stdout.write(head + "|---|---|---|---|---|---|---|---|---|\n")
     for nodes in counts:
         episodes = given.episodes or given.per_slot * nodes
-        for is_static in (True, False):
+        for is_static in [policy == "static" for policy in given.policies]:
             folder = Path(tempfile.mkdtemp(prefix="nimbus-replay-"))
             cluster = ReplayedCluster(folder, nodes=nodes, episodes=episodes, speed=given.speed, is_static=is_static)
             try:
@@ -450,11 +452,13 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=0, help="of each run, instead of --per-slot")
     parser.add_argument("--per-slot", type=int, default=20)
     parser.add_argument("--speed", type=float, default=1.0, help="ratio of measured to replayed times")
+    parser.add_argument("--policies", nargs="*", default=["static", "dynamic"], choices=["static", "dynamic"])
     parser.add_argument("--soak", type=float, default=0.0, help="duration with faults [s]")
     parser.add_argument("--fault-every", type=float, default=60.0, help="[s]")
     parser.add_argument("--nodes", type=int, default=16, help="of the soak")
     given = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    files = min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     if given.soak:
         return soak(given)
     curves(given.counts, given)

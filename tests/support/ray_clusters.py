@@ -72,6 +72,12 @@ class RayNodes:
         """Kill a raylet."""
         self._kill(self._nodes.pop(0), "raylet")
 
+    def restart_gcs(self) -> None:
+        """Kill Ray's head process, and start it again."""
+        head = self._cluster.head_node
+        head.kill_gcs_server(check_alive=False)
+        head.start_gcs_server()
+
     def stop(self) -> None:
         """End all processes."""
         os.environ.pop("RAY_ADDRESS", None)

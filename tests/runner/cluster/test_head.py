@@ -14,6 +14,7 @@ import pytest
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import admission, head_process
 from nimbus.runner.cluster.demand import NodeBounds
@@ -137,6 +138,21 @@ def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert isinstance(HeadClient(tmp_path / "s").ask(join(version="0.0.1")), JoinRefused)
     thread.join(10)
     assert [end.state for end in ends] == ["failed"] and "Nimbus 0.0.1, the head has" in ends[0].line
+
+
+def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It ended the run: a killed head reads the last episodes, and the store was away as well."""
+    errors, recount = [StoreAwayError("the store does not answer")] * 2, Dataset._recover
+
+    def recover(dataset: Dataset) -> None:
+        if errors:
+            raise errors.pop()
+        recount(dataset)
+
+    monkeypatch.setattr(Dataset, "_recover", recover)
+    monkeypatch.setattr(head_process, "_AWAY", 0.0)
+    head_process.open_server(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)._close("interrupted")
+    assert not errors
 
 
 def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
