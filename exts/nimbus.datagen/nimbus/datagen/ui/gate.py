@@ -26,7 +26,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-"""Headers of every page: other pages may not embed it, and browsers do not pass its address with the token on."""
+"""Headers of every page. Other pages may not embed it, and browsers keep its address, which contains the token, from
+other servers."""
 _patching = threading.Lock()
 
 

@@ -55,7 +55,7 @@ def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Pat
         where: Location of the scene in the task file, for errors.
 
     Raises:
-        InputError: The file cannot be read, or has no such work surface.
+        InputError: The file cannot be read, or does not have the work surface of the settings.
     """
     place = versioned_hash(str(Path(settings.file).absolute()).encode(), FILE_STAGE_VERSION)
     path = cache_folder("rooms") / f"{place}-{identity}.usdc"

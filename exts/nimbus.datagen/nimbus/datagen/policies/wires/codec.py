@@ -94,7 +94,7 @@ class Marking:
     def _default(self, value: object) -> object:
         if isinstance(value, np.ndarray):
             if not _NUMBERS.fullmatch(value.dtype.str):
-                raise FrameError(f"an array of {value.dtype} is none of numbers")
+                raise FrameError(f"an array of type {value.dtype} is not supported, only arrays of numbers")
             return self.encode(value)
         if isinstance(value, np.generic):
             return value.item()
@@ -110,7 +110,7 @@ class _EntryCount:
     def add(self, count: int) -> None:
         self._total += 1 + count
         if self._total > _MOST_ENTRIES:
-            raise FrameError(f"lists and maps of more than {_MOST_ENTRIES} entries")
+            raise FrameError(f"lists and maps with more than {_MOST_ENTRIES} entries in total")
 
 
 def _check_levels(value: object) -> None:
@@ -120,7 +120,7 @@ def _check_levels(value: object) -> None:
         level = [entry for held in level if isinstance(held, dict | tuple) for entry in _entries(held)]
         if not level:
             return
-    raise FrameError(f"lists and maps of more than {_MOST_LEVELS} levels")
+    raise FrameError(f"lists and maps nested more than {_MOST_LEVELS} levels deep")
 
 
 def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object]:
@@ -130,13 +130,13 @@ def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object
 def _array(data: object, kind: object, shape: object, *, columns_first: bool = False) -> Array:
     """View bytes as an array, after checking that type and shape fit the number of bytes."""
     if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
-        raise FrameError(f"an array of type {ascii(kind)[:60]} is none of numbers")
+        raise FrameError(f"an array of type {ascii(kind)[:60]} is not supported, only arrays of numbers")
     sizes = shape if isinstance(shape, tuple) and len(shape) <= _MOST_AXES else (-1,)
     if any(type(size) is not int or not 0 <= size <= LARGEST for size in sizes):
-        raise FrameError(f"an array of shape {ascii(shape)[:60]}")
+        raise FrameError(f"an array with the invalid shape {ascii(shape)[:60]}")
     dtype = np.dtype(kind)
     if not isinstance(data, bytes) or len(data) != math.prod(sizes) * dtype.itemsize:
-        raise FrameError(f"an array of shape {sizes} and type {kind} has other bytes than it declares")
+        raise FrameError(f"an array whose number of bytes does not match its shape {sizes} and type {kind}")
     return np.frombuffer(data, dtype).reshape(sizes, order="F" if columns_first else "C")
 
 
