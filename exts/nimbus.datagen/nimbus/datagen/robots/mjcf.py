@@ -54,7 +54,7 @@ def convert_into_cache(file: str) -> str:
 
     path = Path(file)
     try:
-        model: Any = mujoco.MjModel.from_xml_path(str(path))
+        model: Any = _read(path)
     except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
         raise InputError(
@@ -75,6 +75,39 @@ def convert_into_cache(file: str) -> str:
         with writing(folder.parent):
             conversion.write(folder, target.name)
     return str(target)
+
+
+def _read(path: Path) -> Any:
+    """Compile an MJCF file; of assets with the same name, which other programs join, the first one counts."""
+    import mujoco
+
+    try:
+        return mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        if "repeated name" not in str(error):
+            raise
+        root = ElementTree.parse(path).getroot()
+        if root.find(".//include") is not None or not _drop_repeated(root):
+            raise
+    compiler = root.find("compiler")
+    if compiler is None:
+        compiler = ElementTree.SubElement(root, "compiler")
+    for folder in ("meshdir", "texturedir"):
+        compiler.set(folder, str(path.parent.resolve() / compiler.get(folder, "")))
+    return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _drop_repeated(root: Element) -> bool:
+    """Remove assets whose name an earlier one has; False if there are none."""
+    seen: set[tuple[str, str]] = set()
+    before = len(list(root.iter()))
+    for assets in root.findall("asset"):
+        for asset in list(assets):
+            key = asset.tag, asset.get("name", asset.get("file", ""))
+            if key in seen:
+                assets.remove(asset)
+            seen.add(key)
+    return len(list(root.iter())) < before
 
 
 @dataclass
@@ -127,7 +160,7 @@ class _Conversion:
         return [joint for joint in range(first, first + count) if self.model.jnt_type[joint] != 0]
 
     def _name(self, kind: str, index: int) -> str:
-        return getattr(self.model, kind)(index).name or f"{kind}_{index}"
+        return getattr(self.model, kind)(index).name.replace("/", "_") or f"{kind}_{index}"
 
     def _link(self, body: int) -> None:
         model, link = self.model, ElementTree.SubElement(self.root, "link", name=self._name("body", body))
