@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multip
 from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
+from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 from nimbus.datagen.robots.model_checks import check_model
 from nimbus.datagen.robots.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
 from nimbus.datagen.robots.urdf import (
@@ -47,7 +48,7 @@ class MountPose(StrictModel):
         return quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
 
 
-class ModelSource(StrictModel):
+class RobotModelFile(StrictModel):
     """File of a model: in an installed package, in a wheel, or the user's own."""
 
     package: str = Field("", description="Python package that carries the model; empty: urdf is a path seen from here.")
@@ -55,6 +56,9 @@ class ModelSource(StrictModel):
         "", description="Wheel that carries the model, as in gym-aloha==0.1.5; it is read, and not installed."
     )
     urdf: str = Field("", description="URDF or MJCF: path in the package or the wheel, or seen from this file.")
+    angles: Literal["", "radian", "degree"] = Field(
+        "", description="Unit of angles in an MJCF that is part of others, which give the unit; empty: its own."
+    )
     part: str = Field("", description="Only this link, and what hangs on it.")
     without: tuple[str, ...] = Field((), description="Links that are left out, with everything on them.")
 
@@ -65,7 +69,7 @@ class ModelSource(StrictModel):
         return self
 
 
-class BorrowedHand(MountPose, ModelSource):
+class BorrowedHand(MountPose, RobotModelFile):
     """A gripper fixed to a link of the robot: that of another robot with its tool frame, or a model of its own."""
 
     of: str = Field(
@@ -96,7 +100,7 @@ class WholeArm(ArmEntry):
     place: MountPose = Field(MountPose(), description="Where that robot stands.")
 
 
-class RobotFile(ArmEntry, ModelSource):
+class RobotFile(ArmEntry, RobotModelFile):
     """Content of a robot file."""
 
     name: FileName
@@ -143,6 +147,26 @@ def read_robot(name_or_path: str, *, where: str = "") -> Robot:
     return _Completion(document, document.validate(RobotFile), path.parent).robot()
 
 
+def list_wheels(name_or_path: str) -> dict[str, str]:
+    """Return the wheels that a robot file and the robots in it need, with the location of each for errors.
+
+    Raises:
+        InputError: There is no such robot, or its file is invalid.
+    """
+    path = scene_file("robots", name_or_path, kind="robot")
+    document = strict_yaml.read(path)
+    file = document.validate(RobotFile)
+    found = {file.wheel: document.where(("wheel",))} if file.wheel else {}
+    entries = {("arms", name): entry for name, entry in file.arms.items()} if file.arms else {(): file}
+    for keys, entry in entries.items():
+        if (hand := entry.hand) is not None and hand.wheel:
+            found[hand.wheel] = document.where((*keys, "hand", "wheel"))
+        others = (entry.of if isinstance(entry, WholeArm) else "", hand.of if hand else "")
+        for other in filter(None, others):
+            found |= list_wheels(resolve_from(path.parent, other))
+    return found
+
+
 @dataclass(frozen=True)
 class _Completion:
     document: Document
@@ -178,11 +202,13 @@ class _Completion:
             cameras=file.cameras,
         )
 
-    def _piece(self, source: ModelSource, keys: Keys) -> Piece:
+    def _piece(self, source: RobotModelFile, keys: Keys) -> Piece:
         """Return the piece of a model that the file names, checked."""
         model = source.urdf if source.package else str(self.folder / source.urdf)
         if source.wheel:
             model = str(model_in_wheel(source.wheel, source.urdf, where=self.document.where((*keys, "wheel"))))
+        if source.angles and not source.package and is_mjcf(Path(model)):
+            model = str(convert_to_urdf(Path(model), angles=source.angles))
         piece = Piece(package=source.package, urdf=model, root=source.part, without=source.without)
         try:
             path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)

@@ -109,7 +109,9 @@ def _unpack(file: Path, inside: PurePosixPath, folder: Path) -> None:
                     continue
                 total += entry.file_size
                 if ".." in place.parts or "\\" in entry.filename or stat.S_ISLNK(entry.external_attr >> 16):
-                    raise InputError(f"'{entry.filename}' leads out of it", where=str(file), instead="download it again")
+                    raise InputError(
+                        f"'{entry.filename}' leads out of it", where=str(file), instead="download it again"
+                    )
                 if total > _UNPACKED:
                     what = f"'{inside}' unpacks to more than {_UNPACKED >> 30} GiB"
                     raise InputError(what, where=str(file), instead="unpack it by hand if you trust it")
