@@ -109,8 +109,9 @@ READINGS: dict[str, Callable[[Path], object]] = {
 def _in_store(folder: Path) -> Iterator[str]:
     with bucket("large") as address:
         store = ObjectStore(parse_address(f"{address}/x"))
-        for name in (INFO_NAME, "manifest.parquet", "ledger.sqlite"):
+        for name in (INFO_NAME, "manifest.parquet"):
             store.create(name, folder / name)
+        store.create("ledger.sqlite", b"a reader opens by the manifest")
         note_origin(spool_folder(store.address), str(store.address))
         yield f"{address}/x"
 

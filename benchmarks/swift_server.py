@@ -71,7 +71,9 @@ class SwiftServer:
             with (self.folder / f"{kind}.log").open("ab") as log:
                 command = [str(HOME / "bin" / f"swift-{kind}-server"), str(self.folder / f"{kind}.conf"), "-v"]
                 self._processes.append(
-                    subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, cwd=self.folder)
+                    subprocess.Popen(
+                        command, stdout=log, stderr=log, start_new_session=True, cwd=self.folder, env=_quiet()
+                    )
                 )
         deadline = time.monotonic() + _UP
         while time.monotonic() < deadline:
@@ -107,7 +109,7 @@ class SwiftServer:
             place = f"r1z1-127.0.0.1:{self.ports[kind]}/sda1"
             for words in (("create", "4", "1", "0"), ("add", place, "1"), ("rebalance",)):
                 command = [str(HOME / "bin" / "swift-ring-builder"), str(builder), *words]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder)
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, env=_quiet())
         common = f"""[DEFAULT]
 swift_dir = {self.folder}
 devices = {self.folder / "devices"}
@@ -134,6 +136,11 @@ fallocate_reserve = 0
         app = "[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\n"
         text = f"{common}bind_port = {self.ports['proxy']}\n[pipeline:main]\npipeline = {stages}\n{app}"
         (self.folder / "proxy.conf").write_text(text + "".join(filters.values()))
+
+
+def _quiet() -> dict[str, str]:
+    """Environment without the warnings of Swift's libraries about themselves."""
+    return os.environ | {"PYTHONWARNINGS": "ignore"}
 
 
 def _free_port() -> int:

@@ -98,6 +98,19 @@ def test_imports_run_downwards():
     assert not upward
 
 
+def test_training_reader_loads_no_physics():
+    """The simulator took 3 CPU-s of each opening, and is needed for a view of actions only."""
+    loaded: dict[str, set[str]] = {name: set() for name in modules()}
+    for arrow in arrows():
+        if not arrow.in_function and not arrow.for_types:
+            loaded[arrow.importer].add(arrow.imported)
+    found = waiting = {name for name in modules() if name.startswith("nimbus.datagen.datasets.training")}
+    while waiting:
+        waiting = set().union(*(loaded[name] for name in waiting)) - found
+        found = found | waiting
+    assert not {name for name in found if name.startswith("nimbus.datagen.simulate.newton")}
+
+
 def test_every_room_has_a_floor():
     rooms = {room(name) for name in modules()} - {"datagen", "runner"}
     assert rooms == set(FLOOR)

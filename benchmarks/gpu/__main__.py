@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from nimbus.datagen.errors import InputError
 
-PARTS = ("equality", "views", "splats", "motion", "training", "cycles", "physics", "run")
+PARTS = ("equality", "views", "rollouts", "splats", "motion", "training", "cycles", "physics", "run")
 HEADLINE = ("320x240", 3)
 """Image size and cameras of the headline."""
 GOAL = 820
@@ -127,7 +127,7 @@ def _call(name: str, device: str, is_asked: bool) -> PartResult:
         from benchmarks.gpu import throughput
 
         return throughput.measure(device)
-    if name in ("splats", "motion", "training", "cycles"):
+    if name in ("rollouts", "splats", "motion", "training", "cycles"):
         return importlib.import_module(f"benchmarks.gpu.{name}").measure(device)
     if name == "physics":
         from benchmarks.gpu import physics

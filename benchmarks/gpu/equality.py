@@ -23,6 +23,8 @@ COLOR = 2
 """[1/255] Colors this close in every channel are equal."""
 STATES = 16
 """Consecutive states that are compared."""
+NOTHING = "nothing is seen"
+"""Problem of images without any thing but one."""
 _SIZES = ((320, 240), (640, 480))
 
 
@@ -105,7 +107,7 @@ def find_problems(row: Row) -> list[str]:
     """Limits that a row of :func:`compare` breaks, one line each."""
     limits = {"labels_differ": MOST_LABELS, "depths_differ": MOST_DEPTHS, "colors_differ": MOST_COLORS}
     broken = [f"{name} {row[name]:.2e}, at most {limit:.0e}" for name, limit in limits.items() if row[name] > limit]  # pyright: ignore[reportOperatorIssue]
-    return broken + (["nothing is seen"] if row["things_seen"] == 1 else [])
+    return broken + ([NOTHING] if row["things_seen"] == 1 else [])
 
 
 def _joined(pieces: list[CameraFrames]) -> CameraFrames:

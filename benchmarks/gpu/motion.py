@@ -1,15 +1,22 @@
 """Motion planning on the same problems: cuRobo V2 on the GPU beside OMPL on one core.
 
 The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins;
-a plan that collides there is a problem of the part.
+a plan that collides there is a problem of the part. cuRobo plans them one by one and eight at once; the number of
+motions that are equal in both, bit for bit, is a figure. Every stage has a limit of wall time, reports its progress
+on stderr, and leaves the stages before it reported when it fails.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import sys
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,10 +25,17 @@ from nimbus.datagen.render.stacked import find_device
 
 NEEDED = ("mink", "mujoco", "ompl", "ruckig", "toppra", "pydantic")
 """Packages of the default planner."""
+Measured: TypeAlias = tuple[Row, list[str]]
+"""Figures of a stage, and a line for each check that failed."""
+
 _PROBLEMS, _CPU_PROBLEMS = 50, 2
 _SEED = 1
 _STEP = 0.005
 """Distance between the checked postures [rad]."""
+_ENOUGH = {"ompl": 60.0, "curobo": 45.0}
+"""Wall time after which a stage begins no further problem [s]."""
+_FIRST, _LAST = 150.0, 90.0
+"""Wall time after which cuRobo's process is ended: at the first plan, which compiles, and in a later stage [s]."""
 
 
 def measure(device: str) -> PartResult:
@@ -45,50 +59,183 @@ def measure(device: str) -> PartResult:
     from nimbus.datagen.plan.ompl import OmplPlanner
 
     limits: dict[str, Any] = {"velocity_limits": panda_table.VELOCITY, "acceleration_limits": panda_table.ACCELERATION}
-    count = _CPU_PROBLEMS if device == "cpu" else _PROBLEMS
-    row, problems = _plan("ompl, one core", OmplPlanner(**limits), count)
-    rows = [row]
-    if device == "cpu":
-        return PartResult(rows=tuple(rows), problems=tuple(problems), skipped="cuRobo plans on a GPU only")
+    is_small = device == "cpu"
+    stages = _Stages()
+    bench = _Bench(stages.say, _CPU_PROBLEMS if is_small else _PROBLEMS)
+    stages.run("ompl, one core", lambda name: bench.singly(name, OmplPlanner(**limits), _ENOUGH["ompl"]))
+    if is_small:
+        return stages.result("cuRobo plans on a GPU only")
     if importlib.util.find_spec("curobo") is None:
-        return PartResult(rows=tuple(rows), problems=tuple(problems), skipped="no package curobo")
+        return stages.result("no package curobo")
+    run_curobo(stages, bench, limits)
+    return stages.result()
+
+
+def run_curobo(stages: _Stages, bench: _Bench, limits: dict[str, Any]) -> None:
+    """Run cuRobo's stages; the first that fails is the last."""
     from nimbus.datagen.plan.curobo.planner import CuroboPlanner
+    from nimbus.datagen.plan.curobo.process import curobo_process
 
-    row, more = _plan("curobo v2", CuroboPlanner(**limits), count)
-    return PartResult(rows=(*rows, row), problems=(*problems, *more))
+    planner = CuroboPlanner(**limits)
 
-
-def _plan(name: str, planner: Any, count: int) -> tuple[Row, list[str]]:
-    """Plan problems one by one; the first is planned before, so that compiling is not measured."""
-    from benchmarks.motion_plan import draw_problem
-    from nimbus.datagen.plan.path import path_is_free
-    from nimbus.datagen.random_streams import generator
-    from tests.support import panda_table
-
-    model = panda_table.table_model(cubby=False, half=0.18, roof=0.46)
-    scene, exact = panda_table.make_scene(model), panda_table.make_scene(model, margin=0.0)
-
-    def plan(index: int) -> tuple[Any, float]:
-        problem = draw_problem(scene, "tabletop", index, seed=_SEED)
-        for view in (scene, exact):
-            view.hold(problem.held, problem.tool_T_object)
+    def start(name: str) -> Measured:
         begin = time.perf_counter()
-        found = planner.plan_pose(scene, problem.start_q, problem.goals, rng=generator(_SEED, "gpu", "plan", index))
+        stages.say(f"cuRobo's process runs on {curobo_process().device}")
+        started = time.perf_counter() - begin
+        bench.plan_at_once(planner, range(1))
+        return {"planner": name, "start_s": started, "first_plan_s": time.perf_counter() - begin - started}, []
+
+    _ = (
+        stages.run("curobo v2, first plan", start, limit=_FIRST)
+        and stages.run("curobo v2", lambda name: bench.singly(name, planner, _ENOUGH["curobo"]), limit=_LAST)
+        and stages.run(f"curobo v2, {planner.batch_size} at once", lambda name: bench.at_once(name, planner), _LAST)
+    )
+
+
+class _Stages:
+    """Stages of the part, each with its row or its failure."""
+
+    def __init__(self) -> None:
+        self._begin = time.perf_counter()
+        self._rows: list[Row] = []
+        self._problems: list[str] = []
+
+    def say(self, text: str) -> None:
+        """Report progress with the time since the part began."""
+        sys.stderr.write(f"motion {time.perf_counter() - self._begin:6.1f} s  {text}\n")
+        sys.stderr.flush()
+
+    def run(self, name: str, stage: Callable[[str], Measured], limit: float = 0.0) -> bool:
+        """Run a stage and return True if it ended well; after ``limit`` seconds cuRobo's process is ended."""
+        self.say(f"{name}: begins")
+        try:
+            with _limited(limit):
+                row, problems = stage(name)
+        except Exception as error:
+            # What was measured before is worth reporting: machines with a GPU are there for minutes.
+            sys.stderr.write(traceback.format_exc())
+            first = str(error).strip().splitlines() or [""]
+            self._problems.append(f"{name}: {type(error).__name__}: {first[0]} … {first[-1]}"[:400])
+            self.say(f"{name}: failed")
+            return False
+        self._problems += problems
+        self._rows.append(row)
+        self.say(f"{name}: {row}")
+        return True
+
+    def result(self, skipped: str = "") -> PartResult:
+        return PartResult(rows=tuple(self._rows), problems=tuple(self._problems), skipped=skipped)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """End cuRobo's process after a time, so that the request waiting for it fails."""
+    from nimbus.datagen.plan.curobo.process import interrupt_curobo
+
+    timer = threading.Timer(seconds, interrupt_curobo)
+    timer.daemon = True
+    if seconds:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class _Bench:
+    """The problems, each in a scene of its own.
+
+    Args:
+        say: Called with each line of progress.
+        count: Number of problems.
+    """
+
+    def __init__(self, say: Callable[[str], None], count: int) -> None:
+        from tests.support import panda_table
+
+        self._say, self._count = say, count
+        model = panda_table.table_model(cubby=False, half=0.18, roof=0.46)
+        self._new_scene = lambda: panda_table.make_scene(model)
+        self._scenes: list[Any] = []
+        self._exact = panda_table.make_scene(model, margin=0.0)
+        self._single: dict[int, bytes] = {}
+
+    def singly(self, name: str, planner: Any, enough: float) -> Measured:
+        """Plan the problems one by one; the first is planned before, so that compiling is not measured."""
+        self.plan_at_once(planner, range(1))
+        plans: dict[int, Any] = {}
+        seconds: list[float] = []
+        begin = time.perf_counter()
+        for index in range(self._count):
+            if time.perf_counter() - begin > enough:
+                self._say(f"{name}: stopped after {index} problems")
+                break
+            (plans[index],), spent = self.plan_at_once(planner, range(index, index + 1))
+            seconds.append(spent)
+            if index % 10 == 9 or spent > 5.0:
+                self._say(f"{name}: problem {index} took {spent:.3f} s")
+        self._single = {index: plan.positions.tobytes() for index, plan in plans.items() if plan}
+        return self._checked(name, plans, seconds)
+
+    def at_once(self, name: str, planner: Any) -> Measured:
+        """Plan the problems in batches, and count the motions that are equal to those planned one by one."""
+        plans: dict[int, Any] = {}
+        seconds: list[float] = []
+        for first in range(0, self._count, planner.batch_size):
+            if sum(seconds) > _ENOUGH["curobo"]:
+                break
+            indices = range(first, min(first + planner.batch_size, self._count))
+            found, spent = self.plan_at_once(planner, indices)
+            plans |= dict(zip(indices, found, strict=True))
+            seconds.append(spent)
+            self._say(f"{name}: {sum(map(bool, found))} of {len(found)} in {spent:.3f} s")
+        both = [index for index, plan in plans.items() if plan and index in self._single]
+        equal = sum(plans[index].positions.tobytes() == self._single[index] for index in both)
+        row, problems = self._checked(name, plans, seconds)
+        return row | {"equal_to_single": f"{equal} of {len(both)}"}, problems
+
+    def plan_at_once(self, planner: Any, indices: range) -> tuple[list[Any], float]:
+        """Plan some problems in one call, and return the plans with the wall time [s]."""
+        from benchmarks.motion_plan import draw_problem
+        from nimbus.datagen.plan.motion import MotionQuery
+        from nimbus.datagen.random_streams import generator
+
+        queries = []
+        for row, index in enumerate(indices):
+            if row == len(self._scenes):
+                self._scenes.append(self._new_scene())
+            problem = draw_problem(self._scenes[row], "tabletop", index, seed=_SEED)
+            self._scenes[row].hold(problem.held, problem.tool_T_object)
+            rng = generator(_SEED, "gpu", "plan", index)
+            queries.append(
+                MotionQuery(scene=self._scenes[row], start_q=problem.start_q, goals=tuple(problem.goals), rng=rng)
+            )
+        begin = time.perf_counter()
+        found = planner.plan_batch(queries)
         return found, time.perf_counter() - begin
 
-    plan(0)
-    seconds, durations, solved, problems = [], [], 0, []
-    is_free: Callable[[np.ndarray], bool] = lambda q: not exact.in_collision(q)  # noqa: E731
-    for index in range(count):
-        found, spent = plan(index)
-        seconds.append(spent)
-        if not found:
-            continue
-        solved += 1
-        durations.append(found.duration)
-        if not path_is_free(found.positions, is_free, step=_STEP):
-            problems.append(f"{name}: the motion of problem {index} collides")
-    if not solved:
-        problems.append(f"{name}: no problem is solved")
-    row: Row = {"planner": name, "problems": count, "solved": solved, "median_s": float(np.median(seconds))}
-    return row | {"longest_s": max(seconds), "motion_s": float(np.median(durations)) if durations else 0.0}, problems
+    def _checked(self, name: str, plans: dict[int, Any], seconds: list[float]) -> Measured:
+        """Return the figures of some plans, each checked in the exact scene."""
+        from benchmarks.motion_plan import draw_problem
+        from nimbus.datagen.plan.path import path_is_free
+
+        is_free: Callable[[np.ndarray], bool] = lambda q: not self._exact.in_collision(q)  # noqa: E731
+        solved = {index: plan for index, plan in plans.items() if plan}
+        problems = [] if solved else [f"{name}: no problem is solved"]
+        for index, plan in solved.items():
+            problem = draw_problem(self._scenes[0], "tabletop", index, seed=_SEED)
+            self._exact.hold(problem.held, problem.tool_T_object)
+            if not path_is_free(plan.positions, is_free, step=_STEP):
+                problems.append(f"{name}: the motion of problem {index} collides")
+        failures = Counter(f"{plan.status}: {plan.detail}" for plan in plans.values() if not plan)
+        for failure, times in failures.most_common(8):
+            self._say(f"{name}: {times} x {failure}")
+        own = [plan.statistics["plan_time"] for plan in solved.values() if "plan_time" in plan.statistics]
+        row: Row = {"planner": name, "problems": len(plans), "solved": len(solved)}
+        row |= {
+            "plans_per_s": len(plans) / sum(seconds),
+            "call_s": float(np.median(seconds)),
+            "longest_s": max(seconds),
+        }
+        row |= {"motion_s": float(np.median([plan.duration for plan in solved.values()])) if solved else 0.0}
+        return row | {"own_s": float(np.median(own)) if own else 0.0}, problems

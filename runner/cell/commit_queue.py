@@ -22,7 +22,7 @@ _GROUP = 32
 _GROUP_WAIT = 0.1
 """Longest time that the oldest result waits for its commit [s].
 
-A commit syncs the ledger twice, whatever it holds: groups divide that cost, and only the ledger waits for them.
+A commit syncs the ledger twice, however many results it holds; groups divide that cost. Workers do not wait for it.
 """
 
 
@@ -132,7 +132,8 @@ class CommitQueue:
             self._receiver.note_failed(*self._failed.popleft())
 
     def _with_load_time(self, attempt: Attempt) -> Attempt:
-        # Charged once: all workers share one loading, and the sum over attempts must be the CPU time of the run.
+        # Loading is charged to one attempt only: all workers share it, and the times of all attempts must add up to the
+        # CPU time of the run.
         load, self._load_time = self._load_time, 0.0
         return replace(attempt, times=attempt.times | {"load": attempt.times.get("load", 0.0) + load})
 

@@ -20,7 +20,7 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
         simulator: Name of the simulator.
 
     Raises:
-        InputError: A GPU is named that is not there, or nothing of the run uses one.
+        InputError: A named GPU does not exist, or no part of the run uses a GPU.
     """
     if device == "cpu":
         if gpus is not None and simulator != "isaacsim":
@@ -37,22 +37,22 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
 
 
 def select_instances(gpus: str | None, *, simulator: str, planner: str = "ompl", is_single: bool = False) -> Instances:
-    """Return the start options of Isaac Sim instances on these GPUs, where the run needs them.
+    """Return the start options of the run's Isaac Sim instances; empty options where it uses another simulator.
 
     Args:
         gpus: Text of ``--gpus``; None where it was not given.
         simulator: Name of the simulator.
         planner: Name of the motion planner.
-        is_single: Everything is to be done in one process.
+        is_single: True when the whole run uses one process.
 
     Raises:
-        InputError: This machine lacks the planner, Isaac Sim or a GPU that is named.
+        InputError: This machine lacks the planner, Isaac Sim or a named GPU, or the run uses one process.
     """
     if planner == "curobo":
         check_curobo()
     if simulator != "isaacsim":
         return Instances()
     if is_single:
-        what, instead = "Isaac Sim renders in processes of its own", "leave --serial and --coupled out"
+        what, instead = "Isaac Sim renders in separate processes", "leave --serial and --coupled out"
         raise InputError(what, where="--sim isaacsim", instead=instead)
     return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus()))

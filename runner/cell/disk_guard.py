@@ -19,7 +19,9 @@ _LEAST = 8 << 20
 
 
 class SpoolGuard:
-    """Tracks a full spool, whose store is unreachable or slower than the run; while it is full, no work is handed out.
+    """Tracks whether the spool is full, because its store is unreachable or slower than the run.
+
+    No work is handed out while it is full.
 
     Args:
         folder: The spool.
@@ -33,14 +35,14 @@ class SpoolGuard:
         """True while no work must be handed out."""
 
     def look(self, now: float) -> bool:
-        """Measure the spool if that is due; True when it became full, or has space again.
+        """Measure the spool if that is due; returns True when it has become full, or has space again.
 
         Args:
             now: Monotonic time [s].
         """
         if not self._limit or now < self._next_look:
             return False
-        from nimbus.datagen.store.remote.uploader import spool_sizes  # brings the store's modules
+        from nimbus.datagen.store.remote.uploader import spool_sizes  # loads all modules of the store
 
         self._next_look = now + _LOOK
         before, waiting = self.is_full, sum(spool_sizes(self._folder))
@@ -49,7 +51,7 @@ class SpoolGuard:
 
 
 class DiskGuard:
-    """Tracks a full disk; while it is full, no work is handed out.
+    """Tracks whether the disk is full. No work is handed out while it is.
 
     Args:
         folder: Folder on the disk.
@@ -79,7 +81,7 @@ class DiskGuard:
             self.is_full, self._next_look = True, now + _LOOK
 
     def worked(self) -> None:
-        """Record a successful write; the next full disk starts a wait of its own."""
+        """Record a successful write, which ends the wait; the next full disk starts a new one."""
         if not self.is_full:
             self._since = None
 
@@ -103,15 +105,15 @@ class DiskGuard:
         self._next_look = now + _LOOK
         try:
             stat = os.statvfs(self._folder)
-        except OSError as error:  # an unmounted disk may come back, so this is one more reason to wait
+        except OSError as error:  # an unmounted disk may come back: wait as for a full one
             self._line = str(storage_error(error, self._folder))
             return
         # f_bavail, not f_bfree: blocks reserved for root are of no use to this process.
         self.is_full = stat.f_bavail * stat.f_frsize < max(_LEAST, needed)
 
     def complaint(self, now: float) -> str:
-        """Return the message to end the run with once the disk has been full for too long; empty otherwise.
+        """Return the message that ends the run when the disk has been full for too long; otherwise an empty text.
 
-        While there is free space the message is empty, however long the first episode after a wait takes.
+        It is empty while there is free space, however long the first episode after a wait takes.
         """
         return self._line if self.is_full and self._since is not None and now - self._since > self._patience else ""

@@ -101,18 +101,18 @@ class Dispatcher:
         self.orders = 0
         """Orders given so far."""
         self.results = 0
-        """Plans, rejections and commits so far; the supervisor takes their growth for progress."""
+        """Number of plans, rejections and commits so far; the supervisor treats an increase as progress."""
         self._changes = 0
-        """Revision of the available work; an idle worker is considered again when it has grown."""
+        """Revision of the available work; an idle worker is considered again when the number has grown."""
         self._reported: dict[int, set[int]] = {}
         """Attempts that the progress has counted, by index."""
         self._lost_workers: set[int] = set()
-        """Workers that ended while a result of theirs waited in the commit queue."""
+        """Workers that ended while one of their results waited in the commit queue."""
 
     # Orders
 
     def give(self, handle: WorkerHandle) -> bool:
-        """Give an idle worker orders; False when no work fits it now."""
+        """Send orders to an idle worker; returns False when no work suits it now."""
         if handle.idle_at == self._changes:
             return False
         lease = self.leases.lease_for(handle)
@@ -142,10 +142,10 @@ class Dispatcher:
         return True
 
     def top_up(self, handle: WorkerHandle) -> bool:
-        """Give a worker that plans in lockstep the further orders that it has asked for; False when there are none.
+        """Send the further orders that a worker in lockstep has requested; returns False when there are none.
 
-        Only indices that were never lost: one that ended its worker is planned alone, so that the death is charged to
-        it.
+        Only indices that were never lost are sent. An index at which a worker died is planned alone, so that a second
+        death can be charged to it.
         """
         leases = self.leases.draw_fresh(handle, handle.room)
         if not leases:
@@ -159,12 +159,12 @@ class Dispatcher:
     def reconsider(self) -> None:
         """Make :meth:`give` consider idle workers again, after a change of the work or of the workers.
 
-        Called at each change that matters at once; the run loop's tick calls it for all others.
+        Called after changes that must take effect at once; the run loop's tick covers all other changes.
         """
         self._changes += 1
 
     def look_at_feed(self) -> None:
-        """Take in indices that have come since the last look.
+        """Queue the indices that were added to the feed since the last call.
 
         Raises:
             StorageError: The disk is full.
@@ -234,7 +234,7 @@ class Dispatcher:
             if lease.index not in waiting:
                 handle.unfinished = lease.index
                 handle.is_idle = False  # no further orders before it ends
-                self.pool.kill(handle, why=f"episode {lease.index} came to no result")
+                self.pool.kill(handle, why=f"episode {lease.index} ended without a result")
                 return
 
     def _take_written(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
@@ -288,12 +288,12 @@ class Dispatcher:
         self._return_rest(handle, message.index)
 
     def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Process an episode whose file is gone, or whose lease now belongs to another worker, which keeps it."""
+        """Process an episode whose file is gone, or whose lease now belongs to another worker; that worker keeps it."""
         self.reconsider()
         self._return_rest(handle, message.index)
 
     def _return_rest(self, handle: WorkerHandle, index: int) -> None:
-        """Requeue the unfinished variants of a lease that ended: they were lost or refused.
+        """Requeue the unfinished variants of a lease that ended; their files were lost or refused.
 
         A lease that still runs is left alone, because its worker reads the plan's slot.
         """

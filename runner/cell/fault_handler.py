@@ -109,10 +109,12 @@ class FaultHandler:
         return bool(handle.gpu) and is_device_error(f"{detail}\n{trace}")
 
     def _leave_out(self, handle: WorkerHandle) -> None:
-        """Leave a GPU out whose workers fail in a row; the run ends when none is left."""
+        """Exclude a GPU after consecutive failures of its workers; the run ends when no GPU is left."""
         gpus = self._pool.gpus
         if gpus.record_failure(handle.gpu):
-            self._announce(f"GPU {handle.gpu} gets no more workers: they ended with its errors", kind="workers")
+            self._announce(
+                f"GPU {handle.gpu} gets no more workers: its last ones ended with errors of the device", kind="workers"
+            )
         if not gpus.worker_count:
             self._circuit.open(f"every GPU of the run failed, the last one {handle.gpu}")
 

@@ -63,14 +63,14 @@ class Feed:
     def look(self) -> bool:
         """Read the file when it has changed; True when it brought indices, or was closed.
 
-        A file that cannot be read counts as unchanged: the next look reads it again.
+        A file that cannot be read counts as unchanged; the next call reads it again.
 
         Raises:
             StorageError: The disk is full.
         """
         try:
             found = self._path.stat()
-            # The inode as well: the file is replaced by a rename, and two replacements can have the same time.
+            # The inode is compared as well: a rename replaces the file, and two replacements can have the same time.
             if (stamp := (found.st_mtime_ns, found.st_ino)) == self._stamp:
                 return False
             content = from_json(FeedFile, read_text(self._path, limit=_BYTES, follow=False))

@@ -18,9 +18,9 @@ from nimbus.datagen.files.own_files import make_subfolder, remove_tree, write_ne
 _log = logging.getLogger(__name__)
 
 KEPT = 200
-"""Number of incident folders kept, the newest; the ledger counts all faults."""
+"""Number of the newest incident folders that are kept; the ledger counts all faults."""
 _LONGEST_TEXT = 256 << 10
-"""Longest text of a file [characters]; of a longer one the end is kept."""
+"""Longest text written to a file [characters]; of a longer text, only the end is written."""
 _ATTEMPTS = 100
 PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
 """Parent folder of the package."""

@@ -26,7 +26,7 @@ _STARTING = 120.0
 _DISK = 120.0
 """Longest wait for a process in uninterruptible disk I/O [s]; the kernel would not end it earlier anyway."""
 _MOST_ENDS = 5
-"""Crashes in a row, without a stored episode in between, after which the supervisor is not restarted."""
+"""Number of consecutive crashes, without a settled episode in between, after which there is no restart."""
 
 
 class _Supervisor:
@@ -108,7 +108,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
                 sweep(tag)
             if ended is not None:
                 return ended
-            # A crash counts in a row with the one before only while no episode was settled in between.
+            # Crashes are consecutive only while no episode is settled in between.
             now = watch()
             ends, settled = (ends + 1 if now == settled else 1), now
             if interruption.requested:

@@ -25,7 +25,7 @@ class LeaseChooser:
         dataset: Records each lease before its order is sent.
         pool: The workers.
         work: The episodes that are left.
-        plan_slots: Places of plans.
+        plan_slots: Storage of plans.
         throughput: Durations of plans and renders.
         evidence: Rates at which workers end.
         has_planner: Planning is a separate role.
@@ -64,7 +64,7 @@ class LeaseChooser:
         has_other = self.work.has_plan if plans else self._free_plan_slots > 0 and self.work.has_pending
         if self.has_fixed_roles or not has_other:
             return None
-        # A worker that has built both halves of the chain changes its role for nothing.
+        # A worker that has built both halves of the chain changes its role at no cost.
         switch = 0.0 if len(handle.roles) > 1 else self.throughput.switch_seconds
         choice = choose(FreeWorker(Role(handle.role), switch, switch_once=True), self.snapshot())
         if choice is Choice.PLAN:
@@ -78,7 +78,7 @@ class LeaseChooser:
         order of a role comes alone, because it builds the components that later orders reuse.
         """
         if self.fits_lockstep(lease, handle):
-            # As many as there are lanes; fewer where many workers end, and never so many that colleagues have none.
+            # One order for each lane; fewer where workers end often. draw_fresh leaves the other planners their share.
             rate = self.evidence.observed(lease.role)
             return self.draw_fresh(handle, min(self.lanes, int(_RISK / rate) if rate else self.lanes) - 1)
         most = min(self.throughput.batch_size(lease.role), int(_RISK / self.evidence.background(lease.role)))
@@ -100,7 +100,7 @@ class LeaseChooser:
         return self.lanes > 1 and lease.role is Role.PLANNER and lease.role in handle.roles and is_sound
 
     def draw_fresh(self, handle: WorkerHandle, most: int) -> list[Lease]:
-        """Lease up to so many indices to a planner, at most its share of the waiting ones."""
+        """Lease up to ``most`` indices that were never lost to a planner, at most its share of the waiting ones."""
         colleagues = sum(each.role == Role.PLANNER and each is not handle for each in self.pool)
         waiting = self.work.counts.pending
         leases: list[Lease] = []
@@ -137,7 +137,7 @@ class LeaseChooser:
 
     def order(self, lease: Lease, handle: WorkerHandle) -> Order:
         """Record a lease and make its order."""
-        # The ledger has the lease before the worker has the order: a result of an older lease can be refused at any
+        # The lease is in the ledger before the order is sent, so that a result of an older lease can be refused at any
         # time.
         self.dataset.lease(lease.index, lease.variants, lease=lease.number, owner=str(handle.row))
         slot, generation, spill = self._place(lease, handle)

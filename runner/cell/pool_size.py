@@ -107,14 +107,14 @@ class PoolSizer:
             # One instance at a time, see WorkerPool.instance_starts.
             if (role == Role.RENDERER or self._spec.physics == "isaacsim") and self._pool.instance_starts:
                 continue
-            # Every role needs memory of a GPU there, so none of the remaining ones could start either.
+            # Workers of every role need memory of a GPU, so none of the remaining ones could start either.
             if self._pool.gpus and not self._pool.has_free_gpu:
                 return
             if now >= self._row_free_at.get(row, 0.0):
                 self._pool.start(fork_server, role=role, row=row)
 
     def make_room_for_isolated(self) -> None:
-        """Retire a worker to free its row for a fresh one, which an isolated episode waits for.
+        """Retire a worker, so that its row is free for the fresh worker that an isolated episode waits for.
 
         With fixed roles, a worker of the role that the episode needs is retired.
         """
@@ -141,7 +141,7 @@ class PoolSizer:
         return min(planners, total), max(0, total - planners)
 
     def rescale(self, split: Split, *, why: str) -> None:
-        """Set another target split.
+        """Set a new target split.
 
         Args:
             split: Planners and renderers.
@@ -155,7 +155,7 @@ class PoolSizer:
         staying = sorted(self._staying(), key=_is_busy)
         count = {role: [handle for handle in staying if handle.role == role] for role in _ROLES}
         current = (len(count[Role.PLANNER]), len(count[Role.RENDERER]))
-        change = resize(current, split, can_switch=not has_instances)  # an instance has an executable of its own
+        change = resize(current, split, can_switch=not has_instances)  # an instance is another executable
         here, there = _ROLES if change.to_renderer > 0 else _ROLES[::-1]
         for _ in range(abs(change.to_renderer)):
             handle = count[here].pop(0)
@@ -198,10 +198,12 @@ class PoolSizer:
         )
         split = choose_split(state)
         if state.pending and not split[0] and self._dispatcher.has_planner:
-            # Work has come back, or followed later: without a planner the run would never end.
+            # Work was requeued, or came later: without a planner the run would never end.
             split = 1, max(1, split[1] - 1)
         if split != (cell.planners, cell.renderers):
-            self.rescale(split, why=f"sooner at the end, where an instance starts in {state.start_seconds:.0f} s")
+            self.rescale(
+                split, why=f"the run ends sooner, with {state.start_seconds:.0f} s for the start of an instance"
+            )
 
     def _staying(self) -> list[WorkerHandle]:
         return [handle for handle in self._pool if not handle.stopped and not handle.retiring]

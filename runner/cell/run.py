@@ -1,4 +1,4 @@
-"""Execution of a spec, in the processes of a cell or in this process, with the output shown at its end."""
+"""Execution of a spec in the processes of a cell, or in this process; the output is shown at its end."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 
 @contextmanager
 def _without_loaded_objects() -> Iterator[None]:
-    """Keep the garbage collector from searching what was loaded: a million objects, none of them garbage."""
+    """Exclude the loaded objects from garbage collection: they are a million, and none of them is garbage."""
     is_ours = not gc.get_freeze_count()
     if is_ours:
         gc.freeze()

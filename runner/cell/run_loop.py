@@ -147,7 +147,7 @@ class RunLoop:
             with self.disk.guard(now):
                 # Reading the feed may remove rows from the ledger, hence the guard.
                 self.dispatcher.look_at_feed()
-            self.dispatcher.reconsider()  # a change without a message is seen here: no worker waits longer than a tick
+            self.dispatcher.reconsider()  # a change that sent no message takes effect here, at the next tick
             self.watchdog.look(now)
             status = self.progress.status
             # Space for two episodes of mean size for each worker, so that the disk does not fill up again at once.
@@ -201,7 +201,8 @@ class RunLoop:
         self.fork_server, self.fork_server_pid = None, 0
         self._kill_orphans()
         for handle in self.pool:
-            # Their Spawn messages ended with the fork server; without a process, no exit would ever be reported.
+            # The fork server cannot answer the request for this worker any more, and a worker without a process never
+            # exits: it is forgotten here.
             if not handle.pid:
                 self.pool.forget(handle)
 

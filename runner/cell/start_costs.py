@@ -29,7 +29,7 @@ class StartCosts:
         self._path = Path(folder, "starts.json") if folder else None
         self._starts: list[float] = []
         if self._path is not None and self._path.is_file():
-            with suppress(OSError, ValueError):  # a damaged file costs only what it knew
+            with suppress(OSError, ValueError):  # after a damaged file, durations are learned again
                 self._starts = [seconds for seconds in from_json(list[float], self._path.read_text()) if seconds > 0]
 
     @property

@@ -1,4 +1,4 @@
-"""A run into an object store: the cell works in a spool, a process beside it sends what is there."""
+"""Run into an object store: the cell writes to a spool, and a separate process sends the files from there."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption, describe, die_with_parent
 
 REFUSED = 2
-"""Exit code where the store refuses what a run made."""
+"""Exit code when the store refuses files of the run."""
 _NICE = 5
 """Niceness of the sending process, so that planning and rendering come first."""
 _SPOOL = 20_000_000_000
 """Largest total of files waiting to be sent [bytes]: some hundreds of episodes."""
 _LOOK, _RESTART = 0.2, 2.0
-"""[s] Between two looks at the sending process, and before it is started again."""
+"""Interval between two checks of the sending process, and delay before it is restarted [s]."""
 _TELL = 15.0
-"""Interval of the lines about waiting files [s]."""
+"""Interval between two messages about waiting files [s]."""
 
 
 def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
-    """Run with a spool as the dataset's folder, and send everything; the same command again continues.
+    """Run with a spool as the dataset's folder and send all files to the store; the same command continues the run.
 
     Args:
         address: Address of the dataset.
-        run: Runs into a folder; its exit code.
+        run: Runs into a folder and returns the exit code.
 
     Raises:
-        InputError: The store overwrites, gives no permission, has no bucket, or another run writes there.
-        KeyboardInterrupt: Stopped; what is not in the store waits in the spool.
+        InputError: The store overwrites files on conditional writes, denies access, lacks the bucket, or another run
+        writes to the dataset.
+        KeyboardInterrupt: The run was stopped; files that are not in the store yet stay in the spool.
     """
     spool, store, lock = open_spool(address)
     try:
@@ -72,7 +73,7 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
 
 
 def spool_limit(folder: Path) -> int:
-    """Return the size of a spool where none is given [bytes]."""
+    """Return the default size limit of a spool [bytes]."""
     return min(_SPOOL, shutil.disk_usage(folder).free // 2)
 
 
@@ -93,14 +94,14 @@ def _alone(spool: Path) -> Iterator[None]:
 
 @contextmanager
 def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None]:
-    """Keep a process beside the run that sends what is there, started again when it dies; it ends with this one."""
+    """Run a process that sends the files of the spool; it is restarted when it dies, and ends with this process."""
     assert lock.note
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), str(store.address)]
     words += [lock.note.owner, str(lock.note.epoch), str(os.getpid())]
     is_over, started = threading.Event(), threading.Event()
 
     def keep() -> None:
-        """Start it from this thread, whose end would end it."""
+        """Start the process, restart it, and end it after the run."""
         while True:
             process = subprocess.Popen(
                 words,
@@ -113,7 +114,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
                 pass
             if is_over.is_set() or process.returncode == REFUSED:
                 break
-            write_error(f"the process that sends files ended ({describe(process.returncode)}) and is started again\n")
+            write_error(f"the process that sends files ended ({describe(process.returncode)}) and is restarted\n")
             if is_over.wait(_RESTART):
                 return
         process.terminate()
@@ -122,6 +123,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
         process.kill()
         process.wait()
 
+    # The kernel kills the process when the thread that started it ends, so this thread lives as long as the run.
     keeper = threading.Thread(target=keep, name="sending")
     keeper.start()
     try:
@@ -133,7 +135,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
 
 
 def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
-    """Send what is left, and publish ledger and description; wait for the store as long as that takes."""
+    """Send the remaining files and publish ledger and description; waits for the store as long as necessary."""
     uploader = Uploader(store, spool, lock)
     told = 0.0
     try:
@@ -158,7 +160,7 @@ def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
 
 
 def _publish_last(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
-    """Publish what a stopped run has in the store, and leave the dataset to others; a store that is away is left."""
+    """Publish the sent episodes of a stopped run and free its writer lock; does nothing for an unreachable store."""
     uploader = Uploader(store, spool, lock)
     try:
         with suppress(InputError):

@@ -175,7 +175,7 @@ class Supervisor:
             )
             gc.freeze()  # loaded objects are never garbage: later collections skip them
             gc.set_threshold(_COLLECT)
-            self._beat()  # the patience asked for is over
+            self._beat()  # the long silence that was announced for loading is over
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
 
@@ -192,7 +192,8 @@ class Supervisor:
         os.close(self._fork_server_log)
         if self._run_loop:
             self._run_loop.fault_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
-        # Once there are results, loading works; a later end is an accident of the machine and never gives the run up.
+        # Results prove that loading works; a later end is an accident of the machine, and the run is not given up for
+        # it.
         if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
             from nimbus.runner.cell.transport.messages import Ended
 

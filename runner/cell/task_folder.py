@@ -42,8 +42,8 @@ def check_tasks(paths: list[Path], *, skills: tuple[str, ...], robot: str = "") 
         first = first or task
         for name, mine, other in (("robot", task.robot, first.robot), ("cameras", _sizes(task), _sizes(first))):
             if mine != other:
-                what = f"{mine}; {paths[0].name} has {other}, and one dataset has the same {name} in all of its tasks"
-                raise InputError(what, where=f"{path}: {name}", instead="put it into a folder of its own")
+                what = f"{mine}; {paths[0].name} has {other}, and all tasks of a dataset need the same {name}"
+                raise InputError(what, where=f"{path}: {name}", instead="move it into a separate folder")
 
 
 def run_task_folder(
@@ -72,7 +72,7 @@ def run_task_folder(
         own = replace(spec, task=str(path.absolute()), collection=folder.absolute().name)
         try:
             code = run_spec(own, serial=serial, coupled=coupled, shows=False)
-        except InputError as error:  # the others do not wait for it
+        except InputError as error:  # the other tasks run nevertheless
             write_error(single_line(str(error)) + "\n")
             code = SHORT
         if code not in (0, SHORT, InputError.exit_code):

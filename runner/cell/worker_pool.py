@@ -204,7 +204,9 @@ class WorkerPool:
 
     def send(self, handle: WorkerHandle, message: Message) -> None:
         """Send an order; a worker that has ended is detected through its process instead."""
-        handle.channel.post(to_bytes(message))  # orders are short; one without room is sent at the next tick
+        handle.channel.post(
+            to_bytes(message)
+        )  # never blocks; an order that finds no room in the channel is sent at the next tick
 
     def dump(self, handle: WorkerHandle) -> None:
         """Request a dump of a worker's stacks into its log."""
@@ -243,7 +245,7 @@ class WorkerPool:
             drain: Processes the fork server's messages, which may announce a new worker.
         """
         while found := processes.orphans({fork_server, *(handle.pid for handle in self)}):
-            drain()  # after the search: each worker that was found has a message by now
+            drain()  # after the search, so that each new worker among those found has been announced by now
             orphans = set(found).difference(handle.pid for handle in self)
             for pid in orphans:
                 processes.kill_group(pid)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from nimbus.runner.cluster.node_health import NodeHealth
+from nimbus.runner.cluster.node_holdings import NodeHoldings
 from nimbus.runner.cluster.node_record import EPOCH_BITS, HeldItem, Item, NodeLease, NodeRecord
 from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 from nimbus.runner.cluster.poison_votes import PoisonVotes
@@ -18,8 +19,6 @@ _LEASE_SECONDS = 30.0
 """Longest expected work of a lease per slot [s]; a lost node's lease is repeated, and a slow node's is waited for."""
 _SHARE = 2.0
 """A lease holds one part in this many of the node's share of the remaining work: guided self-scheduling."""
-_SILENCE = 30.0
-"""Time without a message after which a node's leases are taken back [s]."""
 _LATE = 1.3
 """Ratio to the expected time above which an episode is copied to an idle node."""
 _COPIES = 2
@@ -28,7 +27,7 @@ _MOST_LEASED = 2000
 """Largest number of episodes in a lease; more would not fit into a message."""
 
 
-class Balance:
+class Balance(NodeHoldings):
     """Distribution of a job's episodes over nodes that join, leave, die and lag.
 
     Args:
@@ -52,80 +51,15 @@ class Balance:
         has_recall: bool = True,
         has_copies: bool = True,
     ) -> None:
-        classes = {
-            group.name: {"cost_class": given} for group in groups if (given := (cost_classes or {}).get(group.name))
-        }
-        self._states = {group.name: (states or {}).get(group.name) or bytearray(group.count) for group in groups}
-        self.work = {
-            group.name: PendingWork(group, self._states[group.name], **classes.get(group.name, {})) for group in groups
-        }
-        self.nodes: dict[str, NodeRecord] = {}
+        super().__init__(groups, states=states, cost_classes=cost_classes)
         self.health = NodeHealth()
         self.given_up: dict[Item, tuple[str, ...]] = {}
         """Evidence of nodes by given-up episode."""
         self._number = epoch << EPOCH_BITS
-        self._holders: dict[Item, list[str]] = {}
         self._votes = PoisonVotes()
         self._lease_seconds, self._has_recall, self._has_copies = lease_seconds, has_recall, has_copies
         self._late: list[Item] = []
         self._late_until = -1.0
-        self._left = sum(work.open for work in self.work.values())
-
-    # Nodes
-
-    def join(self, cell: str, slots: int, now: float, *, groups: Iterable[str] | None = None) -> None:
-        """Register a node. Episodes of a restarted node are taken back unless its next heartbeat names them."""
-        known = self.nodes.get(cell)
-        record = NodeRecord(cell, slots, None if groups is None else frozenset(groups), last_beat=now)
-        if known:
-            record.holdings, record.settled_count, record.is_draining = (
-                known.holdings,
-                known.settled_count,
-                known.is_draining,
-            )
-            record.speed = known.speed
-        self.nodes[cell] = record
-
-    def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
-        """Process a heartbeat; take back the node's episodes that it does not name."""
-        node = self.nodes[cell]
-        node.last_beat, node.is_silent = now, False
-        if held is None:
-            return
-        named = set(held)
-        for item in [item for item in node.holdings if item not in named]:
-            self._release(node, item, is_lost=False)
-        for item in named - node.holdings.keys():
-            if self._is_open(item):
-                self.work[item[0]].claim(item[1])
-                self._hold(node, item, HeldItem(0, now))
-
-    def leave(self, cell: str, *, is_lost: bool = False) -> None:
-        """Remove a node and take back its episodes."""
-        if node := self.nodes.pop(cell, None):
-            for item in list(node.holdings):
-                self._release(node, item, is_lost=is_lost)
-
-    def drain(self, cell: str) -> None:
-        """Give a node no further leases."""
-        self.nodes[cell].is_draining = True
-
-    def block(self, cell: str, groups: Iterable[str]) -> None:
-        """Give a node no first lease of groups whose needs it lacks."""
-        self.nodes[cell].blocked = frozenset(groups)
-
-    def has_work_for(self, cell: str) -> bool:
-        """Return True if an open group is left that a node can work on."""
-        return any(work.open for name, work in self.work.items() if self.nodes[cell].can_take(name))
-
-    def look(self, now: float) -> list[str]:
-        """Take back the episodes of silent nodes; return the nodes that fell silent since the last call."""
-        silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > _SILENCE]
-        for node in silent:
-            node.is_silent = True
-            for item in list(node.holdings):
-                self._release(node, item, is_lost=True)
-        return [node.name for node in silent]
 
     # Work
 
@@ -253,34 +187,6 @@ class Balance:
         wanted, node.recall = node.recall, 0
         return wanted
 
-    def others(self, group: str, index: int, *, than: str = "") -> list[str]:
-        """Return the nodes that hold an episode."""
-        return [name for name in self._holders.get((group, index), ()) if name != than]
-
-    def is_settled(self, group: str, index: int) -> bool:
-        """Return True if an episode needs no more work."""
-        return not self._is_open((group, index))
-
-    @property
-    def waiting(self) -> int:
-        """Number of episodes without a node."""
-        return sum(work.left for work in self.work.values())
-
-    @property
-    def held(self) -> int:
-        """Number of episodes held by nodes."""
-        return len(self._holders)
-
-    @property
-    def open_seconds(self) -> float:
-        """Expected work of all unsettled episodes on one slot [s]."""
-        return sum(work.open * work.costs.mean_seconds for work in self.work.values())
-
-    @property
-    def done(self) -> bool:
-        """True if all episodes are settled or given up."""
-        return not self._left
-
     # Choices
 
     def _choose(self, node: NodeRecord) -> str:
@@ -348,28 +254,9 @@ class Balance:
             self._hold(node, (group, index), HeldItem(self._number, now))
         return NodeLease(number=self._number, group=group, indices=tuple(indices), is_copy=is_copy)
 
-    def _hold(self, node: NodeRecord, item: Item, holding: HeldItem) -> None:
-        node.holdings[item] = holding
-        holders = self._holders.setdefault(item, [])
-        if node.name not in holders:
-            holders.append(node.name)
-
-    def _release(self, node: NodeRecord, item: Item, *, is_lost: bool) -> None:
-        node.holdings.pop(item, None)
-        holders = self._holders.get(item, [])
-        if node.name in holders:
-            holders.remove(node.name)
-        if not holders:
-            self._holders.pop(item, None)
-            if self._is_open(item):
-                self.work[item[0]].put_back(item[1], is_lost=is_lost)
-
     def _close(self, item: Item, state: ItemState) -> None:
-        self.work[item[0]].settle(item[1], state)
-        self._left -= 1
         self._votes.forget(item)
-        for name in self._holders.pop(item, ()):
-            self.nodes[name].holdings.pop(item, None)
+        self._finish(item, state)
 
     def _try_giving_up(self, item: Item) -> bool:
         # Silent nodes may never return, and tasks that no node can make never end, so neither is waited for.
@@ -387,16 +274,3 @@ class Balance:
         left = {name for name, work in self.work.items() if work.open and any(node.can_take(name) for node in present)}
         voted = sum(group in left for group, _ in self._votes.items)
         return sum(self.work[name].open for name in left) <= voted
-
-    def _is_open(self, item: Item) -> bool:
-        group, index = item
-        states = self._states.get(group)
-        return states is not None and index < len(states) and states[index] in (ItemState.PENDING, ItemState.HELD)
-
-    @property
-    def _slot_count(self) -> int:
-        return max(1, sum(node.slots for node in self.nodes.values() if not node.is_silent and not node.is_draining))
-
-    @property
-    def _left_seconds(self) -> float:
-        return sum(work.left_seconds for work in self.work.values())

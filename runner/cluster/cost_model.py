@@ -55,6 +55,11 @@ class CostModel:
         return self._all.total / self._all.count if self._all.count else _FIRST_SECONDS
 
     @property
+    def total_seconds(self) -> float:
+        """Sum of all episodes so far [s]."""
+        return self._all.total
+
+    @property
     def is_measured(self) -> bool:
         """True if an episode was measured."""
         return self._all.count > 0

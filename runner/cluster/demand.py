@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 HORIZON = 3600.0
@@ -17,6 +18,43 @@ class NodeBounds:
 
     least: int
     most: int
+
+
+class NodeDemand:
+    """Number of nodes that a job requests while it runs.
+
+    Args:
+        bounds: Bounds on the number; None if the job takes all available nodes.
+    """
+
+    def __init__(self, bounds: NodeBounds | None) -> None:
+        self._bounds = bounds
+        self._node_slots = 0.0
+        """Mean slots of the nodes that were there last: a job whose only node failed does not request more for that."""
+        self._started: float | None = None
+        self.wanted = bounds.least if bounds else 0
+        """Number of nodes that the job requests; 0 without bounds, and once no work is left."""
+
+    def update(self, left_seconds: float, slots: Collection[int], now: float) -> None:
+        """Follow the remaining work.
+
+        Args:
+            left_seconds: Remaining work on one slot [s].
+            slots: Slots of each present node.
+            now: Time of the monotonic clock [s].
+        """
+        if self._bounds is None:
+            return
+        if self._started is None:
+            self._started = now
+        if slots:
+            self._node_slots = sum(slots) / len(slots)
+        if not self._node_slots and left_seconds > 0:
+            self.wanted = self._bounds.least  # the size of a node is unknown until one joins
+            return
+        horizon = time_left(now - self._started)
+        node_slots = max(1, round(self._node_slots))
+        self.wanted = wanted_nodes(left_seconds, node_slots=node_slots, bounds=self._bounds, horizon=horizon)
 
 
 def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, horizon: float) -> int:

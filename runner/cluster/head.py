@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from dataclasses import dataclass, field, replace
-
-import msgspec
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.admission import Admission
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
-from nimbus.runner.cluster.demand import time_left, wanted_nodes
+from nimbus.runner.cluster.demand import NodeDemand
 from nimbus.runner.cluster.head_status import HeadStatus
 from nimbus.runner.cluster.job import ClusterJob
-from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.messages import (
-    MOST_BYTES,
     Answer,
     Beat,
     Beaten,
-    CellTask,
     Done,
     Faults,
     Finished,
     GiveBack,
     Join,
-    Joined,
     JoinRefused,
     Leased,
     LeaseRequest,
@@ -50,9 +44,6 @@ _ALIVE = 10.0
 _GROUP = 64
 _GROUP_WAIT = 0.1
 """Largest number of episodes waiting for a commit, and longest wait of the first [s]."""
-
-_TASKS_BYTES = MOST_BYTES - 4000
-"""Largest size of task descriptions in one message [bytes]."""
 
 Reply = Callable[[Answer], None]
 
@@ -90,14 +81,11 @@ class Head:
         self._entries = entries
         self._tasks = {task.name: task for task in job.tasks}
         self._waiting = _ReportQueue()
-        self.wanted = job.bounds.least if job.bounds else 0
-        """Number of nodes that the job requests; 0 without bounds."""
-        self._started: float | None = None
+        self._demand = NodeDemand(job.bounds)
         self._drained: dict[str, str] = {}
         """Reasons for dismissing nodes, by name."""
         self._is_stopping = ""
-        self._lacking: dict[str, str] = {}
-        """Needs of tasks that a node lacked, by name of the task."""
+        self._admission = Admission(job, {name: entry.upload_place for name, entry in entries.items()}, epoch=epoch)
         self._unwritten: list[tuple[str, int]] = []
         """Episodes given up while the disk was full."""
 
@@ -112,10 +100,7 @@ class Head:
         Raises:
             ValueError: It names a task of another job, or has rows of another episode.
         """
-        if strangers := [name for name in _groups(request) if name not in self._tasks]:
-            raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
-        if _has_other_rows(request):
-            raise ValueError(f"node {request.node}: rows of another episode")
+        self._admission.check_content(request)
         if isinstance(request, Join):
             reply(self._join(request, now))
         elif request.node not in self.balance.nodes:
@@ -169,8 +154,10 @@ class Head:
         for group, index in self.balance.try_giving_up():
             self._give_up(group, index)
         self._write_given_up()
-        self._count_wanted(now)
-        self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted)
+        present = [node.slots for node in self.balance.nodes.values() if node.name not in self._drained]
+        self._demand.update(self.balance.open_seconds, present, now)
+        doubled = sum(entry.doubled for entry in self._entries.values())
+        self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted, doubled=doubled)
 
     def stop(self, why: str) -> None:
         """Hand out no more work; nodes leave with their next message."""
@@ -179,51 +166,28 @@ class Head:
             self.balance.drain(name)
 
     @property
+    def wanted(self) -> int:
+        """Number of nodes that the job requests; 0 without bounds, and once no work is left."""
+        return self._demand.wanted
+
+    @property
     def is_done(self) -> bool:
         """True if every episode is settled and the rows are durable."""
         return self.balance.done and not self._waiting.reports and not self._unwritten
 
     def _join(self, request: Join, now: float) -> Answer:
-        if line := self._misfit(request):
-            self.failure = f"node {request.node}: {line}"
-            self.status.tell(f"node {request.node}: refused: {line}", kind="fault")
-            return JoinRefused(line=line)
-        needs = {name: task.needs.lacking(request.capabilities) for name, task in self._tasks.items()}
-        fits = [name for name, lacks in needs.items() if not lacks]
-        self._lacking |= {name: lacks for name, lacks in needs.items() if lacks}
-        if not fits:
-            lacks = "; ".join(f"{name}: {what}" for name, what in needs.items())
-            self.failure = f"node {request.node} lacks {lacks}"
-            self.status.tell(self.failure, kind="fault")
-            return JoinRefused(line=f"lacks {lacks}")
+        fits, refusal = self._admission.check(request)
+        if refusal:
+            self.failure = f"node {request.node}: {refusal}"
+            self.status.tell(f"node {request.node}: refused: {refusal}", kind="fault")
+            return JoinRefused(line=refusal)
         if self._drained.pop(request.node, None) and request.node in self.balance.nodes:
             self.balance.leave(request.node)
         if not request.first:
             self.balance.join(request.node, request.slots, now, groups=fits)
             self.failure = ""
             self.status.join(request, now)
-        return self._described(set(fits), request.first)
-
-    def _described(self, fits: Set[str], first: int) -> Joined:
-        """Return descriptions of tasks for a node, from a number on, as many as fit into a message."""
-        tasks: list[CellTask] = []
-        room = _TASKS_BYTES
-        for number, task in list(enumerate(self._tasks.values()))[first:]:
-            if task.name not in fits:
-                continue
-            described = CellTask(
-                group=task.name,
-                spec=replace(task.spec, folder="", indices=(), part=(1, 1)).to_text(),
-                task_hash=task.origin.task_hash,
-                inputs=task.origin.inputs,
-                upload=self._entries[task.name].upload_place,
-                gpus=self.job.gpus,
-            )
-            room -= len(msgspec.json.encode(described)) + 1
-            if tasks and room < 0:
-                return Joined(epoch=self.epoch, tasks=tuple(tasks), next=number)
-            tasks.append(described)
-        return Joined(epoch=self.epoch, tasks=tuple(tasks))
+        return self._admission.describe(set(fits), request.first)
 
     def _note_lacking(self) -> None:
         """Record why tasks remain when the last node that could work on others leaves."""
@@ -233,21 +197,18 @@ class Head:
             if work.open and not any(node.can_take(name) for node in self.balance.nodes.values())
         ]
         if left:
-            self.failure = "; ".join(f"no node has what {name} needs: {self._lacking.get(name, '')}" for name in left)
-
-    def _misfit(self, request: Join) -> str:
-        if request.version != nimbus_version():
-            return f"Nimbus {request.version}, the head has {nimbus_version()}: install the same one"
-        if request.platform != platform_name():
-            return f"platform {request.platform}, the head has {platform_name()}: results would differ"
-        return ""
+            self.failure = "; ".join(
+                f"no node has what {name} needs: {self._admission.lacking.get(name, '')}" for name in left
+            )
 
     def _answer(self, request: Request, now: float) -> Answer:
         balance, node = self.balance, request.node
         match request:
             case LeaseRequest(idle=idle, ahead=ahead):
-                if self._is_stopping or node in self._drained or balance.done:
-                    return Finished(why=self._is_stopping or self._drained.get(node, ""))
+                if node in self._drained:
+                    return Finished(why=self._drained[node], has_failed=True)
+                if self._is_stopping or balance.done:
+                    return Finished(why=self._is_stopping)
                 if not balance.has_work_for(node):
                     self._note_lacking()
                     return Finished()
@@ -264,8 +225,10 @@ class Head:
                 balance.note_loaded(node, reading.group)
                 balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
                 self.status.read(node, reading)
-                why = self._is_stopping or self._drained.get(node, "")
-                return Beaten(recall=balance.take_recall(node), drain=why or ("done" if balance.done else ""))
+                recall = balance.take_recall(node)
+                if evidence := self._drained.get(node):
+                    return Beaten(recall=recall, drain=evidence, has_failed=True)
+                return Beaten(recall=recall, drain=self._is_stopping or ("done" if balance.done else ""))
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
@@ -286,20 +249,8 @@ class Head:
         return Done()
 
     def _count_alive(self, now: float) -> int:
-        """Count the nodes with a recent heartbeat, so that dead nodes do not cause the dismissal of others."""
-        return sum(now - node.last_beat < _ALIVE for node in self.balance.nodes.values())
-
-    def _count_wanted(self, now: float) -> None:
-        """Follow the demand for nodes, if the job has bounds."""
-        if (bounds := self.job.bounds) is None:
-            return
-        if self._started is None:
-            self._started = now
-        nodes = self.balance.nodes.values()
-        slots = max(1, round(sum(node.slots for node in nodes) / len(nodes))) if nodes else 1
-        horizon = time_left(now - self._started)
-        left = self.balance.open_seconds
-        self.wanted = wanted_nodes(left, node_slots=slots, bounds=bounds, horizon=horizon) or bounds.least
+        """Count the nodes at work with a recent heartbeat; dead and drained ones cause no dismissal of others."""
+        return sum(now - node.last_beat < _ALIVE and not node.is_draining for node in self.balance.nodes.values())
 
     def _sign(self, node: str, group: str, name: str, method: str) -> str:
         def may_write(index: int) -> bool:
@@ -335,22 +286,3 @@ class Head:
     def _forget_missing(self) -> None:
         for entry in self._entries.values():
             entry.missing.clear()
-
-
-def _groups(request: Request) -> Iterator[str]:
-    """Yield the tasks that a request names."""
-    match request:
-        case Report(episodes=episodes):
-            yield from (episode.group for episode in episodes)
-        case Beat(held=held):
-            yield from held
-        case GiveBack(group=group) | Vote(group=group) | Faults(group=group) | SignatureRequest(group=group):
-            yield group
-        case _:
-            return
-
-
-def _has_other_rows(request: Request) -> bool:
-    """Return True if a report has rows of an episode under another's number."""
-    reports = request.episodes if isinstance(request, Report) else ()
-    return any(row.idx != episode.index for episode in reports for row in episode.attempts)

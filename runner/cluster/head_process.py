@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.runner.cell.start_run import completed_before
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
@@ -20,7 +21,7 @@ from nimbus.runner.cluster.line_socket import LineConnection, LineServer
 from nimbus.runner.cluster.messages import request_of, to_line
 from nimbus.runner.cluster.pending_work import WorkGroup
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.system.output import write_json
+from nimbus.runner.system.output import write_error, write_json
 from nimbus.runner.system.processes import die_with_parent
 
 _TICK = 0.5
@@ -31,6 +32,10 @@ _FAREWELL = 15.0
 """Time for nodes to leave once everything is settled [s]."""
 _ABANDONED = 60.0
 """Time for other nodes to join after the last node left because it cannot work; then the run ends [s]."""
+_REQUESTED = 600.0
+"""The same time if the job requests nodes by bounds: an autoscaler takes minutes to start one [s]."""
+_AWAY = 2.0
+"""Interval between attempts to open a dataset whose store does not answer [s]."""
 _STOPPING = 60.0
 """Longest time for nodes to leave after a stop request, in which current episodes are finished and delivered [s]."""
 
@@ -45,14 +50,20 @@ class HeadServer:
 
     Raises:
         InputError: A folder cannot be used for this run.
+        StoreAwayError: A store does not answer, which is asked for the last episodes of a killed head.
     """
 
     def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
         started = time.time()
         self._entries: dict[str, DatasetEntry] = {}
         self._stop_asked = False
-        for task in job.tasks:
-            self._entries[task.name] = DatasetEntry(task, slots=slots)
+        try:
+            for task in job.tasks:
+                self._entries[task.name] = DatasetEntry(task, slots=slots)
+        except InputError:
+            for entry in self._entries.values():
+                entry.close("failed", 0.0)
+            raise
         before = [completed_before(entry.dataset.ledger, entry.task.spec) for entry in self._entries.values()]
         self.progress = Progress(
             Path(job.folder),
@@ -105,7 +116,8 @@ class HeadServer:
                         entry.flush()
                 is_abandoned = bool(self.head.failure) and not self._has_present_nodes
                 abandoned_since = (abandoned_since or now) if is_abandoned else 0.0
-                if abandoned_since and now - abandoned_since > _ABANDONED:
+                patience = _REQUESTED if self.head.job.bounds else _ABANDONED
+                if abandoned_since and now - abandoned_since > patience:
                     self._stop_asked = True
                 if self._stop_asked:
                     self.head.stop("stopping")
@@ -162,6 +174,16 @@ class HeadServer:
             self.head.look(time.monotonic())
 
 
+def open_server(job: ClusterJob, socket: Path, *, slots: int) -> HeadServer:
+    """Open the head; wait for a store that does not answer, as nodes do. Raises the ``InputError`` of the server."""
+    while True:
+        try:
+            return HeadServer(job, socket, slots=slots)
+        except StoreAwayError as error:
+            write_error(f"head: {error}\n")
+            time.sleep(_AWAY)
+
+
 def main(words: list[str]) -> int:
     """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``, with the job as JSON on standard input.
 
@@ -171,7 +193,7 @@ def main(words: list[str]) -> int:
     die_with_parent(parent)
     job = ClusterJob.from_text(sys.stdin.read())
     try:
-        server = HeadServer(job, socket, slots=slots)
+        server = open_server(job, socket, slots=slots)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: server.ask_to_stop())
         end, code = server.run(), 0

@@ -41,7 +41,7 @@ class HeadStatus:
         self.progress = progress
         self._prices = dict(price_per_hour or {})
         self._nodes: dict[str, _ListedNode] = {}
-        self._leases = self._lost = 0
+        self._leases = 0
         self._faults: Counter[str] = Counter()
 
     def join(self, request: Join, now: float) -> None:
@@ -79,6 +79,7 @@ class HeadStatus:
                 disk_free=reading.disk_free_bytes,
                 outbox=reading.outbox_bytes,
                 workers=reading.workers,
+                phases=reading.phases,
                 group=reading.group,
             )
 
@@ -113,14 +114,31 @@ class HeadStatus:
         """Record an event in one line."""
         self.progress.tell(text, kind=kind)
 
-    def update(self, balance: Balance, drained: Mapping[str, str], now: float, *, wanted_nodes: int = 0) -> None:
-        """Update the status."""
+    def update(
+        self,
+        balance: Balance,
+        drained: Mapping[str, str],
+        now: float,
+        *,
+        wanted_nodes: int = 0,
+        doubled: int = 0,
+    ) -> None:
+        """Update the status.
+
+        Args:
+            balance: Nodes, and what they hold.
+            drained: Reasons for dismissing nodes, by name.
+            now: Time of the monotonic clock [s].
+            wanted_nodes: Number of nodes that the job requests.
+            doubled: Number of dropped second results.
+        """
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
         shown = tuple(node for node in nodes if node.state not in ("gone", "failed") or node in gone)
         hours: dict[str, float] = defaultdict(float)
         for node in self._nodes.values():
             hours[node.status.price_class] += ((node.left or now) - node.joined) / 3600
+        slot_seconds = sum(node.status.slots * ((node.left or now) - node.joined) for node in self._nodes.values())
         cost = sum(self._prices.get(name, self._prices.get("", 0.0)) * spent for name, spent in hours.items())
         status = ClusterStatus(
             leases=self._leases,
@@ -129,6 +147,8 @@ class HeadStatus:
             wanted_nodes=wanted_nodes,
             node_hours=round(sum(hours.values()), 4),
             cost=round(cost, 4),
+            useful=round(min(1.0, balance.settled_seconds / max(1e-3, slot_seconds)), 4),
+            doubled=doubled,
             nodes=shown,
         )
         slots = sum(node.slots for node in nodes if node.state not in ("gone", "failed"))

@@ -49,6 +49,8 @@ class _Child:
     start_at: float = 0.0
     is_over: bool = False
     """True if the process is not restarted."""
+    has_failed: bool = False
+    """True if it is over because it cannot work."""
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, text: str = "") -> None:
@@ -186,26 +188,29 @@ class LocalCluster:
         return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")
 
     def _attend_agents(self, now: float) -> None:
-        for agent in self._wanted_agents():
+        for agent in self._agents[: self._active]:
             if agent.has_ended() and agent.process:
                 if agent.process.returncode in (0, FAILED):
                     if not agent.is_over and agent.process.returncode == FAILED:
-                        self._last_words = _last_line(agent.log)
+                        self._last_words, agent.has_failed = _last_line(agent.log), True
                     agent.is_over = True
                     continue
                 agent.delay(now)
                 if agent.ends >= _MOST_ENDS:
-                    agent.is_over = True
+                    agent.is_over = agent.has_failed = True
                     self._failure = f"a node's agent ended {_MOST_ENDS} times: {_last_line(agent.log)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.start()
+        self._count_wanted()
 
-    def _wanted_agents(self) -> list[_Child]:
-        """List the started agents, and those that the job requests now."""
-        if (bounds := self._job.bounds) and (status := read_status(Path(self._job.folder))) and status.cluster:
-            wanted = min(bounds.most, status.cluster.wanted_nodes)
-            self._active = max(self._active, wanted)
-        return self._agents[: self._active]
+    def _count_wanted(self) -> None:
+        """Activate the agents that the job requests, and one for each that cannot work."""
+        if (bounds := self._job.bounds) is None:
+            return
+        status = read_status(Path(self._job.folder))
+        wanted = min(bounds.most, status.cluster.wanted_nodes) if status and status.cluster else bounds.least
+        failed = sum(agent.has_failed for agent in self._agents)
+        self._active = min(len(self._agents), max(self._active, wanted + failed))
 
     def _all_are_over(self) -> bool:
         return all(agent.is_over for agent in self._agents[: self._active])

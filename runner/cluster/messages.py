@@ -55,6 +55,8 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     outbox_bytes: Count = 0
     """Size of finished, unacknowledged episodes [bytes]."""
     workers: Count = 0
+    phases: dict[str, Count] = msgspec.field(default_factory=dict)
+    """Workers by what they do now."""
     group: str = ""
 
 
@@ -209,6 +211,8 @@ class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
     """Answer that there is no more work: the node leaves."""
 
     why: str = ""
+    has_failed: bool = False
+    """True if the node fails everything; another one has to take its place."""
 
 
 class Reported(Struct, frozen=True, kw_only=True, tag="reported"):
@@ -227,6 +231,8 @@ class Beaten(Struct, frozen=True, kw_only=True, tag="beaten"):
     """Number of episodes to give back, of those not begun."""
     drain: str = ""
     """Reason why the node must leave."""
+    has_failed: bool = False
+    """As in :class:`Finished`."""
 
 
 class Signed(Struct, frozen=True, kw_only=True, tag="signed"):

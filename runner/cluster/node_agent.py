@@ -7,21 +7,20 @@ import signal
 import socket
 import sys
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
-from nimbus.runner.cluster.machine import free_disk, platform_name, read_capabilities
+from nimbus.runner.cluster.machine import platform_name, read_capabilities
 from nimbus.runner.cluster.messages import (
     FAILED,
     Answer,
     Beat,
     Beaten,
     Capabilities,
-    CellTask,
     Finished,
     GiveBack,
     Join,
@@ -30,16 +29,15 @@ from nimbus.runner.cluster.messages import (
     Leased,
     LeaseRequest,
     Leave,
-    NodeReading,
     NoLease,
     Request,
     Unknown,
 )
-from nimbus.runner.cluster.node_cell import NodeCell
+from nimbus.runner.cluster.node_cells import NodeCells
 from nimbus.runner.cluster.node_delivery import NodeDelivery
 from nimbus.runner.cluster.signing import HeadSignatures
 from nimbus.runner.system.output import write_error
-from nimbus.runner.system.processes import die_with_parent, resident_bytes
+from nimbus.runner.system.processes import die_with_parent
 
 _TICK = 0.05
 _BEAT = 2.0
@@ -75,16 +73,6 @@ class AgentOptions:
     idle_seconds: float = _IDLE
 
 
-@dataclass
-class _HeldWork:
-    """Episodes of one group that the agent holds."""
-
-    queued: deque[tuple[int, int]] = field(default_factory=deque)
-    """Index and lease of episodes not yet passed to the cell."""
-    fed: dict[int, int] = field(default_factory=dict)
-    """Lease by index of episodes passed to the cell."""
-
-
 class NodeAgent:
     """Supplies one node with work.
 
@@ -95,16 +83,14 @@ class NodeAgent:
 
     def __init__(self, options: AgentOptions, client: HeadClient) -> None:
         self._options, self._client = options, client
-        self._tasks: dict[str, CellTask] = {}
-        self._cells: dict[str, NodeCell] = {}
-        self._held: dict[str, _HeldWork] = {}
+        self._cells = NodeCells(options.folder, options.slots, delivered=lambda group: self._delivery.indices(group))
         self._signatures = HeadSignatures(options.node, client.another())
         self._delivery = NodeDelivery(
             options.node,
             options.slots,
             self._ask,
-            self._cells,
-            lambda group: self._tasks[group].upload,
+            self._cells.cells,
+            lambda group: self._cells.tasks[group].upload,
             self._signatures.ask,
         )
         self._has_joined = False
@@ -132,7 +118,7 @@ class NodeAgent:
         finally:
             self._delivery.close()
             self._signatures.close()
-            for cell in self._cells.values():
+            for cell in self._cells.cells.values():
                 cell.kill()
 
     def _run(self) -> int:
@@ -142,7 +128,7 @@ class NodeAgent:
             if not self._has_joined and self._is_due("join", now, _RETRY):
                 if not self._join():
                     return FAILED
-            self._look_at_cells(now)
+            self._attend_cells(now)
             if self._has_joined:
                 self._delivery.go_on(now)
                 if self._delivery.failure:
@@ -153,8 +139,6 @@ class NodeAgent:
             if self._leaving and self._drain(now):
                 return FAILED if self._has_failed else 0
             time.sleep(_TICK)
-
-    # Messages
 
     def _ask(self, request: Request) -> Answer | None:
         """Send a request to the head; None without an answer, or if the head no longer knows this node."""
@@ -191,160 +175,94 @@ class NodeAgent:
         if isinstance(answer, Joined):
             self._first_task, self._has_joined = answer.next, not answer.next
             for task in answer.tasks:
-                self._tasks[task.group] = task
-                if task.group not in self._held:
-                    self._held[task.group] = _HeldWork()
-                    self._adopt(task)
+                self._cells.add(task)
             self._next["beat"] = 0.0
             if answer.next:
                 self._next["join"] = 0.0
         return True
 
-    def _adopt(self, task: CellTask) -> None:
-        """Report unacknowledged results of an earlier agent of this node."""
-        cell = NodeCell(task, self._options.folder, slots=self._options.slots)
-        for index in cell.unreported():
-            self._held[task.group].fed[index] = 0
-        if self._held[task.group].fed:
-            self._cells[task.group] = cell
-
     def _beat(self) -> None:
         free = read_capabilities() if self._is_due("capabilities", time.monotonic(), _CAPABILITIES) else None
-        beat = Beat(node=self._options.node, held=self._holdings(), reading=self._reading(), capabilities=free)
+        reading = self._cells.read(is_leaving=bool(self._leaving), outbox_bytes=self._delivery.byte_count)
+        beat = Beat(node=self._options.node, held=self._cells.holdings, reading=reading, capabilities=free)
         answer = self._ask(beat)
         if not isinstance(answer, Beaten):
             return
-        if answer.recall:
-            self._give_back(answer.recall)
+        self._return(self._cells.take_back(answer.recall))
         if answer.drain:
-            self._leaving = self._leaving or answer.drain
-
-    def _give_back(self, count: int) -> None:
-        for group, work in self._held.items():
-            back = [work.queued.pop()[0] for _ in range(min(count, len(work.queued)))]
-            count -= len(back)
-            if back:
-                self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(back)))
-
-    def _holdings(self) -> dict[str, tuple[int, ...]]:
-        held = {
-            group: {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(group)
-            for group, work in self._held.items()
-        }
-        return {group: tuple(sorted(indices)) for group, indices in held.items() if indices}
-
-    def _reading(self) -> NodeReading:
-        running = [cell for cell in self._cells.values() if cell.is_running]
-        statuses = [status for cell in running if (status := cell.status())]
-        workers = [worker for status in statuses for worker in status.workers]
-        ready = any(cell.is_fit() for cell in running)
-        state = "draining" if self._leaving else "idle" if not running else "working" if ready else "starting"
-        return NodeReading(
-            state=state,
-            resident_bytes=sum(worker.resident for worker in workers) + resident_bytes(os.getpid()),
-            disk_free_bytes=free_disk(self._options.folder),
-            outbox_bytes=self._delivery.byte_count,
-            workers=len(workers),
-            group=running[0].task.group if running else "",
-        )
-
-    @property
-    def _outbox_limit(self) -> int:
-        """Size of results that may wait [bytes]."""
-        return max((cell.spool_bytes for cell in self._cells.values()), default=0) or _OUTBOX_BYTES
+            self._end_work(answer.drain, has_failed=answer.has_failed)
 
     def _pull(self, now: float) -> None:
         """Pull a lease before slots run out of work."""
-        if self._leaving or now < self._next.get("pull", 0.0) or self._delivery.byte_count > self._outbox_limit:
+        limit = self._cells.spool_bytes or _OUTBOX_BYTES
+        if self._leaving or now < self._next.get("pull", 0.0) or self._delivery.byte_count > limit:
             return
         slots = self._options.slots
-        fed = sum(len(work.fed) for work in self._held.values())
-        spare = sum(len(work.queued) for work in self._held.values()) + max(0, fed - slots)
+        fed = self._cells.fed_count
+        spare = self._cells.queued_count + max(0, fed - slots)
         idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
-        if not ahead or sum(map(len, self._holdings().values())) > _MOST_HELD:
+        if not ahead or sum(map(len, self._cells.holdings.values())) > _MOST_HELD:
             return
         answer = self._ask(LeaseRequest(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
         match answer:
             case Leased():
                 self._last_lease = now
-                work = self._held[answer.group]
-                # After a restart of the head, a lease may name finished, unacknowledged episodes.
-                known = {*work.fed, *(index for index, _ in work.queued)} | self._delivery.indices(answer.group)
-                work.queued.extend((index, answer.number) for index in answer.indices if index not in known)
+                self._cells.enqueue(answer)
             case Finished():
-                self._leaving = answer.why or "done"
+                self._end_work(answer.why or "done", has_failed=answer.has_failed)
             case NoLease():
                 self._next["pull"] = now + (answer.seconds if idle else 2 * answer.seconds)
             case _:
                 self._next["pull"] = now + _RETRY
 
-    # Cells
+    def _attend_cells(self, now: float) -> None:
+        if not self._leaving:
+            self._cells.keep_fed(now, is_idle_long=now - self._last_lease > self._options.idle_seconds)
+        if self._is_due("poll", now, _POLL):
+            self._collect(now)
+        if self._cells.failure:
+            self._fail(self._cells.failure)
 
-    def _look_at_cells(self, now: float) -> None:
-        polls = self._is_due("poll", now, _POLL)
-        for group, work in self._held.items():
-            if not work.queued and not work.fed and group not in self._cells:
-                continue
-            cell = self._cells.get(group)
-            if cell is None:
-                cell = self._cells[group] = NodeCell(
-                    self._tasks[group], self._options.folder, slots=self._options.slots
-                )
-            is_busy = bool(work.queued or work.fed)
-            if is_busy and not self._leaving:
-                cell.keep_running(now)
-            if cell.failure:
-                self._fail(cell.failure)
-                continue
-            if polls:
-                self._collect(cell, work, now)
-            if not self._leaving and cell.is_fit():
-                while work.queued and len(work.fed) < 2 * cell.slots:
-                    index, lease = work.queued.popleft()
-                    work.fed[index] = lease
-                cell.feed(work.fed)
-            if not is_busy and cell.is_running and now - self._last_lease > self._options.idle_seconds:
-                cell.close_feed()
+    def _collect(self, now: float) -> None:
+        """Move results and faults of the cells into the outbox."""
+        for cell, results, faults in self._cells.collect():
+            for lease, result in results:
+                self._delivery.add(cell.task.group, lease, result, now)
+            if faults:
+                self._delivery.add_faults(cell, faults)
 
-    def _collect(self, cell: NodeCell, work: _HeldWork, now: float) -> None:
-        """Move results of the cell into the outbox."""
-        group = cell.task.group
-        for result in cell.results(list(work.fed)):
-            lease = work.fed.pop(result.index)
-            self._delivery.add(group, lease, result, now)
-        if rows := cell.faults():
-            self._delivery.add_faults(cell, rows)
+    def _end_work(self, why: str, *, has_failed: bool) -> None:
+        """Leave, because the head has no more work for this node."""
+        if not self._leaving:
+            self._leaving, self._has_failed = why, has_failed
 
     def _fail(self, why: str) -> None:
         """Leave, because a cell or the uploads cannot work here; no episode is charged."""
         if not self._has_failed:
             self._leaving, self._has_failed = why, True
 
-    # End
-
     def _drain(self, now: float) -> bool:
         """Finish current episodes; True once this node has left."""
         if not self._stop_at:
             self._stop_at = now + _GRACE
-            for group, work in self._held.items():
-                back = tuple(index for index, _ in work.queued)
-                work.queued.clear()
-                if back and self._has_joined:
-                    self._ask(GiveBack(node=self._options.node, group=group, indices=back))
-            for cell in self._cells.values():
+            self._return(self._cells.take_back(self._cells.queued_count))
+            for cell in self._cells.cells.values():
                 cell.drain()
-        if any(cell.is_running and not cell.failure for cell in self._cells.values()) and now < self._stop_at:
+        if any(not cell.failure for cell in self._cells.running) and now < self._stop_at:
             return False
-        for group, cell in self._cells.items():
-            self._collect(cell, self._held[group], now)
+        self._collect(now)
         waits = not self._delivery.is_empty and not self._delivery.failure
         if waits and now < self._stop_at + _DELIVERY:
             return False
-        for group, work in self._held.items():
-            if work.fed and self._has_joined:
-                self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(work.fed)))
+        self._return(self._cells.fed)
         self._leave()
         return True
+
+    def _return(self, indices: Mapping[str, Iterable[int]]) -> None:
+        """Give episodes back to the head."""
+        for group, back in indices.items():
+            if self._has_joined:
+                self._ask(GiveBack(node=self._options.node, group=group, indices=tuple(back)))
 
     def _leave(self) -> None:
         """Send the last message."""

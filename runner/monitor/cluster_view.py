@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -12,25 +15,74 @@ from nimbus.runner.monitor.dashboard_view import view
 from nimbus.runner.monitor.status import ClusterStatus, NodeStatus, Status
 
 _COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "failed": "red"}
+_LAST = ("gone", "failed")
+"""States of nodes that are listed below the others."""
+_WHY = 60
+"""Longest reason in the table [characters]; the page of the node has all of it."""
 
 
-def status_view(status: Status) -> RenderableType:
-    """Return the view of a run, followed by its nodes where it has some."""
+def status_view(status: Status, *, link: Callable[[NodeStatus], str] | None = None) -> RenderableType:
+    """Return the view of a run, followed by its nodes where it has some.
+
+    Args:
+        status: The run.
+        link: Returns the address of a node's page; no links by default.
+    """
     run = view(status, now=time.time() if status.state == "running" else None)
-    return Group(run, *nodes_view(status.cluster, status.stored)) if status.cluster else run
+    if status.cluster is None:
+        return run
+    return Group(run, "", *_nodes_view(status.cluster, status.stored, link))
 
 
-def nodes_view(cluster: ClusterStatus, stored: int) -> tuple[RenderableType, ...]:
+def node_rows(node: NodeStatus) -> dict[str, str]:
+    """Return what is known of a node by name, in the words and units of the table; unknown values are left out."""
+    doing = ", ".join(f"{count} {phase}" for phase, count in sorted(node.phases.items()))
+    rows = {
+        "state": node.state,
+        "reason": node.why,
+        "host": f"{node.host}, process {node.pid}" if node.pid else node.host,
+        "task": node.group,
+        "slots": f"{node.slots}",
+        "workers": f"{node.workers}" + (f": {doing}" if doing else ""),
+        "episodes held": f"{node.held}",
+        "episodes stored": f"{node.stored}, {3600 * node.rate:.0f} per hour",
+        "memory": _size(node.resident),
+        "disk free": _size(node.disk_free),
+        "outbox": _size(node.outbox) or "empty",
+        "last message": "" if node.state in _LAST else f"{node.since_beat:.0f} s ago",
+        "price class": node.price_class,
+    }
+    return {name: text for name, text in rows.items() if text}
+
+
+def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
+    """Sort nodes by name, n2 before n10, those that left below the others."""
+
+    def key(node: NodeStatus) -> tuple[bool, list[tuple[int, str]]]:
+        parts = re.findall(r"\d+|\D+", node.name)
+        return node.state in _LAST, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+    return sorted(nodes, key=key)
+
+
+def _nodes_view(
+    cluster: ClusterStatus, stored: int, link: Callable[[NodeStatus], str] | None
+) -> tuple[RenderableType, ...]:
     """Return a table of the nodes, and a line about leases and cost of the stored episodes."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("node", "host", "state", "task"):
         table.add_column(name)
     for name in ("slots", "held", "stored", "per hour", "memory", "disk free", "outbox", "last message"):
         table.add_column(name, justify="right")
-    for node in cluster.nodes:
-        table.add_row(*_cells(node))
+    for node in in_order(cluster.nodes):
+        name = Text().append(node.name, style=Style(link=link(node)) if link else "")  # padding is no link
+        table.add_row(name, *_cells(node))
     parts = [f"{cluster.waiting} waiting", f"{cluster.held} with nodes", f"{cluster.leases} leases"]
     parts.append(f"{cluster.node_hours:.2f} node hours")
+    if cluster.useful:
+        parts.append(f"{cluster.useful:.0%} of the slots' time for settled episodes")
+    if cluster.doubled:
+        parts.append(f"{cluster.doubled} results twice")
     if cluster.wanted_nodes:
         parts.append(f"{cluster.wanted_nodes} nodes wanted")
     if cluster.cost:
@@ -41,10 +93,9 @@ def nodes_view(cluster: ClusterStatus, stored: int) -> tuple[RenderableType, ...
 def _cells(node: NodeStatus) -> tuple[str | Text, ...]:
     state = f"{node.state}: {node.why}" if node.why else node.state
     return (
-        node.name,
-        node.host,
-        Text(state[:60], style=_COLORS.get(node.state, "")),
-        node.group,
+        Text(node.host),
+        Text(state if len(state) <= _WHY else f"{state[: _WHY - 1]}\u2026", style=_COLORS.get(node.state, "")),
+        Text(node.group),
         f"{node.slots}",
         f"{node.held}",
         f"{node.stored}",
@@ -52,11 +103,11 @@ def _cells(node: NodeStatus) -> tuple[str | Text, ...]:
         _size(node.resident),
         _size(node.disk_free),
         _size(node.outbox),
-        f"{node.since_beat:.0f} s" if node.state not in ("gone", "failed") else "",
+        f"{node.since_beat:.0f} s" if node.state not in _LAST else "",
     )
 
 
 def _size(byte_count: int) -> str:
     if byte_count >= 1e9:
         return f"{byte_count / 1e9:.1f} GB"
-    return f"{byte_count / 1e6:.0f} MB" if byte_count else ""
+    return f"{max(1, round(byte_count / 1e6))} MB" if byte_count else ""

@@ -47,6 +47,8 @@ def _lines(status: Status) -> Iterator[str]:
     yield from _metric("nimbus_wanted_nodes", "Nodes wanted, of a job with bounds.", [({}, cluster.wanted_nodes)])
     yield from _metric("nimbus_node_hours", "Hours of all nodes.", [({}, cluster.node_hours)])
     yield from _metric("nimbus_cost", "Cost of the node hours, where a price is known.", [({}, cluster.cost)])
+    yield from _metric("nimbus_useful_share", "Share of slot time for settled episodes.", [({}, cluster.useful)])
+    yield from _metric("nimbus_doubled_results", "Dropped second results.", [({}, cluster.doubled)])
     nodes = [({"node": node.name, "state": node.state}, 1) for node in cluster.nodes]
     yield from _metric("nimbus_node_info", "State of each node.", nodes)
     for field, meaning in _NODE_FIELDS.items():

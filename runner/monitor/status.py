@@ -97,6 +97,8 @@ class NodeStatus:
     slots: Whole = 0
     """Episodes that it makes at once."""
     workers: Whole = 0
+    phases: dict[str, Whole] = field(default_factory=dict)
+    """Workers by what they do now."""
     held: Whole = 0
     """Episodes leased to it."""
     stored: Whole = 0
@@ -133,6 +135,10 @@ class ClusterStatus:
     node_hours: Span = 0.0
     cost: Span = 0.0
     """Cost of the node hours, where prices are known."""
+    useful: Span = 0.0
+    """Share of the slots' time in which settled episodes were made; the rest is idle or lost."""
+    doubled: Whole = 0
+    """Results that another node had delivered before, and which are dropped."""
     nodes: tuple[NodeStatus, ...] = ()
 
 

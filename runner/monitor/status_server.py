@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from http import HTTPStatus
@@ -14,19 +15,23 @@ from urllib.parse import quote, unquote
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.monitor.cluster_view import status_view
+from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
-from nimbus.runner.monitor.status import NodeStatus, Status
+from nimbus.runner.monitor.status import Event, NodeStatus, Status
 from nimbus.runner.system.console import TerminalConsole
 
-_WIDTH = 160
+_WIDTH = 150
 _HTML = "text/html; charset=utf-8"
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
-<title>{title}</title><style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
-pre {{ font: inherit; line-height: 1.35; }} a {{ color: #7fb4ff; }}
-td {{ padding-right: 2rem; vertical-align: top; }}</style>
-</head><body>{body}</body></html>"""
+<meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
+pre {{ font: inherit; line-height: 1.35; overflow-x: auto; }} a {{ color: #7fb4ff; }}
+pre a {{ color: inherit; }} h1 {{ font-size: inherit; margin: 1rem 0; }} h2 {{ font: inherit; color: #8a93a3; }}
+td {{ padding: 0 2rem 0.2rem 0; vertical-align: top; }} td:first-child {{ color: #8a93a3; }}
+.working {{ color: #a3e05a; }} .starting {{ color: #7fd7e8; }}
+.silent {{ color: #e8c25a; }} .failed {{ color: #f0616d; }}
+</style></head><body>{body}</body></html>"""
 
 
 class StatusServer(ThreadingHTTPServer):
@@ -95,24 +100,36 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def page(status: Status) -> str:
-    """Return the page of a run: the view of the terminal, and a link to each node."""
+    """Return the page of a run: the view of the terminal, in which each node is a link to its page."""
     console = TerminalConsole(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(status_view(status))
+    console.print(status_view(status, link=lambda node: f"/node/{quote(node.name, safe='')}"))
     view = console.export_html(theme=MONOKAI, inline_styles=True, code_format="<pre>{code}</pre>")
-    names = [node.name for node in status.cluster.nodes] if status.cluster else []
-    links = " ".join(f'<a href="/node/{quote(name, safe="")}">{html.escape(name)}</a>' for name in names)
-    return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=f"{view}<p>{links}</p>")
+    return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=view)
 
 
 def node_page(status: Status, node: NodeStatus) -> str:
-    """Return the page of one node: all that it reports, and the events that name it."""
+    """Return the page of one node: all that it reports, and the events that name it, the last first."""
     rows = "".join(
-        f"<tr><td>{name}</td><td>{html.escape(str(value))}</td></tr>" for name, value in asdict(node).items()
+        f"<tr><td>{name}</td><td{_color(name, node)}>{html.escape(text)}</td></tr>"
+        for name, text in node_rows(node).items()
     )
-    named = [event.text for event in status.events if event.text.startswith(f"node {node.name}")]
-    events = "".join(f"<li>{html.escape(text)}</li>" for text in reversed(named))
-    body = f'<p><a href="/">all nodes</a></p><table>{rows}</table><ul>{events}</ul>'
-    return _PAGE.format(title=html.escape(f"node {node.name}"), body=body)
+    named = [event for event in status.events if event.text.startswith((f"node {node.name}:", f"node {node.name} "))]
+    events = "".join(
+        f"<tr><td>{_clock(event)}</td><td>{html.escape(event.text)}</td></tr>" for event in reversed(named)
+    )
+    name = html.escape(node.name)
+    body = f'<p><a href="/">{html.escape(status.task)}</a></p><h1>node {name}</h1><table>{rows}</table>'
+    if events:
+        body += f"<h2>events</h2><table>{events}</table>"
+    return _PAGE.format(title=f"node {name}: {html.escape(node.state)}", body=body)
+
+
+def _color(name: str, node: NodeStatus) -> str:
+    return f' class="{html.escape(node.state)}"' if name == "state" else ""
+
+
+def _clock(event: Event) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(event.time)) if event.time > 0 else ""
 
 
 def _node(status: Status, name: str) -> NodeStatus | None:

@@ -23,6 +23,7 @@ KERNELS = (
     "render.baked_light.trace",
     "render.boxes",
     "render.raytracer.culling",
+    "render.raytracer.placing",
     "render.raytracer.raster",
     "render.raytracer.raytrace",
     "render.raytracer.still",

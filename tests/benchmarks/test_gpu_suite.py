@@ -14,8 +14,9 @@ import pytest
 import warp as wp
 
 from benchmarks.gpu import __main__ as suite
-from benchmarks.gpu import cycles, motion, splats, training
+from benchmarks.gpu import cycles, motion, rollouts, splats, training
 from benchmarks.gpu.equality import compare, find_problems, render
+from benchmarks.gpu.layouts import DrawnLayout, draw_layout
 from benchmarks.gpu.recording import Recording, load, save
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from benchmarks.gpu.throughput import measure_views
@@ -105,6 +106,35 @@ def test_views_are_counted(recording: Recording, monkeypatch: pytest.MonkeyPatch
     assert float(row["views_per_s"]) > 0
 
 
+@pytest.fixture(scope="module")
+def layouts(recording: Recording) -> list[DrawnLayout]:
+    return [draw_layout(recording, seed, cameras=2, width=64, height=48) for seed in range(2)]
+
+
+def test_drawn_layouts_differ(layouts: list[DrawnLayout]):
+    one, other = layouts
+    assert len(one.bodies) != len(other.bodies)
+    assert one.inputs.visual.light != other.inputs.visual.light
+    assert one.inputs.labels.instance_names[-4:] == other.inputs.labels.instance_names[-4:]
+
+
+def test_layouts_together_are_those_alone(layouts: list[DrawnLayout]):
+    assert rollouts.compare_layouts(layouts, "cpu") == (0, [])
+
+
+def test_images_of_another_layout_are_a_problem(layouts: list[DrawnLayout], monkeypatch: pytest.MonkeyPatch):
+    show = rollouts.Rollouts.show
+    monkeypatch.setattr(rollouts.Rollouts, "show", lambda self, *step, **apart: show(self, *step, **apart)[::-1])
+    differing, problems = rollouts.compare_layouts(layouts, "cpu")
+    assert differing > 10
+    assert problems[0].startswith("layout 0, camera_0: labels_differ")
+
+
+def test_control_frames_of_layouts_are_counted(layouts: list[DrawnLayout], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rollouts, "_SECONDS", 0.0)
+    assert rollouts.measure_layouts(layouts, "cpu", together=2)["control_frames"] == 2
+
+
 def test_missing_package_skips_a_part():
     def part() -> PartResult:
         raise ModuleNotFoundError("No module named 'warp'", name="warp")
@@ -165,6 +195,20 @@ def test_motions_of_the_default_planner_are_free(monkeypatch: pytest.MonkeyPatch
     assert found.skipped == "cuRobo plans on a GPU only"
 
 
+def test_a_stage_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str]):
+    stages = motion._Stages()
+
+    def fail(name: str) -> motion.Measured:
+        raise RuntimeError("in its process:\nTraceback\nno kernel")
+
+    assert stages.run("first", lambda name: ({"planner": name}, []))
+    assert not stages.run("second", fail, limit=60.0)
+    result = stages.result()
+    assert [row["planner"] for row in result.rows] == ["first"] and result.state is State.FAILED
+    assert "second: RuntimeError: in its process: … no kernel" in result.problems
+    assert "Traceback" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("part", "package"), [(training, "torch"), (cycles, "bpy")], ids=["training", "cycles"])
 def test_parts_without_their_package_are_skipped(part: ModuleType, package: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, package, None)
@@ -188,6 +232,7 @@ class Blocker:
             raise ModuleNotFoundError("blocked: " + name, name=name.split(".")[0])
 sys.meta_path.insert(0, Blocker())
 import benchmarks.gpu.equality, benchmarks.gpu.throughput, benchmarks.gpu.splats, benchmarks.gpu.physics
+import benchmarks.gpu.rollouts
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-300:]

@@ -30,6 +30,7 @@ MEMORY = 80_000_000
 PATIENCE = {"RAY_agent_register_timeout_ms": "180000", "RAY_raylet_start_wait_time_s": "180"}
 PATIENCE |= {"RAY_py_gcs_connect_timeout_s": "120", "RAY_gcs_server_port_wait_time_s": "120"}
 PATIENCE |= {"RAY_health_check_timeout_ms": "60000", "RAY_worker_register_timeout_seconds": "240"}
+PATIENCE |= {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "240"}
 """Settings of Ray for a machine with much other work: its agents take longer to start than it waits by default."""
 _AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
 
@@ -70,6 +71,12 @@ class RayNodes:
     def kill_raylet(self) -> None:
         """Kill a raylet."""
         self._kill(self._nodes.pop(0), "raylet")
+
+    def restart_gcs(self) -> None:
+        """Kill Ray's head process, and start it again."""
+        head = self._cluster.head_node
+        head.kill_gcs_server(check_alive=False)
+        head.start_gcs_server()
 
     def stop(self) -> None:
         """End all processes."""

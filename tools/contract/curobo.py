@@ -17,6 +17,7 @@ _SOURCE = "curobo._src."
 RETURNS = {
     "motion.motion_planner.MotionPlanner": {
         "attachment_manager": "collision.attachment_manager.AttachmentManager",
+        "kinematics": "robot.kinematics.kinematics.Kinematics",
         "plan_cspace": "solver.solver_trajopt_result.TrajOptSolverResult",
         "plan_pose": "solver.solver_trajopt_result.TrajOptSolverResult",
         "scene_collision_checker": "geom.collision.collision_scene.SceneCollision",
@@ -24,6 +25,7 @@ RETURNS = {
     },
     "motion.motion_planner_batch.BatchMotionPlanner": {
         "attachment_manager": "collision.attachment_manager.AttachmentManager",
+        "kinematics": "robot.kinematics.kinematics.Kinematics",
         "plan_cspace": "solver.solver_trajopt_result.TrajOptSolverResult",
         "plan_pose": "solver.solver_trajopt_result.TrajOptSolverResult",
         "scene_collision_checker": "geom.collision.collision_scene.SceneCollision",
@@ -36,6 +38,10 @@ RETURNS = {
     },
     "collision.attachment_manager.AttachmentManager": {
         "kinematics_params": "robot.types.kinematics_params.KinematicsParams",
+    },
+    "robot.kinematics.kinematics.Kinematics": {"config": "robot.kinematics.kinematics_cfg.KinematicsCfg"},
+    "robot.kinematics.kinematics_cfg.KinematicsCfg": {
+        "kinematics_config": "robot.types.kinematics_params.KinematicsParams"
     },
     "solver.solver_trajopt.TrajOptSolver": {"config": "solver.solver_trajopt_cfg.TrajOptSolverCfg"},
     "solver.solver_trajopt_result.TrajOptSolverResult": {"interpolated_trajectory": "state.state_joint.JointState"},

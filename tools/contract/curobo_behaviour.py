@@ -23,7 +23,8 @@ _TRAJOPT = _SRC + "solver.solver_trajopt:TrajOptSolver"
 _RESULT = _SRC + "solver.solver_trajopt_result:TrajOptSolverResult"
 _STATE, _POSE = _SRC + "state.state_joint:JointState", _SRC + "types.pose:Pose"
 _GOAL, _DEVICE = _SRC + "types.tool_pose:GoalToolPose", _SRC + "types.device_cfg:DeviceCfg"
-_MANAGER = _SRC + "collision.attachment_manager:AttachmentManager"
+_MODEL = _SRC + "robot.kinematics.kinematics:Kinematics"
+_MODEL_CONFIG = _SRC + "robot.kinematics.kinematics_cfg:KinematicsCfg"
 _KINEMATICS = _SRC + "robot.types.kinematics_params:KinematicsParams"
 _CHECKER = _SRC + "geom.collision.collision_scene:SceneCollision"
 _IK_CONFIG = _SRC + "solver.solver_ik_cfg:IKSolverCfg"
@@ -76,14 +77,14 @@ class Curobo:
             for name in ("update_world", "clear_scene_cache", "plan_cspace", "plan_pose"):
                 played[f"{planner}.{name}"] = getattr(self, f"_{name}")
             played[f"{planner}.__init__"] = self._start_planner
-            played |= {f"{planner}.{name}": _nothing for name in ("warmup", "reset_seed", "destroy")}
+            played |= {f"{planner}.{name}": _nothing for name in ("reset_seed", "destroy")}
             played[f"{planner}.joint_names"] = lambda planner: list(planner.played_joints)
-            played[f"{planner}.attachment_manager"] = self._manager
+            played[f"{planner}.kinematics"] = lambda planner: planner.played_model
+            played[f"{planner}.attachment_manager"] = _no_manager
+        played[f"{_SINGLE}.warmup"] = lambda planner: _capture(planner, planner.played_sizes[1])
+        played[f"{_BATCH}.warmup"] = lambda planner: _capture(planner, 1)
         played[f"{_CHECKER}.load_collision_model"] = self._load_world
         played[f"{_KINEMATICS}.update_link_spheres"] = _update_spheres
-        played[f"{_MANAGER}.kinematics_params"] = lambda manager: manager.played_kinematics
-        played[f"{_MANAGER}.update"] = _attach
-        played[f"{_MANAGER}.detach"] = lambda manager, link_name=None, enable_obstacle_names=None: None
         played[f"{_STATE}.from_numpy"] = self._state
         played[f"{_POSE}.from_numpy"] = self._pose
         played[f"{_GOAL}.from_poses"] = self._goals
@@ -134,17 +135,16 @@ class Curobo:
             config.played_options.get("max_batch_size", 1),
             config.played_options.get("max_goalset", 1),
         )
+        planner.played_captured = 0
         planner.played_arm = _Arm(Path(robot["urdf_path"]).read_text(), robot)
         planner.played_joints = robot["cspace"]["joint_names"]
         planner.played_slots = robot["extra_collision_spheres"]
-        planner.played_kinematics = kinematics = self._make(_KINEMATICS)
+        kinematics = self._make(_KINEMATICS)
         kinematics.played_slots, kinematics.played_count = planner.played_slots, planner.played_worlds
         kinematics.played_spheres = {}
-
-    def _manager(self, planner: Any) -> Any:
-        manager = self._make(_MANAGER)
-        manager.played_slots, manager.played_kinematics = planner.played_slots, planner.played_kinematics
-        return manager
+        planner.played_model = self._make(_MODEL)
+        planner.played_model.config = self._make(_MODEL_CONFIG)
+        planner.played_model.config.kinematics_config = kinematics
 
     # The world
 
@@ -209,6 +209,7 @@ class Curobo:
         if slots > 1 and id(planner) not in self._set_asked:
             self._set_asked.add(id(planner))
             return None
+        _capture(planner, slots)
         ends: list[np.ndarray | None] = []
         chosen: list[int] = []
         for start, positions, quaternions in zip(
@@ -224,6 +225,7 @@ class Curobo:
 
     def _plan_cspace(self, planner: Any, goal_state: Any, current_state: Any, **_: Any) -> Any:
         batch, _ = planner.played_sizes
+        _capture(planner, 1)
         starts, ends = _starts(current_state, batch), _starts(goal_state, batch)
         return self._result(planner, starts, list(ends), [0] * batch)
 
@@ -246,6 +248,14 @@ class Curobo:
         return result
 
 
+def _capture(planner: Any, goals: int) -> bool:
+    """Fix the size of goal sets at the first motion; smaller sets are filled up, a larger one is an error."""
+    if goals > (planner.played_captured or goals):
+        raise ValueError("CUDA graph reset is not available.")
+    planner.played_captured = planner.played_captured or goals
+    return True
+
+
 def _nothing(*args: Any, **kwargs: Any) -> bool:
     return True
 
@@ -258,17 +268,8 @@ def _starts(state: Any, batch: int) -> np.ndarray:
     return np.asarray(state.position, dtype=float)
 
 
-def _attach(
-    manager: Any,
-    sphere_tensor: Tensor,
-    joint_states: Any,
-    link_name: str = "attached_object",
-    world_objects_pose_offset: Any = None,
-) -> None:
-    if len(sphere_tensor) > manager.played_slots[link_name]:
-        raise ValueError(f"{len(sphere_tensor)} spheres, but link '{link_name}' has {manager.played_slots[link_name]}")
-    if world_objects_pose_offset is not None:
-        raise AssertionError("these spheres are in the frame of the link already")
+def _no_manager(planner: Any) -> Any:
+    raise AttributeError("'TrajOptSolver' object has no attribute 'attachment_manager'")
 
 
 def _update_spheres(

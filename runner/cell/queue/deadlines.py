@@ -223,7 +223,7 @@ class Deadlines:
         age = reading.age_s - forgiven(reading.age_s)
         in_phase = reading.in_phase_s - forgiven(reading.in_phase_s)
         if reading.extended_s > 0:
-            return [("in this phase in spite of an extension", in_phase, limits.total + self._budget)]
+            return [("in this phase, extension included,", in_phase, limits.total + self._budget)]
         return [("no progress", age, limits.gap), ("in this phase", in_phase, limits.total)]
 
 

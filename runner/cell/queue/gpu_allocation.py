@@ -13,7 +13,7 @@ _DEVICE_ERROR = re.compile(
     re.IGNORECASE,
 )
 _FAILURES = 2
-"""Workers in a row that end with an error of the device before it is excluded; a single one may be an accident."""
+"""Number of consecutive workers that end with an error of a GPU before it is excluded; one may be an accident."""
 
 
 def is_device_error(text: str) -> bool:

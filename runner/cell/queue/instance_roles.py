@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 _MARGIN, _SPREAD = 0.02, 0.5
-"""Smallest gain of a change, as a fraction of the remaining time: a fixed part, and one that falls with the square root
-of the number of measurements, because means of few are inexact."""
+"""Smallest gain of a change, as a fraction of the remaining time: a fixed part, and a part that is divided by the
+square root of the number of measurements, because the mean of a few is inexact."""
 
 _LEAST, _LEAST_IDLE = 16, 2
-"""Smallest number of measurements; fewer are enough for planners that have nothing left to do."""
+"""Smallest number of measurements for a change while there is something to plan, and after that."""
 
 Split = tuple[int, int]
 
@@ -21,13 +21,13 @@ class InstanceCell:
 
     planners: int
     renderers: int
-    """Instances that live, those that start included."""
+    """Number of instances, including those that are starting."""
     starting: int = 0
-    """Instances that start: one after another, because two that start at once block each other."""
+    """Number of instances that are starting: they start one after another, because two at once block each other."""
     pending: int
-    """Episodes that are to be planned, those in work included."""
+    """Number of episodes left to plan, including those being planned."""
     ready: int
-    """Plans that are to be rendered, those in work included."""
+    """Number of plans left to render, including those being rendered."""
     plan_seconds: float
     """Mean duration of planning an episode [s]; 0 while unknown."""
     render_seconds: float
@@ -38,18 +38,18 @@ class InstanceCell:
     start_seconds: float
     """Duration of an instance's start [s]."""
     slots: int
-    """Number of plans that can wait; further ones cannot be made."""
+    """Largest number of plans that can wait to be rendered."""
     most_renderers: int
     """Number of instances that fit into the memory of the GPUs."""
 
 
 def choose_split(cell: InstanceCell) -> Split:
-    """Return the numbers of planners and instances with which the cell ends first.
+    """Return the numbers of planners and instances with which the run ends first.
 
-    The present ones are kept where another split gains little.
+    The current split is kept when another one gains little.
 
-    The workers stay as many as they are: each has a core. A planner starts at once; an instance costs
-    ``start_seconds``, during which its core makes nothing.
+    The total number of workers does not change, because each has a core. A planner starts at once; an instance takes
+    ``start_seconds``, during which its core produces nothing.
     """
     now = cell.planners, cell.renderers
     if not (cell.plan_seconds and cell.render_seconds) or cell.measured < (_LEAST if cell.pending else _LEAST_IDLE):
@@ -70,10 +70,10 @@ def choose_split(cell: InstanceCell) -> Split:
 
 
 def _remaining(cell: InstanceCell, split: Split) -> float:
-    """Return the time to the end with a split until planning is done, and the better one of two after it [s].
+    """Return the time to the end of the run [s], with a split until planning is done and the best one after that.
 
-    A fluid estimate: plans are made at a constant pace; instances render as many as there are; those that are still
-    to start join one by one. When the plans are made, planners either leave or make room for further instances.
+    The estimate is a fluid model: plans are made at a constant rate, and instances that still have to start join one
+    by one. When all plans are made, planners either exit or make room for further instances.
     """
     planners, renderers = split
     planned = cell.pending * cell.plan_seconds / planners if planners else (math.inf if cell.pending else 0.0)
@@ -81,12 +81,12 @@ def _remaining(cell: InstanceCell, split: Split) -> float:
     living = min(cell.renderers, renderers) - min(cell.starting, renderers)
     joins = [number * cell.start_seconds for number in range(1, renderers - living + 1)]
     stays = _end(work, living, joins, render_seconds=cell.render_seconds)
-    # Plans cannot be made further ahead than they can wait.
+    # Planning cannot end before all but the last ``slots`` plans are rendered, because no more can wait.
     if cell.pending:
         planned = max(
             planned, _end(max(0.0, work - cell.slots * cell.render_seconds), living, joins, render_seconds=0.0)
         )
-    # The last plan is rendered after it is made.
+    # The last plan can be rendered only after it is made.
     ends = [max(stays, planned + (cell.render_seconds if cell.pending else 0.0))]
     more = min(planners, cell.most_renderers - renderers) if cell.pending else 0
     last = max([planned, *joins])
@@ -99,11 +99,18 @@ def _remaining(cell: InstanceCell, split: Split) -> float:
 
 
 def _end(work: float, living: int, joins: list[float], *, render_seconds: float) -> float:
-    """Return when some work [s] is done by workers of which some join later [s], in pieces of ``render_seconds``."""
+    """Return the time at which an amount of rendering is done [s].
+
+    Args:
+    work: Total time of the rendering [s].
+    living: Number of workers from the beginning.
+    joins: Times at which further workers join, in order [s].
+    render_seconds: Duration of one episode [s].
+    """
     now, count, joined = 0.0, living, 0.0
     for time in [*joins, math.inf]:
         if count and work <= count * (time - now):
-            # One that joins late renders at least one episode, or would not have helped.
+            # The worker that joined last renders a whole episode, because work is not divisible below that.
             return max(now + work / count, joined)
         work, now, count = work - count * (time - now), time, count + 1
         joined = time + render_seconds

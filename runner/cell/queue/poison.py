@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 _CHANCE = 1e-5
-"""Probability of so many deaths in a row at a healthy episode below which it is quarantined. With 1e-4, a run of a
-thousand episodes in which every tenth lease ended in a death lost 0.3 healthy ones."""
+"""An episode is quarantined when the probability of its consecutive deaths, if it were healthy, is below this. With
+1e-4, a run of a thousand episodes in which every tenth lease ended in a death lost 0.3 healthy ones."""
 _LEAST = 3
-"""Fewest deaths in a row before a quarantine, however low the background rate; a machine has accidents."""
+"""Fewest consecutive deaths before a quarantine, however low the background rate; a machine has accidents."""
 _MOST = 16
-"""Deaths in a row after which an episode is quarantined whatever the background rate."""
+"""Number of consecutive deaths after which an episode is quarantined whatever the background rate."""
 _WORKERS = 2
 """Fewest different workers among the deaths, because a single one may itself be damaged."""
 _SAME = 3
-"""Deaths in a row by the identical exception, which points to the episode or the code rather than the machine."""
+"""Number of consecutive deaths by the same exception after which an episode is quarantined: they point to the episode
+or the code rather than the machine."""
 
 
 class Action(StrEnum):
@@ -24,7 +25,7 @@ class Action(StrEnum):
 
     RETRY = "retry"
     RETRY_ISOLATED = "retry isolated"
-    """Retry alone in a fresh worker, so that a worker's history explains nothing."""
+    """Retry alone in a fresh worker, so that another death cannot be due to the worker's history."""
     QUARANTINE = "quarantine"
 
 
@@ -58,13 +59,13 @@ class PoisonDetector:
         """Number of leases by role, of all episodes but the quarantined."""
         self._died: Counter[str] = Counter()
         self._streaks: dict[int, dict[str, list[_Death]]] = {}
-        """Deaths in a row, by index and role."""
+        """Consecutive deaths by index and role."""
         self._totals: dict[int, Counter[str]] = {}
         """All deaths by index and role, which are subtracted from an episode's own background rate."""
         self._last_role: dict[int, str] = {}
 
     def record_lease(self, index: int, role: str) -> None:
-        """Count a lease that ended with a plan or a settled episode; it ends the episode's row of deaths."""
+        """Count a lease that ended with a plan or a settled episode; it resets the episode's consecutive deaths."""
         self._ended[role] += 1
         if index in self._streaks:
             self._streaks[index].pop(role, None)
@@ -95,12 +96,12 @@ class PoisonDetector:
     def background(self, role: str, *, without: int | None = None) -> float:
         """Return the smoothed death rate of leases of other episodes; one half without data."""
         own = self._totals.get(without, Counter())[role] if without is not None else 0
-        # Laplace's rule of succession: without data the rate is one half, so that the first deaths condemn nothing. The
-        # episode's own deaths are left out, because they are what is tested.
+        # Laplace's rule of succession: without data the rate is one half, so that the first deaths of a run quarantine
+        # nothing. The episode's own deaths are left out, because the test compares them with this rate.
         return (self._died[role] - own + 1) / (self._ended[role] - own + 2)
 
     def observed(self, role: str) -> float:
-        """Return the share of leases that ended with a death; 0 without data."""
+        """Return the fraction of leases that ended with a death; 0 without data."""
         return self._died[role] / max(1, self._ended[role])
 
     def verdict(self, index: int) -> PoisonDecision:
@@ -119,8 +120,8 @@ class PoisonDetector:
             if streak[-1].is_isolated and len(workers) >= _WORKERS:
                 return PoisonDecision(Action.QUARANTINE, self._words(streak, role, background))
             return PoisonDecision(Action.RETRY_ISOLATED)
-        # One more death would condemn it: isolate the next try already, so that the decisive death is in a fresh
-        # worker.
+        # If one more death would lead to a quarantine, the next try is isolated, so that the decisive death occurs in a
+        # fresh worker.
         soon = self._condemns(len(streak) + 1, background)
         return PoisonDecision(Action.RETRY_ISOLATED if soon else Action.RETRY)
 

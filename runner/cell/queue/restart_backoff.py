@@ -13,15 +13,15 @@ _JITTER = 0.25
 
 
 def delay(failures: int, *, worker: int = 0) -> float:
-    """Return the delay [s] before a restart after a number of unexpected exits in a row without a result.
+    """Return the delay [s] before a restart, after a number of consecutive unexpected exits without a result.
 
-    0 after the first, then 0.5, 1, 2 … 60, shortened by up to a quarter so that workers that ended together do not
-    start together; deterministic in its arguments.
+    The delay is 0 after the first exit, then 0.5, 1, 2 … 60, shortened by up to a quarter so that workers that ended
+    together do not start together. Equal arguments give equal delays.
     """
     # The first exit may be an accident, and its replacement should not wait.
     if failures <= 1:
         return 0.0
-    # Bound the exponent first: after a night of failures 2.0**failures would overflow.
+    # The exponent is bounded first, because 2.0**failures overflows after a night of failures.
     longest = min(_LONGEST, _FIRST * 2.0 ** min(failures - 2, 16))
     digest = hashlib.sha256(f"{worker}:{failures}".encode()).digest()
     return longest * (1.0 - _JITTER * int.from_bytes(digest[:4], "little") / 0xFFFFFFFF)
@@ -37,7 +37,7 @@ class Backoff:
     def __init__(self, worker: int) -> None:
         self._worker = worker
         self.failures = 0
-        """Unexpected exits in a row without a result in between."""
+        """Number of consecutive unexpected exits without a result in between."""
 
     def record_end(self) -> float:
         """Count an unexpected exit; returns the delay [s] before the next process starts."""
@@ -45,7 +45,7 @@ class Backoff:
         return delay(self.failures, worker=self._worker)
 
     def result(self) -> None:
-        """Record a result, which resets the row of exits."""
+        """Record a result, which resets the number of exits."""
         self.failures = 0
 
 
@@ -56,9 +56,10 @@ class Circuit:
     met a bad episode, so more of these are needed; exits at an already suspected episode are not counted.
 
     Args:
-        start_limit: Exits in a row before any work, without a result of any worker in between.
+        start_limit: Number of exits before any work, without a result of any worker in between, that stop the run.
         work_limit: Number of workers that exited at work, without any result, after which the run stops.
-        same_limit: Number of these with an identical end, which suggests an error that every episode meets.
+        same_limit: Number of consecutive exits with the same description that stop the run, because they suggest an
+        error that every episode meets.
         given_up_limit: Number of episodes quarantined for the identical exception after which the run stops.
     """
 
@@ -88,7 +89,7 @@ class Circuit:
         """
         if explained or self.is_open:
             return
-        # Exits before and at work are counted apart; an identical end in a row counts across both.
+        # Exits before work and at work have separate limits; the limit of identical exits applies to both together.
         self._failures[at_work] += 1
         self._same = how, self._same[1] + 1 if how == self._same[0] else 1
         if self._failures[at_work] >= self._limits[at_work] or self._same[1] >= self._same_limit:
@@ -108,10 +109,12 @@ class Circuit:
         count = self._given_up[1] + 1 if same == self._given_up[0] else 1
         self._given_up = same, count
         if last or count >= self._given_up_limit:
-            self.reason = f"{how}: so ended every try of {count} episode{'s' if count > 1 else ''}, and none is stored"
+            self.reason = (
+                f"{how}: every try of {count} episode{'s' if count > 1 else ''} ended with it, and none is stored"
+            )
 
     def open(self, reason: str) -> None:
-        """Open the circuit for a reason of its own, such as a machine without GPUs left."""
+        """Open the circuit for another reason, such as a machine without GPUs left."""
         self.reason = self.reason or reason
 
     def result(self) -> None:

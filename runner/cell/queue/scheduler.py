@@ -8,7 +8,7 @@ from enum import StrEnum
 from nimbus.runner.cell.queue.lease import Role
 
 _MARGIN = 1.05
-"""Factor by which a switch with a cost must pay off, because means of few measurements are inexact."""
+"""Factor by which a switch with a cost must pay off, because the mean of a few measurements is inexact."""
 
 
 class Choice(StrEnum):
@@ -102,10 +102,10 @@ def _pays(worker: FreeWorker, cell: Snapshot) -> bool:
 def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> bool:
     """Return True if one more worker on the other side raises throughput for the rest of the run, its cost included.
 
-    In a steady state the slower side sets the pace. If the worker's own side is the slower one, it is idle only for a
-    moment and waits. Otherwise its move helps permanently as long as its old side stays the faster one. When that
-    becomes the slower one instead, the slots fill up (or run empty) after a while and the worker has to switch back at
-    another cost: worth it when filling and emptying the slots takes long enough.
+    In a steady state the slower side sets the pace. If the worker's own side is the slower one, the worker is idle only
+    for a moment and should wait. Otherwise its move helps permanently if its old side stays the faster one. If its old
+    side becomes the slower one, the slots fill up (or run empty) after a while, and the worker has to switch back at
+    the same cost; the move then pays only when filling and emptying the slots takes long enough.
 
     Args:
         cell: State of the cell.
@@ -129,7 +129,7 @@ def _makes_more(cell: Snapshot, to_render: int, cost: float, *, once: bool) -> b
     # The old side stays faster after the move, so that no worker has to move back.
     if surplus_then * to_render >= 0:
         return for_good > _MARGIN * pace / best
-    # Slots that can absorb a surplus. One cycle is their filling at the one surplus and their emptying at the other.
+    # Number of slots that can absorb a surplus. In one cycle they fill at one rate and empty at the other.
     buffer = max(1, min(cell.slots - count, cell.plan_yield * cell.pending))
     cycle = buffer / abs(surplus) + buffer / abs(surplus_then)
     to_and_fro = _useful(remaining, cost / count) if once else _useful(cycle, 2 * cost / count)
@@ -153,8 +153,8 @@ def default_split(
 ) -> tuple[int, int]:
     """Return planners and renderers for a number of cores, one worker each, that make the slower side fastest.
 
-    Among equally fast splits, the one with fewest planners. Both are at least one, except on a single core, whose
-    planner also renders.
+    Among equally fast splits, the one with fewest planners is returned. Both numbers are at least one, except on a
+    single core, whose planner also renders.
     """
     if cores <= 1:
         return 1, 0
@@ -165,7 +165,7 @@ def default_split(
 
 
 def limit_split(split: tuple[int, int], most: int) -> tuple[int, int]:
-    """Return a split with at most so many workers, which keeps one of each role where two fit.
+    """Return a split with at most ``most`` workers, and with at least one of each role when two fit.
 
     A single worker plans, and changes its role to render.
     """

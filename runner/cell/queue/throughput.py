@@ -29,7 +29,7 @@ class Throughput:
             is_first: True for the worker's first orders in that role, which include building its components.
         """
         if is_first:
-            # Kept apart, because the first order includes building components, which would hide how short orders are.
+            # First orders are kept apart: they include building components, and would hide how short later orders are.
             self._first[role].append(seconds)
         else:
             self._sum[role] += seconds
@@ -53,7 +53,7 @@ class Throughput:
         return self._count[role] or len(self._first[role])
 
     def batch_size(self, role: Role) -> int:
-        """Return the number of orders to give at once; 1 unless they are known, and still, short."""
+        """Return the number of orders to give at once; more than 1 only while orders are measured to be short."""
         if not self._count[role]:
             return 1
         # The mean and the latest order: one long order ends batches at once, and the floor avoids a division by zero.

@@ -62,7 +62,7 @@ class _Waiting:
 
 
 class WorkQueue:
-    """Work queue. It holds only indices in progress, because millions may be to come.
+    """Queue of a run's episodes. It holds only indices in progress, because millions more may follow.
 
     Args:
         requests: Missing work, read lazily, each index once, with None for "nothing now" where more may follow later.
@@ -89,27 +89,27 @@ class WorkQueue:
         self._exhausted = False
 
     def next_plan(self, worker: int, *, is_fresh: bool = False) -> Lease | None:
-        """Lease the lowest pending index; indices that were lost follow those lost less often.
+        """Lease the lowest pending index of those that were lost least often.
 
         Args:
             worker: Number of the worker.
-            is_fresh: True for an index that was not lost before.
+            is_fresh: True to lease only an index that was never lost.
         """
         if not self._has_planner or (is_fresh and not self._has_fresh_pending()):
             return None
         return self._hand_out(self._first_pending(), worker, Role.PLANNER)
 
     def next_render(self, worker: int) -> Lease | None:
-        """Lease the oldest plan; plans that were lost follow those lost less often."""
+        """Lease the oldest plan of those that were lost least often."""
         held = self._planned.first(self._held) if self._has_planner else self._first_pending()
         return self._hand_out(held, worker, Role.RENDERER)
 
     def next_isolated(self, worker: int, *, role: Role | None = None) -> Lease | None:
-        """Lease the index isolated first to a fresh worker.
+        """Lease to a fresh worker the index that was isolated first.
 
         Args:
             worker: Number of the worker.
-            role: The only role that it works in; None for either.
+            role: Only role that the worker can take; None for either.
         """
         for index, needed in self._isolated_roles():
             if role in (None, needed):
@@ -180,14 +180,14 @@ class WorkQueue:
         return index <= self._last or self._exhausted or not self._is_ordered
 
     def expect(self, total: int) -> None:
-        """Set how many requests there are, which grows where they follow later."""
+        """Set the number of requests, which grows when more of them arrive during the run."""
         self._total = total
 
     def lost(self, worker: int, *, index: int | None = None) -> tuple[Lease, ...]:
         """Take back all leases of a worker, or that of one index; existing plans wait again, others are made again.
 
         Returns:
-            The leases that ended; their role gives where each index went.
+            The leases that ended; the role of each shows which work its index waits for again.
         """
         indices = sorted(self._by_worker.get(worker, ())) if index is None else [index]
         leases = []
@@ -203,7 +203,7 @@ class WorkQueue:
         """Keep a waiting index for :meth:`next_isolated`."""
         held = self._held[index]
         if held.lease:
-            raise ValueError(f"episode {index} is with worker {held.lease.worker}")
+            raise ValueError(f"episode {index} is leased to worker {held.lease.worker}")
         held.is_isolated = True
         self._isolated[index] = None
 
@@ -322,7 +322,7 @@ class WorkQueue:
     def _hand_out(self, held: _QueuedEpisode | None, worker: int, role: Role) -> Lease | None:
         if held is None:
             return None
-        # Also after a loss: a late result of the lost lease has a smaller number and is refused.
+        # The number grows after a loss as well: a late result of the lost lease has a smaller one and is refused.
         held.number += 1
         held.lease = lease = Lease(
             index=held.request.index,

@@ -41,7 +41,7 @@ def create_memory(name: str, byte_count: int) -> int:
 
 
 def map_memory(fd: int) -> mmap.mmap:
-    """Map all of a memory made by :func:`create_memory`, in any process.
+    """Map the whole of a memory that any process made with :func:`create_memory`.
 
     Raises:
         ValueError: The descriptor belongs to something that could shrink below the mapping.

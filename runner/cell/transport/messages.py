@@ -42,7 +42,7 @@ class PlanOrder(Message, frozen=True, kw_only=True):
 
     orders: tuple[Order, ...]
     lanes: int = 0
-    """Number of episodes to advance together, and to ask for more meanwhile; 0 to plan these in sequence."""
+    """Number of episodes to advance together, while further orders are requested; 0 to plan these in sequence."""
 
 
 class RenderOrder(Message, frozen=True, kw_only=True):

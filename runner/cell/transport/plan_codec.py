@@ -5,7 +5,7 @@ prefix   magic, version, checksum, length of all, length of the header
 header   JSON: every field of the item, arrays by number; type, shape and offset of each array
 arrays   little-endian, C order, each at a multiple of 64 bytes
 ```
-The fields are those of the dataclasses themselves, so that a new one cannot be forgotten. The scene does not travel.
+The fields are read from the dataclasses, so that a new field is always included. The scene is not sent.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def decode(buffer: bytes | memoryview, scene: Scene) -> Planned | Randomized:
     """Decode an item; its arrays are copies, so that the buffer may be reused.
 
     Args:
-        buffer: All parts in a row.
+        buffer: All parts, concatenated.
         scene: Scene of the returned item.
 
     Raises:
@@ -100,7 +100,7 @@ def _check(content: bytearray) -> int:
     if length != len(content):
         raise WireError(f"{len(content)} bytes, {length} were written")
     if (actual := _checksum([memoryview(content)[_CHECKED:]])) != checksum:
-        raise WireError(f"checksum {actual:08x}, written was {checksum:08x}")
+        raise WireError(f"checksum {actual:08x}, expected {checksum:08x}")
     if _PREFIX.size + header_bytes > length:
         raise WireError(f"a header of {header_bytes} bytes in {length}")
     return _PREFIX.size + header_bytes

@@ -26,8 +26,8 @@ class SharedSlots:
     """Equal slots in sealed shared memory; a slot is a header followed by its payload.
 
     Every process maps the same memory. Access is granted by messages and recorded in a :class:`SlotTable`. The
-    generation disarms a writer that was given up; writing the header last disarms one that ended half-way. The payload
-    carries its own checksum.
+    generation number excludes a writer that was given up; the header, which is written last, excludes one that ended
+    half-way. The payload contains its own checksum.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -79,7 +79,7 @@ class SharedSlots:
         return self._memory[begin + HEADER_BYTES : begin + self.slot_bytes]
 
     def write(self, slot: int, generation: int, parts: Iterable[bytes | bytearray | memoryview]) -> int:
-        """Write parts in a row and seal them with a header; returns their number of bytes.
+        """Write the parts one after another, then the header; returns their total number of bytes.
 
         Raises:
             SlotError: They do not fit; nothing was written.
@@ -106,8 +106,8 @@ class SharedSlots:
             SlotError: The slot holds nothing complete, or another generation.
         """
         magic, found, length = _HEADER.unpack_from(self._memory, self._begin(slot))
-        # Checked although the supervisor grants access by message: the memory is shared with processes that can be
-        # killed at any instruction.
+        # The header is checked although the supervisor grants access by message, because the writer can be killed at
+        # any instruction.
         if magic != _MAGIC:
             raise SlotError(f"slot {slot} holds no complete plan")
         if found != generation:
@@ -129,9 +129,9 @@ class SlotState(StrEnum):
     GRANTED = "granted"
     """A planner may write into it."""
     READY = "ready"
-    """It holds a plan that no renderer has taken."""
+    """It holds a plan that no renderer has taken yet."""
     TAKEN = "taken"
-    """A renderer reads it, or has the order to."""
+    """A renderer reads it, or has the order to read it."""
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,14 @@ class Resources:
     disk_patience: float = 60.0
     """Longest wait for space on a full disk [s]."""
     exec_workers: bool = False
-    """True when each worker loads the job itself, as where a process cannot be forked."""
+    """True when each worker loads the job itself, for example because a process cannot be forked."""
     deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Limits by phase: time since the last heartbeat and time in the phase [s]; they replace the table's and are not
     learned."""
 
 
 INSTANCE_BYTES = 8 << 30
-"""[bytes] Free memory of a GPU that an instance is assumed to need for Kit, a stage and images; not measured."""
+"""Free memory of a GPU that an instance is assumed to need for Kit, a stage and images [bytes]; not measured."""
 
 
 @dataclass(frozen=True, kw_only=True)

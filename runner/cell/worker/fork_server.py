@@ -50,7 +50,7 @@ def main(spec: CellSpec, channel: Channel, *, supervisor: int, instances: Instan
     from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
     ignore_stop_signals()
-    if spec.gpus.uuids:  # this process looks at the device once, and is not to take memory of another program's
+    if spec.gpus.uuids:  # this process opens one device only, and takes no memory of the others
         os.environ["CUDA_VISIBLE_DEVICES"] = spec.gpus.uuids[0]
     try:
         job = load_job(spec)

@@ -146,19 +146,19 @@ class Heartbeat:
         row[_EDITION] = self._edition
 
     def turn(self, name: str, *, index: int, lease: int, spent: float = 0.0) -> None:
-        """Go on with one of several episodes that are worked on in turn.
+        """Continue one of several episodes that are planned in turn.
 
-        Each has its own limit on the duration of the phase, which counts its own turns only.
+        Each episode has its own limit on the duration of the phase, which counts its own turns only.
 
         Args:
             name: The phase.
             index: The episode; -1 for work on several at once.
             lease: Its lease.
-            spent: Time that it has had in this phase [s].
+            spent: Time that the episode has already spent in this phase [s].
         """
         if (_NUMBERS[name], index + 1, lease) == (self._phase, self._index, self._lease):
             return self.tick()
-        # The duration of a turn says nothing about that of the phase.
+        # Deadlines are not learned from this duration: a turn is only a part of the phase.
         self._enter(_NUMBERS[name], index + 1, lease, self._leave(is_whole=False), spent=spent)
 
     def tick(self, units: int = 1) -> None:
@@ -187,7 +187,7 @@ class Heartbeat:
         return [self._spans.popleft() for _ in range(min(most, len(self._spans)))]
 
     def _leave(self, *, is_whole: bool = True) -> int:
-        """Record the end of the current phase, or of a turn of it; returns its time [monotonic ns]."""
+        """Record the end of the current phase, or of a turn in it; returns the time of that end [monotonic ns]."""
         now, wall = time.monotonic_ns(), time.time()
         gap, stay = max(self._gap, now - self._last), now - self._begin
         known_gap, known_stay = self._longest.get(self._phase, (0, 0))

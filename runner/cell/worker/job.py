@@ -39,7 +39,7 @@ class Job:
 
     @property
     def has_cameras(self) -> bool:
-        """Pictures are rendered, or may be: a pipeline without a task draws what it likes."""
+        """True when images may be rendered: the task has cameras, or a pipeline without a task decides itself."""
         task = self.context.task
         return task is None or bool(task.cameras)
 

@@ -188,7 +188,7 @@ class Worker:
                 yield from run_one(before, self._request(order))
 
         def watch(item: Randomized | None, spent: float) -> None:
-            """Note the episode of this turn."""
+            """Write the episode of this turn into the heartbeat."""
             order = None if item is None else known[item.scene.request.index]
             self._stamp.turn("plan", index=order.index if order else -1, lease=order.lease if order else 0, spent=spent)
 
@@ -202,11 +202,11 @@ class Worker:
             if item.final:
                 del known[order.index]
                 self._done += 1
-        self._done += len(known)  # those without a result, for which the supervisor ends this worker
+        self._done += len(known)  # orders without a result; the supervisor ends this worker for them
 
     def _second_plan(self, index: int) -> ValueError:
         stage = type(self._head[-1]).__name__
-        return ValueError(f"{stage} gave a second plan for episode {index}: one that succeeds is the last")
+        return ValueError(f"{stage} gave a second plan for episode {index}: after a success there must be none")
 
     def _next_now(self) -> PlanOrder | None:
         """Return further orders that have arrived."""
@@ -223,7 +223,7 @@ class Worker:
 
     def _record(self, item: Planned, order: Order) -> None:
         kept, shown = self._keep(item, order)
-        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first has the time of all of them
+        times = [item.times | shown, *({} for _ in item.layouts[1:])]  # the first row has the time of all variants
         rows = tuple(
             attempt_of(
                 layout,

@@ -105,7 +105,7 @@ class RemoteSink:
     def __init__(self, folder: Path, batch: ResultBatch) -> None:
         self.folder = folder
         self.stage = folder / "stage"
-        self.info = DatasetInfo(task="", task_hash="", seed=0)  # the names are the supervisor's to give
+        self.info = DatasetInfo(task="", task_hash="", seed=0)  # the supervisor knows the names
         self._batch = batch
         self._lease = 0
 

@@ -93,6 +93,10 @@ def refusal(error: Exception, *, where: str) -> InputError:
         found = " ".join(line.strip() for line in text.splitlines() if "Ray:" in line or "Python:" in line)
         instead = "install the Ray and Python of the cluster here"
         return InputError(f"the cluster has other versions: {found[:300]}", where=where, instead=instead)
+    if "starting ray client server failed" in lower:
+        what = "the cluster did not start its client server for this command in time"
+        instead = "run the same command again, or on the head with --cluster auto, or give http://HOST:8265"
+        return InputError(what, where=where, instead=instead)
     if isinstance(error, ConnectionError) or "unavailable" in lower or "failed to connect" in lower:
         instead = "start one with 'ray start --head', or give its address; see docs/cluster.md"
         return InputError(f"no Ray cluster answers: {first_line(error)}", where=where, instead=instead)

@@ -9,6 +9,8 @@ from nimbus.runner.cluster.job import HeadEnd
 
 NAMESPACE = "nimbus"
 """Namespace of the actors."""
+ANSWER_SECONDS = 10.0
+"""Time limit for an answer of an actor, after which the request is repeated [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)

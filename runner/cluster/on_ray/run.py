@@ -73,7 +73,7 @@ def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
     """Run the program, and forward its lines."""
     with (folder / "log").open("w") as log, Interruption() as interruption:
         process = subprocess.Popen(
-            module_command("nimbus.runner.cluster.on_ray.actors"),
+            module_command("nimbus.runner.cluster.on_ray.follow"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

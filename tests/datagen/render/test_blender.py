@@ -55,7 +55,7 @@ def test_channels_of_exr_files_are_read(tmp_path: Path, names: list[list[str]]):
 
 def test_interpreters_that_do_not_exist_are_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert "needs a Python interpreter of its own; install requirements/blender.txt" in refusal(blender_python)
+    assert "needs a separate Python interpreter; install requirements/blender.txt" in refusal(blender_python)
     monkeypatch.setenv(VARIABLE, "/no/such/python")
     with pytest.raises(InputError, match="'/no/such/python' is not a program"):
         BlenderRenderer.create(RunContext(), BlenderSettings())

@@ -94,5 +94,5 @@ def test_an_attempt_that_never_moved_is_not_kept(tmp_path: Path) -> None:
 def test_a_failure_is_told_in_a_sentence() -> None:
     outcome = Outcome(success=False, phase="pick items_1 grasp", reason=Reason.MISSED_GRASP, detail="beside items_1")
     words = sentence(outcome, make_layout())
-    assert words.startswith('Told "put every piece of trash') and words.endswith("(items_1 is a can).")
+    assert words.startswith('With the instruction "put every piece of trash') and words.endswith("(items_1 is a can).")
     assert "failed in 'pick items_1 grasp': missed grasp: beside items_1" in words

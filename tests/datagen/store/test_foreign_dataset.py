@@ -152,5 +152,5 @@ def test_stage_with_strange_settings_is_emptied(content: bytes | None, tmp_path:
 def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
     (data / "failures").symlink_to(home)
     assert [*check_failures(data, [])] == [
-        "failures: this is a link, and no folder of the dataset; the next run refuses it"
+        "failures: this is a link and not a folder of the dataset; the next run refuses it"
     ]

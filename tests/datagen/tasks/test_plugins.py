@@ -66,7 +66,7 @@ WRONG = [
         SKILL.replace('"wave"', '"pick"'),
         "skill 'pick' already exists, in nimbus.skills.pick; give yours another name",
     ),
-    (SKILL.replace('"wave"', '"choose"'), "'choose' is a word of the language of steps; give yours another name"),
+    (SKILL.replace('"wave"', '"choose"'), "'choose' is a keyword of the task language; give yours another name"),
     ("x = 1\n", 'registers nothing; put @register("skill", "name") before its class'),
     (SKILL + "import no_such_module\n", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
     (SKILL + "raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),

@@ -61,8 +61,8 @@ def test_the_normal_form_is_read_as_itself_and_means_the_same(text: str):
 @pytest.mark.parametrize(
     ("text", "instead"),
     [
-        ("above(cup", "between { and } put it in quotes"),
-        ("cup + [0", "between { and } put it in quotes"),
+        ("above(cup", "between { and }, put the point in quotes"),
+        ("cup + [0", "between { and }, put the point in quotes"),
         ("above(cup)", "write one like cup + [0, 0, 10 cm]"),
         ("cup + 3", "write one like"),
         ("cup * [0, 0, 1]", "write one like"),

@@ -56,7 +56,7 @@ def test_a_reference_leads_to_one_thing(reference: str, name: str):
         ("itm", "unknown name 'itm'; did you mean 'item'?"),
         ("item.colour", "unknown attribute 'colour'; known: class, kind, name"),
         ("start.class", "'start' has no class"),
-        ("items", "'items' is a group of 2, one thing is needed here; loop over it"),
+        ("items", "'items' is a group of 2; one thing is needed here; loop over it"),
         ("items[2]", "'items[2]' does not exist: the group has 2 members"),
         ("bins['glass']", "'bins' has no member of class 'glass'; known: metal, organic"),
         ("bins[item]", "'items_1' cannot choose from 'bins'; write a class or a number"),

@@ -28,10 +28,10 @@ WRONG = [
     (
         CAMERAS,
         "cameras: [{position: [1, 0, 1]}]",
-        "cameras: a list of cameras holds names, found {'position': (1, 0, 1)}",
+        "cameras: a list of cameras has names only, found {'position': (1, 0, 1)}",
     ),
-    (CAMERAS, "cameras: [front, [wrist]]", "cameras: a list of cameras holds names, found ('wrist',); write names in"),
-    (CAMERAS, "cameras: [{}]", "cameras: a list of cameras holds names, found {}"),
+    (CAMERAS, "cameras: [front, [wrist]]", "cameras: a list of cameras has names only, found ('wrist',)"),
+    (CAMERAS, "cameras: [{}]", "cameras: a list of cameras has names only, found {}"),
     (VARIED, "randomize: {<<: {mass: {}}}", "task.yaml:19:13: randomize: '<<' merges nothing here; write its keys out"),
 ]
 

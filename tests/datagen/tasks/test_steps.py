@@ -71,7 +71,7 @@ def test_walking_tells_conditions_from_skills():
 
 WRONG = [
     ("- choose: [home]", "steps[1].choose: expected a list of two branches or more; write [home, wait: 5]"),
-    ("- choose: [70 %: home, 20 %: home]", "steps[1].choose: the weights make 90 %; let them make 100 %"),
+    ("- choose: [70 %: home, 20 %: home]", "steps[1].choose: the weights add up to 90 %; let them add up to 100 %"),
     ("- choose: [70 %: home, home]", "some branches have a weight and some have none"),
     ("- choose: [0: home, 1: home]", "a branch of weight 0 is never taken"),
     ("- choose: [hme, home]", "steps[1].choose[0]: unknown skill 'hme'; did you mean 'home'?"),
@@ -89,10 +89,10 @@ WRONG = [
     ("- {try: home}", "steps[1].try: 'recover' is missing"),
     ("- {try: home, recover: [{on: no_luck, do: home}]}", "steps[1].recover[0].on: unknown reason 'no_luck'"),
     ("- {try: home, recover: [{on: no_ik, steps: home}, [home]]}", "expected one name, or one 'name: parameters'"),
-    ("- retry", "steps[1]: 'retry' stands in 'recover:' only"),
-    ("- {try: retry, recover: home}", "steps[1].try: 'retry' stands in 'recover:' only"),
+    ("- retry", "steps[1]: 'retry' is only allowed in 'recover:'"),
+    ("- {try: retry, recover: home}", "steps[1].try: 'retry' is only allowed in 'recover:'"),
     ("- parallel: [home]", "steps[1].parallel: expected steps by the name of an arm"),
-    ("- any: [gripper_clear]", "steps[1]: 'any' stands among conditions only"),
+    ("- any: [gripper_clear]", "steps[1]: 'any' is only allowed among conditions"),
 ]
 
 
@@ -102,7 +102,7 @@ def test_a_mistake_in_a_composite_is_one_line_at_its_place(step: str, expected: 
 
 
 def test_a_condition_that_only_steps_have_is_unknown_in_success():
-    assert "success[1]: 'repeat' stands among steps only" in complaint(
+    assert "success[1]: 'repeat' is only allowed among steps" in complaint(
         changed("- nothing_on_floor", "- {repeat: home, times: 2}")
     )
 

@@ -151,7 +151,7 @@ MISTAKES = [
     (CAMERAS, "cameras: {mine: frnt}\n", "cameras: unknown camera 'frnt'; did you mean 'front'?"),
     (CAMERAS, "cameras: 3\n", "cameras: expected a mapping (key: value), found 3"),
     ("robot:", "robt:", place(1, "robot") + "robt: unknown key 'robt'; did you mean 'robot'?"),
-    ("scene: tabletop\n", "", "task.yaml:1:1: 'scene' is missing; add 'scene: …' (USD stage, a name from"),
+    ("scene: tabletop\n", "", "task.yaml:1:1: 'scene' is missing; add 'scene: …' (USD stage: a name from"),
     ("robot: panda", "robot: [panda]", place(1, "panda") + "robot: expected text, found ['panda']"),
     (
         "count: [2, 4]",

@@ -69,7 +69,7 @@ def test_who_gave_no_result_is_ended_also_while_the_disk_is_full(cell: Cell) -> 
     for handle in (written, nothing):
         cell.dispatcher.take(handle, Idle(done=1))
     assert written.is_idle and not written.ending, "what it wrote waits for room"
-    assert not nothing.is_idle and nothing.ending == "episode 1 came to no result"
+    assert not nothing.is_idle and nothing.ending == "episode 1 ended without a result"
 
 
 def test_who_had_nothing_to_do_is_asked_again_once_something_has_changed(cell: Cell) -> None:

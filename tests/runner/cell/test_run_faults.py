@@ -90,7 +90,7 @@ def test_the_only_episode_of_a_component_that_always_raises_takes_three_tries_an
     assert count(spec, "plan") == {"plan 0": 3}
     (line,) = (line for line in done.err.splitlines() if line)
     said, _, where = line.partition("; the last fault is in ")
-    expected = r".*\.py:\d+: RuntimeError: a wheel came off: so ended every try of 1 episode, and none is stored"
+    expected = r".*\.py:\d+: RuntimeError: a wheel came off: every try of 1 episode ended with it, and none is stored"
     assert re.fullmatch(expected, said), line
     assert "Traceback" in Path(where, "stack.txt").read_text()
 

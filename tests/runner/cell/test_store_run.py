@@ -1,4 +1,4 @@
-"""The process that sends files beside a run: it is started again when it dies, and its refusal is the run's end."""
+"""The process that sends files beside a run: it is restarted when it dies, and its refusal is the run's end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixt
         return 0
 
     assert run_into_store(parse_address(address), run) == 0
-    assert "started again" in capsys.readouterr().err
+    assert "is restarted" in capsys.readouterr().err
 
 
 @pytest.mark.slow

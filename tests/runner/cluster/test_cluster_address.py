@@ -84,6 +84,7 @@ def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
             "Ray: 2.50.0 Python: 3.12.1",
         ),
         ("Failed to connect to GCS", "no Ray cluster answers"),
+        ("Starting Ray client server failed. See ray_client_server_23000.err", "did not start its client server"),
     ],
 )
 def test_errors_of_ray_are_one_line(text: str, line: str):

@@ -14,9 +14,9 @@ import pytest
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.version import nimbus_version
-from nimbus.runner.cluster import head as head_module
-from nimbus.runner.cluster import head_process
+from nimbus.runner.cluster import admission, head_process
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
@@ -25,6 +25,7 @@ from nimbus.runner.cluster.machine import platform_name
 from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
+    Beaten,
     EpisodeReport,
     Faults,
     Finished,
@@ -33,6 +34,7 @@ from nimbus.runner.cluster.messages import (
     JoinRefused,
     Leased,
     LeaseRequest,
+    Leave,
     NodeReading,
     NoLease,
     Report,
@@ -71,7 +73,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
         replace(job_of(make_spec(tmp_path / "job" / name)).tasks[0], name=name) for name in ("first", "second", "third")
     ]
     server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(tasks)), tmp_path / "s", slots=1)
-    monkeypatch.setattr(head_module, "_TASKS_BYTES", 100)
+    monkeypatch.setattr(admission, "_TASKS_BYTES", 100)
     names, first = [], 0
     while True:
         (answer,) = answers(server, join(first=first))
@@ -138,6 +140,21 @@ def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [end.state for end in ends] == ["failed"] and "Nimbus 0.0.1, the head has" in ends[0].line
 
 
+def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It ended the run: a killed head reads the last episodes, and the store was away as well."""
+    errors, recount = [StoreAwayError("the store does not answer")] * 2, Dataset._recover
+
+    def recover(dataset: Dataset) -> None:
+        if errors:
+            raise errors.pop()
+        recount(dataset)
+
+    monkeypatch.setattr(Dataset, "_recover", recover)
+    monkeypatch.setattr(head_process, "_AWAY", 0.0)
+    head_process.open_server(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)._close("interrupted")
+    assert not errors
+
+
 def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], address="s3://bucket/x"),))
@@ -174,6 +191,33 @@ def test_demand_for_nodes_follows_the_work(tmp_path: Path):
         leased, busy = answers(server, idle, LeaseRequest(node="n1", idle=0, ahead=1))
         assert isinstance(leased, Leased) and isinstance(busy, NoLease)
         (spare,) = answers(server, LeaseRequest(node="n2", idle=1, ahead=1))
-        assert isinstance(spare, Finished) and spare.why == "fewer nodes are wanted"
+        assert isinstance(spare, Finished) and spare.why == "fewer nodes are wanted" and not spare.has_failed
     finally:
         server._close("interrupted")
+
+
+def test_demand_outlives_the_first_node(tmp_path: Path):
+    """It rose to the largest number, because the size of a node was forgotten with the node."""
+    spec = make_spec(tmp_path / "data", episodes=2000)
+    server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s", slots=1)
+    try:
+        server.head.look(1.0)
+        assert server.head.wanted == 1
+        answers(server, join(slots=8))
+        server.head.look(2.0)
+        assert server.head.wanted == 1  # 20,000 s of work on eight slots
+        answers(server, Leave(node="n1", why="no disk", has_failed=True))
+        server.head.look(3.0)
+        assert server.head.wanted == 1 and server.head.failure == "node n1: no disk"
+        answers(server, join(node="n2", slots=8))
+        assert not server.head.failure
+    finally:
+        server._close("interrupted")
+
+
+def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
+    """It left as a node without work does, and none took its place."""
+    answers(server, join(), join(node="n2"))
+    server.head._drained["n1"] = "12 faults"
+    beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))
+    assert beat == Beaten(drain="12 faults", has_failed=True) and lease == Finished(why="12 faults", has_failed=True)

@@ -52,12 +52,14 @@ def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_node_that_is_not_wanted_is_not_started(alone: dict[str, str], tmp_path: Path):
-    """Ten light episodes are no work for a second one."""
+def test_node_that_cannot_work_is_replaced(alone: dict[str, str], tmp_path: Path):
+    """The run ended with it; ten light episodes are no work for a third one."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
-    run = ClusterRun(spec, job=replace(job_of(spec), bounds=NodeBounds(least=1, most=2)))
+    job = replace(job_of(spec), bounds=NodeBounds(least=1, most=3))
+    run = ClusterRun(spec, nodes=3, job=job, environment=lambda n: {OFFER: '{"simulators": []}'} if n == 1 else {})
     assert run.run().state == "done" and run.hashes() == alone
-    assert [node.name for node in run.status().cluster.nodes] == ["n1"]  # type: ignore[union-attr]
+    assert [node.name for node in run.status().cluster.nodes] == ["n2"]  # type: ignore[union-attr]
+    assert any("node n1: refused: lacks drive: simulator newton" in event.text for event in run.status().events)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from nimbus.runner.cluster.job import NodeNeeds
 from nimbus.runner.cluster.line_socket import HeadClient
 from nimbus.runner.cluster.messages import Capabilities
 from nimbus.runner.cluster.node_agent import AgentOptions, NodeAgent
+from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult
 from nimbus.runner.cluster.store_delivery import open_uploader
 from tests.support.cells import make_spec
@@ -62,7 +63,7 @@ def test_own_cells_cost_no_place_in_the_cluster(server: HeadServer, agent: NodeA
 def test_lease_of_what_is_made_is_not_made_twice(agent: NodeAgent):
     agent._delivery._outbox.add("drive", 1, CellResult(index=0, attempts=()), seconds=1.0)
     agent._pull(time.monotonic())
-    queued = [index for index, _ in agent._held["drive"].queued]
+    queued = [index for index, _ in agent._cells.held["drive"].queued]
     assert queued and 0 not in queued
 
 
@@ -71,14 +72,14 @@ def test_full_outbox_pulls_nothing(agent: NodeAgent):
     for index in range(4001):
         agent._delivery._outbox.add("drive", 1, CellResult(index=9_000_000 + index, attempts=()), seconds=1.0)
     agent._pull(time.monotonic())
-    assert not agent._held["drive"].queued
+    assert not agent._cells.held["drive"].queued
     agent._beat()
     assert agent._has_joined
 
 
 def test_cell_that_starts_again_is_read_again(agent: NodeAgent):
     """A ledger without a writer is opened as one that never changes."""
-    cell = node_agent.NodeCell(agent._tasks["drive"], agent._options.folder, slots=1)
+    cell = NodeCell(agent._cells.tasks["drive"], agent._options.folder, slots=1)
     cell.folder.mkdir()
     (cell.folder / "status.json").write_text("{}")
     Ledger(cell.folder).close()

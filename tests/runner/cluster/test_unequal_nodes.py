@@ -65,7 +65,7 @@ def test_three_unequal_nodes_make_two_tasks(tmp_path: Path):
     for seed, task in enumerate(made.tasks):
         alone = make_spec(tmp_path / "alone" / task.name, episodes=4, seed=seed)
         assert sound(task.spec) == finish(alone, serial=True)
-    assert any("node n3 lacks big: simulator newton" in event.text for event in run.status().events)
+    assert any("node n3: refused: lacks big: simulator newton" in event.text for event in run.status().events)
 
 
 @pytest.mark.slow

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.console import Console
 
-from nimbus.runner.monitor.cluster_view import status_view
+from nimbus.runner.monitor.cluster_view import in_order, status_view
 from nimbus.runner.monitor.metrics import metrics_text
 from nimbus.runner.monitor.status import ClusterStatus, NodeStatus, Status
 
+PHASES = {"render": 5, "plan": 2}
 NODES = (
-    NodeStatus(name="n1", host="a", state="working", slots=4, held=6, stored=40, rate=0.1, outbox=55_000_000),
+    NodeStatus(
+        name="n1", host="a", state="working", slots=4, held=6, stored=40, rate=0.1, outbox=55_000_000, phases=PHASES
+    ),
     NodeStatus(name="n2", host="b", state="failed", slots=2, why='no "driver"'),
 )
 STATUS = Status(
@@ -20,7 +25,7 @@ STATUS = Status(
     already_stored=10,
     already=10,
     faults={"killed": 2},
-    cluster=ClusterStatus(leases=21, waiting=44, held=6, node_hours=1.5, cost=3.0, nodes=NODES),
+    cluster=ClusterStatus(leases=21, waiting=44, held=6, node_hours=1.5, cost=3.0, useful=0.934, nodes=NODES),
 )
 
 
@@ -40,4 +45,16 @@ def test_table_shows_every_node():
     console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(status_view(STATUS))
     text = console.export_text()
-    assert "n1" in text and "55 MB" in text and 'failed: no "driver"' in text and "21 leases" in text
+    assert (
+        "n1" in text
+        and "55 MB" in text
+        and 'failed: no "driver"' in text
+        and "21 leases" in text
+        and "93% of the slots" in text
+    )
+
+
+def test_nodes_are_in_the_order_of_their_numbers():
+    names = [replace(NODES[0], name=f"n{number}") for number in (10, 2)]
+    assert [node.name for node in in_order([NODES[1], *names])] == ["n2", "n10", "n2"]
+    assert in_order([NODES[1], *names])[-1].state == "failed"

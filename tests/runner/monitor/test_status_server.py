@@ -14,7 +14,8 @@ from nimbus.runner.monitor.status import Event
 from nimbus.runner.monitor.status_server import StatusServer
 from tests.runner.monitor.test_metrics import STATUS
 
-SHOWN = replace(STATUS, events=(Event(number=1, text="node n2: drained <script>"), Event(number=2, text="else")))
+EVENTS = ("node n2: drained <script>", "node n20 on b: 1 slot", "else")
+SHOWN = replace(STATUS, events=tuple(Event(number=number, text=text) for number, text in enumerate(EVENTS)))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,13 @@ def test_page_shows_nodes_and_leads_to_each(server: StatusServer):
     text = get(server, "")
     assert "21 leases" in text and 'href="/node/n1"' in text and "0.0750 a stored episode" in text
     node = get(server, "node/n2")
-    assert "no &quot;driver&quot;" in node and "drained &lt;script&gt;" in node and "else" not in node
+    assert (
+        "no &quot;driver&quot;" in node
+        and "drained &lt;script&gt;" in node
+        and "n20" not in node
+        and "else" not in node
+    )
+    assert "2 plan, 5 render" in get(server, "node/n1") and "40, 360 per hour" in get(server, "node/n1")
 
 
 def test_metrics_and_status_are_served(server: StatusServer):

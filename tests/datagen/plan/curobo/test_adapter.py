@@ -89,6 +89,14 @@ def test_a_batch_is_filled_up_and_only_what_was_asked_comes_back(adapter: Any) -
     assert len(answer["queries"]) == len(found) == 3
 
 
+def test_a_batch_plans_to_sets_of_goals(adapter: Any) -> None:
+    """A planner of batches must not plan to single goals first: cuRobo could not grow its goal sets afterwards."""
+    header, arrays = query(count=3, goal_slots=4)
+    down = [0.4, 0.1, 0.4, 0.0, 1.0, 0.0, 0.0]
+    arrays["goal_poses"] = np.tile(down, (len(arrays.pop("goal_joints")), 4, 1))
+    assert [told["status"] for told in adapter.plan(header, arrays)[0]["queries"]] == ["success"] * 3
+
+
 def test_each_query_has_its_own_world_and_spheres(adapter: Any) -> None:
     """Two queries in worlds of one and three boxes, the second with an empty hand, fill a batch of four."""
     header, arrays = query(count=2)
@@ -101,7 +109,7 @@ def test_each_query_has_its_own_world_and_spheres(adapter: Any) -> None:
     planner = adapter._batches[4, 1]
     worlds = planner.scene_collision_checker.played_worlds
     assert [len(worlds[row].cuboid) for row in range(4)] == [1, 3, 3, 3]
-    spheres = planner.attachment_manager.kinematics_params.played_spheres
+    spheres = planner.kinematics.config.kinematics_config.played_spheres
     assert [int((spheres[row][:, 3] > 0).sum()) for row in range(4)] == [2, 0, 0, 0]
     assert [told["status"] for told in answer["queries"]] == ["success"] * 2
     assert not planner.config.ik_solver_config.exit_early, "a result would depend on when the others are solved"

@@ -8,21 +8,44 @@ from hypothesis import strategies as st
 from nimbus.datagen.geometry.cameras import light_planes
 from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.render.raytracer import culling
-from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceLight, DeviceScene, Steps, Views
 
 seeds = st.integers(0, 2**32 - 1)
 
 
+def scene_of(lower, upper, *, rectangles):
+    """A scene of boxes [m], one for each mesh."""
+    scene, boxes = DeviceScene(), Boxes()
+    boxes.count, boxes.eight, boxes.mesh = len(lower), 8, wp.array(np.arange(len(lower)), dtype=wp.int32)
+    boxes.lower, boxes.upper = wp.array(lower, dtype=wp.vec3), wp.array(upper, dtype=wp.vec3)
+    scene.boxes, scene.mesh_count, scene.rectangle_count = boxes, len(lower), rectangles
+    found = wp.array([scene], dtype=DeviceScene)
+    found.kept = scene  # an array of structures does not keep their arrays
+    return found
+
+
+def light_of(along, across):
+    light = DeviceLight()
+    light.along, light.across = wp.vec3(*along), wp.vec3(*across)
+    return wp.array([light], dtype=DeviceLight)
+
+
+def one_step(rotations, place, casts):
+    """A step of meshes; those of ``casts`` cast shadows."""
+    steps, count = Steps(), len(place)
+    steps.layouts, steps.mesh_rows, steps.box_rows = wp.zeros(1, dtype=wp.int32), count, count
+    steps.active = wp.array(np.asarray(casts, dtype=np.uint8), dtype=wp.uint8)
+    steps.world_R_mesh, steps.positions = wp.array(rotations, dtype=wp.mat33), wp.array(place, dtype=wp.vec3)
+    steps.margins = wp.zeros(count, dtype=wp.vec2)
+    return steps
+
+
 def turned_boxes(rng, count):
-    """Boxes around the origin in frames of their own: poses, halves of their sides, and what the device takes."""
+    """Boxes around the origin in frames of their own: poses, and halves of their sides."""
     wxyz = rng.normal(size=(count, 4))
     rotations = quat_to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
     half, place = rng.uniform(0.01, 0.5, (count, 3)), rng.uniform(-1, 1, (count, 3))
-    boxes = Boxes()
-    boxes.count, boxes.eight = count, 8
-    boxes.mesh = wp.array(np.arange(count), dtype=wp.int32)
-    boxes.lower, boxes.upper = wp.array(-half, dtype=wp.vec3), wp.array(half, dtype=wp.vec3)
-    return rotations, place, half, boxes
+    return rotations, place, half
 
 
 def inside(rng, rotations, place, half, count=50):
@@ -31,9 +54,10 @@ def inside(rng, rotations, place, half, count=50):
     return local @ np.swapaxes(rotations, 1, 2) + place[:, None]
 
 
-def view(eye, rotation, rotations, place, *, width=70, height=50, focal=45.0):
+def view(eye, rotation, rotations, place, seen, *, width=70, height=50, focal=45.0):
     shown = Views()
-    shown.width, shown.height, shown.focal = width, height, focal
+    shown.width, shown.height, shown.focals = width, height, wp.array([focal], dtype=wp.float32)
+    shown.layouts, shown.seen = wp.zeros(1, dtype=wp.int32), wp.array(seen.astype(np.uint8), dtype=wp.uint8)
     local = np.swapaxes(rotations, 1, 2)
     shown.origins = wp.array((local @ (eye - place)[..., None])[..., 0], dtype=wp.vec3)
     shown.mesh_R_camera = wp.array(local @ rotation, dtype=wp.mat33)
@@ -44,11 +68,11 @@ def view(eye, rotation, rotations, place, *, width=70, height=50, focal=45.0):
 @given(seeds)
 def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(seed):
     rng = np.random.default_rng(seed)
-    rotations, place, half, boxes = turned_boxes(rng, 4)
+    rotations, place, half = turned_boxes(rng, 4)
     eye = rng.uniform(-1.2, 1.2, 3)
     rotation = quat_to_matrix(look_at(eye, rng.uniform(-0.3, 0.3, 3)))
-    shown = view(eye, rotation, rotations, place)
-    culling.cover_image(boxes, np.ones((1, 4), dtype=bool), shown, count=4)
+    shown = view(eye, rotation, rotations, place, np.ones(4))
+    culling.cover_image(scene_of(-half, half, rectangles=4), shown, mesh_rows=4, rectangle_rows=4)
     columns = -(-shown.width // TILE)
     members = culling.members(shown.tiles)
     for box, points in enumerate(inside(rng, rotations, place, half)):
@@ -62,11 +86,11 @@ def test_every_point_of_a_box_that_is_in_the_image_lies_in_a_tile_of_its_set(see
 
 def test_what_is_turned_away_is_in_no_tile():
     rng = np.random.default_rng(0)
-    rotations, place, _, boxes = turned_boxes(rng, 40)
+    rotations, place, half = turned_boxes(rng, 40)
     active = np.arange(40) % 3 > 0
     eye = np.array([3.0, 0, 0])
-    shown = view(eye, quat_to_matrix(look_at(eye, (0, 0, 0))), rotations, place)
-    culling.cover_image(boxes, active[None], shown, count=30)
+    shown = view(eye, quat_to_matrix(look_at(eye, (0, 0, 0))), rotations, place, active)
+    culling.cover_image(scene_of(-half, half, rectangles=30), shown, mesh_rows=40, rectangle_rows=30)
     found = {mesh for members in culling.members(shown.tiles) for mesh in members}
     assert found <= set(np.flatnonzero(active[:30])) and len(found) > 10
 
@@ -75,20 +99,18 @@ def test_what_is_turned_away_is_in_no_tile():
 @given(seeds)
 def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
     rng = np.random.default_rng(seed)
-    rotations, place, half, boxes = turned_boxes(rng, 4)
+    rotations, place, half = turned_boxes(rng, 4)
     casts = np.array([True, False, True, True])
     towards = rng.normal(size=3)
     towards /= np.linalg.norm(towards)
     across = np.cross(towards, (0.3, 0.5, 0.8))
     across /= np.linalg.norm(across)
     along = np.cross(towards, across)
-    steps = Steps()
-    steps.world_R_mesh, steps.positions = wp.array(rotations, dtype=wp.mat33), wp.array(place, dtype=wp.vec3)
-    steps.margins = wp.zeros(4, dtype=wp.vec2)
+    steps = one_step(rotations, place, casts)
     corners = half[:, None] * np.array(list(itertools.product((-1, 1), repeat=3)))
     reach = (corners @ np.swapaxes(rotations, 1, 2) + place[:, None]) @ np.stack([along, across], -1)
-    extents = np.stack([reach.min(axis=1), reach.max(axis=1)], axis=1)
-    culling.cover_light(boxes, casts[None], steps, (along, across), extents[None], rectangles=0)
+    extents = wp.array(np.concatenate([reach.min(axis=1), reach.max(axis=1)], axis=1), dtype=wp.vec4d)
+    culling.cover_light(scene_of(-half, half, rectangles=0), light_of(along, across), steps, extents)
     members = culling.members(steps.cells)
     assert not any(1 in found for found in members)
     corner, scale = steps.grid_corner.numpy()[0], steps.grid_scale.numpy()[0]
@@ -111,16 +133,12 @@ def test_cells_beside_a_rectangles_shadow_leave_it_out(seed):
     edges = [edge / (edge @ edge) for edge in (one, other)]
     rectangle = np.stack([corner, normal, *edges])[None, None]
     places = np.stack([corner, corner + one, corner + other, corner + one + other])
-    boxes, steps = Boxes(), Steps()
-    boxes.count, boxes.eight, boxes.mesh = 1, 8, wp.array([0], dtype=wp.int32)
-    boxes.lower, boxes.upper = (wp.array([end], dtype=wp.vec3) for end in (places.min(axis=0), places.max(axis=0)))
-    steps.world_R_mesh, steps.positions = wp.array(np.eye(3)[None], dtype=wp.mat33), wp.zeros(1, dtype=wp.vec3)
-    steps.margins = wp.zeros(1, dtype=wp.vec2)
+    scene = scene_of(places.min(axis=0)[None], places.max(axis=0)[None], rectangles=1)
+    steps = one_step(np.eye(3)[None], np.zeros((1, 3)), [True])
     steps.shades = wp.array(light_planes(rectangle, towards).reshape(-1, 4), dtype=wp.vec4)
     reach = places @ np.stack([along, across], -1)
-    extents = np.stack([reach.min(axis=0), reach.max(axis=0)])[None, None]
-    light = np.ones((1, 1), dtype=bool), steps, (along, across), extents
-    culling.cover_light(boxes, *light, rectangles=1)
+    extents = wp.array([[*reach.min(axis=0), *reach.max(axis=0)]], dtype=wp.vec4d)
+    culling.cover_light(scene, light_of(along, across), steps, extents)
     members = culling.members(steps.cells)
     shares = rng.uniform(0, 1, (200, 2))
     points = corner + shares[:, :1] * one + shares[:, 1:] * other - rng.uniform(0, 2, (200, 1)) * towards

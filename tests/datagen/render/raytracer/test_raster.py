@@ -28,7 +28,9 @@ def picture(points, faces, eye, rotation):
     shown.width, shown.height, shown.perspective = WIDTH, HEIGHT, True
     shown.matrices, shown.offsets = wp.array([matrix], dtype=wp.mat33), wp.array([-matrix @ eye], dtype=wp.vec3)
     shown.shown = wp.array([1], dtype=wp.uint8)
-    raster.draw(scene, shown, steps=1, device=wp.get_device("cpu"))
+    shown.layouts, shown.mesh_rows = wp.zeros(1, dtype=wp.int32), 1
+    shown.vertex_rows, shown.piece_rows = scene.vertex_count, scene.piece_count
+    raster.draw(wp.array([scene], dtype=DeviceScene), shown, steps=1, device=wp.get_device("cpu"))
     keys = shown.nearest.numpy().reshape(HEIGHT, WIDTH)
     closeness = (keys >> np.uint64(32)).astype(np.uint32).view(np.float32)
     depth = np.divide(1.0, closeness, out=np.zeros_like(closeness), where=closeness > 0)

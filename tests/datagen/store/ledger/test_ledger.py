@@ -119,8 +119,8 @@ def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path, content
     [
         ("UPDATE attempts SET times = '{bad'", "Expecting property name"),
         ("UPDATE attempts SET objects = '7'", "objects: Expected `array`, got `int`"),
-        ("UPDATE attempts SET path = '../../../etc/passwd'", "path '../../../etc/passwd' is not that of an episode"),
-        ("UPDATE attempts SET path = 'episodes/../../other.hdf5'", "is not that of an episode"),
+        ("UPDATE attempts SET path = '../../../etc/passwd'", "'../../../etc/passwd' is not the path of an episode"),
+        ("UPDATE attempts SET path = 'episodes/../../other.hdf5'", "is not the path of an episode"),
         ("UPDATE attempts SET idx = 'first'", "idx: Expected `int`, got `str`"),
         ("ALTER TABLE attempts DROP COLUMN detail", "no such column: detail"),
     ],

@@ -151,7 +151,7 @@ def test_server_off_loopback_needs_a_token():
 @pytest.mark.parametrize("text", ["node1:7070", "https://n:1", "http://user@n:1", "http://n:1/path"])
 def test_peers_that_are_none_are_one_line(text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(PEERS, text)
-    with pytest.raises(InputError, match="no server of a cache"):
+    with pytest.raises(InputError, match="is not the address of a cache server"):
         block_peers.peers()
 
 

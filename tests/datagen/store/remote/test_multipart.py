@@ -30,7 +30,7 @@ def test_parts_that_were_sent_are_kept(address: str, large: Path, tmp_path: Path
     from botocore.exceptions import EndpointConnectionError
 
     store, sent = ObjectStore(parse_address(address)), list[int]()
-    make = multipart._client
+    make = multipart.s3_client
 
     def failing(limit: int) -> Any:
         client = make()
@@ -45,10 +45,10 @@ def test_parts_that_were_sent_are_kept(address: str, large: Path, tmp_path: Path
         client.upload_part = counting
         return client
 
-    monkeypatch.setattr(multipart, "_client", lambda: failing(2))
+    monkeypatch.setattr(multipart, "s3_client", lambda: failing(2))
     with pytest.raises(StoreAwayError):
         create_large(store, "large", large, notes=tmp_path / "notes")
     assert store.stat("large") is None
-    monkeypatch.setattr(multipart, "_client", lambda: failing(99))
+    monkeypatch.setattr(multipart, "s3_client", lambda: failing(99))
     assert create_large(store, "large", large, notes=tmp_path / "notes")
     assert sent == [1, 2, 3, 4] and store.read("large") == large.read_bytes()

@@ -57,7 +57,7 @@ def test_store_that_overwrites_is_refused(address: str, monkeypatch: pytest.Monk
         return put(store, name, content, **options | {"mode": "overwrite"})
 
     monkeypatch.setattr(obstore, "put", ignoring)
-    with pytest.raises(InputError, match="overwrites objects"):
+    with pytest.raises(InputError, match="overwrites existing objects"):
         check_creates_once(store_at(address))
 
 
@@ -77,7 +77,7 @@ def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_web_address_is_for_reading(address: str):
-    with pytest.raises(InputError, match="for reading"):
+    with pytest.raises(InputError, match="is read-only"):
         store_at("https://host/x").create("a", b"")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -71,6 +72,13 @@ def test_url_is_for_one_object(address: str):
     store = SignedStore(owner.address, lambda name, method: owner.sign("episodes/mine", method=method, seconds=60))
     store.create("episodes/other", b"x")
     assert owner.stat("episodes/other") is None and owner.stat("episodes/mine")
+
+
+def test_signature_of_a_put_contains_its_condition(address: str):
+    """A URL could replace an object: the condition was a header that the store did not ask for."""
+    owner = ObjectStore(parse_address(address))
+    query = parse_qs(urlsplit(owner.sign("episodes/a", method="PUT", seconds=60)).query)
+    assert query["X-Amz-SignedHeaders"] == ["host;if-none-match"] and query["X-Amz-Expires"] == ["60"]
 
 
 def test_equal_object_is_adopted_and_other_content_refused(address: str, tmp_path: Path):

@@ -34,7 +34,7 @@ WRONG = [
     (["pick: items[0]", "pick: items[1]"], "steps[1].pick.object: the gripper still holds 'items[0]' here; place it"),
     (["pick: items[0]", "wait: 1", "pick: items[0]"], "steps[2].pick.object: the gripper still holds"),
     (["pick: items[1]", PLACE], "the gripper holds 'items[1]' here, not 'items[0]'; pick: items[0] first, or name"),
-    (["pick: items[0]", "place: {object: 'items[0]', into: 'items[0]'}"], "place.into: 'items[0]' cannot be put to"),
+    (["pick: items[0]", "place: {object: 'items[0]', into: 'items[0]'}"], "place.into: 'items[0]' cannot be placed"),
     (["for item in items: [pick: item, pick: item]"], "'for item in items'[1].pick.object: the gripper still holds"),
     (["for item in items: [place: {object: item, into: organic}]"], "the gripper holds nothing here; pick: item first"),
     (["choose: [[pick: 'items[0]', home], pick: 'items[0]']", "pick: items[1]"], "still holds"),

@@ -72,7 +72,7 @@ UNFIT = [
     ("mount: hand", "mount: hnd", place(18, "hand") + "cameras.wrist.mount: the robot has no link 'hnd'; did you mean"),
     ("bins[item.class]", "bin[item.class]", place(10, '"bins') + "steps[0].'for item in items'[1].place.into: unknown"),
     ("bins[item.class]", "metl", "place.into: unknown name 'metl'; did you mean 'metal'?"),
-    ("bins[item.class]", "bins", "place.into: 'bins' is a group of 2, one thing is needed here"),
+    ("bins[item.class]", "bins", "place.into: 'bins' is a group of 2; one thing is needed here"),
     ("bins[item.class]", "bins[item.kind]", "place.into: 'bins' has no member of class 'can'; known: metal, organic"),
 ]
 

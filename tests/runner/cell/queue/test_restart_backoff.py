@@ -80,10 +80,10 @@ def test_three_episodes_in_a_row_given_up_for_one_exception_open_the_circuit():
         circuit.given_up("b", "hover.py:29: KeyError: 'b'", last=False)
     assert not circuit.is_open
     circuit.given_up("b", "hover.py:29: KeyError: 'c'", last=False)
-    assert circuit.reason == "hover.py:29: KeyError: 'c': so ended every try of 3 episodes, and none is stored"
+    assert circuit.reason == "hover.py:29: KeyError: 'c': every try of 3 episodes ended with it, and none is stored"
 
 
 def test_the_only_episode_given_up_opens_the_circuit():
     circuit = Circuit()
     circuit.given_up("a", "hover.py:29: KeyError: 'b'", last=True)
-    assert circuit.reason == "hover.py:29: KeyError: 'b': so ended every try of 1 episode, and none is stored"
+    assert circuit.reason == "hover.py:29: KeyError: 'b': every try of 1 episode ended with it, and none is stored"

@@ -125,7 +125,7 @@ def test_what_is_isolated_waits_for_a_fresh_worker():
     work = queue(1)
     plan(work, 2)
     work.next_render(1)
-    with pytest.raises(ValueError, match="episode 0 is with worker 1"):
+    with pytest.raises(ValueError, match="episode 0 is leased to worker 1"):
         work.isolate(0)
     work.lost(1)
     work.isolate(0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ArmKinematics:
-    """Inverse kinematics of one pose by Gauss-Newton steps; mink builds each step's quadratic program, daqp solves it.
+    """Inverse kinematics of a pose by Gauss-Newton steps, each a quadratic program that mink builds and daqp solves.
 
     Args:
         model: Model made by :func:`arm_model`.
@@ -28,11 +28,11 @@ class ArmKinematics:
     rotation_tolerance = 1e-3
     """Largest rotation error of a solution [rad]."""
     rotation_slack = 0.15
-    """Largest rotation error for an arm with fewer than six joints [rad]: it reaches the point and rotates as far as it
-    can."""
+    """Largest rotation error of a solution for an arm with fewer than six joints [rad], which cannot reach every
+    rotation."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
-        import mink  # with SciPy; the names of skills are checked without them
+        import mink  # slow, because it loads SciPy; checking the names of skills does not need it
 
         self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) limits of solutions [rad or m]."""
@@ -41,7 +41,7 @@ class ArmKinematics:
         self._places_first = model.nq < 6
         self._point = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.0)
         self._turn = mink.FrameTask("tool", "body", position_cost=0.0, orientation_cost=1.0, lm_damping=1e-3)
-        # The solver keeps bounds to 1e-6 only, so request slightly more.
+        # The solver meets bounds only to 1e-6, so a slightly larger margin is requested.
         self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)
 
     def solve(
@@ -76,7 +76,7 @@ class ArmKinematics:
     def _solve_point(
         self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float
     ) -> FloatArray | None:
-        """Solve for the position before the orientation, for arms that cannot reach every pose."""
+        """Solve for the position first and the orientation second, for arms that cannot reach every pose."""
         import mink
 
         configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
@@ -89,7 +89,7 @@ class ArmKinematics:
             settled = np.abs(step).max() < 2e-3 or error[3:].max() < self.rotation_tolerance
             if error[:3].max() < self.position_tolerance and settled:
                 return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
-            # Near the point its position becomes an equality constraint, so that rotating cannot trade it away.
+            # Within 2 cm the position becomes an equality constraint, so that rotating cannot move the tool away again.
             step = self._step([self._turn], [self._point]) if error[:3].max() < 0.02 else None
             if step is None:  # no step reaches the point exactly: approach it, and rotate meanwhile
                 step = self._step([self._task])
@@ -104,9 +104,9 @@ class ArmKinematics:
         return self._configuration.get_transform_frame_to_world("tool", "body").as_matrix()
 
     def approach(self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float) -> FloatArray:
-        """Return the joint positions (J,) within the limits that come nearest to a pose, reachable or not.
+        """Return the joint positions (J,) within the limits that bring the tool nearest to a pose, reachable or not.
 
-        Damped steps: near singular postures, and out of reach, the arm slows down instead of jumping.
+        Steps are damped, so that near singular postures and out of reach the arm slows down instead of jumping.
 
         Args:
             world_T_tool: (4, 4) target.
@@ -131,7 +131,7 @@ class ArmKinematics:
         return configuration.q.copy()
 
     def _step(self, tasks: list[mink.Task], first: list[mink.Task] | None = None) -> FloatArray | None:
-        """Return a step within the limits toward the tasks, meeting those of ``first`` exactly; None without one."""
+        """Return a step within the limits toward the tasks that meets ``first`` exactly; None if there is none."""
         import mink
 
         try:

@@ -20,14 +20,14 @@ class MotionExchange(Protocol):
     """Answers a query together with those of other episodes."""
 
     def __call__(self, planner: BatchPlanner, query: MotionQuery) -> MotionPlan:
-        """Return the plan of one query; other work goes on until the batch is planned."""
+        """Return the plan of one query; the caller's other work continues until the batch is planned."""
         ...
 
 
 class BatchPlanner(TimedPlanner):
     """Base of planners with a batch-capable backend: each free motion is a query of :meth:`plan_batch`.
 
-    A lone query is a batch of one, so that a result depends neither on the size of its batch nor on the other queries.
+    A single query is planned as a batch of one, so that the result of a query never depends on the rest of its batch.
 
     Args:
         velocity_limits: (J,) limits of the hardware [rad/s].

@@ -17,8 +17,9 @@ NEGLIGIBLE = 2e-3
 class BlendedPath:
     """Straight lines joined by smooth arcs, as a function of the length along the polygon.
 
-    An arc replaces the last ``radius`` of the edge before a corner and the first of the edge after it. Its derivative
-    goes from one edge's direction to the other's by a smooth step, so that the second derivative is continuous.
+    An arc replaces the last ``radius`` of the edge before a corner and the first ``radius`` of the edge after it. Its
+    derivative changes from one edge's direction to the other's by a smooth step, so that the second derivative is
+    continuous.
 
     Args:
         waypoints: (P, J) corners, adjacent ones distinct.
@@ -69,7 +70,7 @@ class BlendedPath:
 
 
 def blend_corners(waypoints: FloatArray, is_free: IsFree, *, radii: Sequence[float] = (0.25, 0.1, 0.03)) -> BlendedPath:
-    """Round every corner by the largest radius [rad] that keeps it free; the smallest radius is taken unchecked."""
+    """Round every corner by the largest radius [rad] that keeps it free; the smallest radius is not checked."""
     waypoints = waypoints[np.concatenate([[True], np.abs(np.diff(waypoints, axis=0)).max(axis=1) > 1e-6])]
     edges = np.diff(waypoints, axis=0)
     lengths = np.linalg.norm(edges, axis=1)

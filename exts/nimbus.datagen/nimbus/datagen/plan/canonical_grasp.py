@@ -11,16 +11,16 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.grasp import GraspAxes, GripperShape
 
 _GRID = np.radians(15.0)
-"""Grid of headings [rad]; those in which an object is narrowest are found between its points."""
+"""Spacing of the headings that are sampled [rad]; the narrowest heading is then searched between two of them."""
 _BETWEEN, _NEAR_HOME = (0.2, 0.4, 0.6, 0.8), np.radians(30.0)
-"""Fractions of the way from home's heading to a narrowest heading, and the longest such way [rad]. Where both are about
-equally good, they let the choice change in small steps."""
+"""Fractions of the rotation from the home heading to a narrowest heading, and the largest such rotation [rad]. Where
+both headings are about equally good, the ones between them let the choice change in small steps."""
 _NARROWEST = 3
 """Largest number of narrowest headings."""
 _HALVINGS = 12
-"""Steps of the golden-section search for a narrowest heading, which end below 0.1 degrees."""
+"""Number of steps of the golden-section search for a narrowest heading, which ends within 0.1 degrees."""
 _HEIGHTS = 0.006 * np.array([0, 1, -1, 2, -2, 3, 4, 5])
-"""Offsets of a closing axis from the wanted height [m]."""
+"""Offsets of a closing axis from the preferred height [m]."""
 _SIDEWAYS = (0.0, 0.008, -0.008, 0.016, -0.016, 0.024, -0.024, 0.036, -0.036)
 """Offsets of the hand across its closing axis, where no axis passes through the center [m]."""
 _UNDER_PALM = 0.001
@@ -28,16 +28,17 @@ _UNDER_PALM = 0.001
 _BESIDE = 0.48
 """Offset of the rays beside an axis, as a fraction of the pad's width."""
 _SAME = 0.015
-"""Distance within which a surface is touched by the same pad as the contact at its center [m]."""
+"""Distance from the contact at a pad's center within which that pad also touches another surface [m]."""
 _BLUNT = 1e-9
 """Projected area of a triangle below which a ray sees it edge-on [m²]."""
 
 _HEADING = 1.0
-"""Cost per radian between the closing axis and that of the home posture; it is the unit of all costs below."""
+"""Cost per radian between the closing axis and the one of the home posture; it sets the scale of the costs below."""
 _WIDER, _HARDLY_WIDER = 300.0, 0.001
-"""Cost of excess width over the narrowest axis [1/m], and the width [m] below which it grows from zero. With these
-values, a face axis of a box wins over a heading nearer to home (a pad of 17 mm on it is 17 mm wider per radian), the
-clearly narrower of two wins, and the facets of a round mesh do not matter."""
+"""Cost of excess width over the narrowest axis [1/m], and the excess [m] below which the cost grows quadratically. With
+these values, an axis across two faces of a box wins over a heading nearer to home (each radian of rotation adds 17 mm
+to the width for a pad of 17 mm), a clearly narrower axis wins over a wider one, and the facets of a round mesh do not
+matter."""
 _TILT = 2.5
 """Cost per radian between the approach and straight down."""
 _OFF_MIDDLE = 20.0
@@ -45,10 +46,10 @@ _OFF_MIDDLE = 20.0
 _OFF_HEIGHT = 25.0
 """Cost of an offset from the height of the center, or from the lowest height that the palm allows [1/m]."""
 _BADLY_ALIGNED, _BADLY_SUPPORTED, _TIGHT, _OTHER_SIDE = 0.3, 0.3, 0.1, 0.05
-"""Costs of surfaces that face the pads badly, cover little of them, or leave little clearance, and of the wall away
-from the home posture's closing axis."""
+"""Costs of surfaces that face the pads badly, cover little of them, or leave little clearance, and of the wall that is
+farther from the home posture's closing axis."""
 _WELL_SUPPORTED = 0.4
-"""Covered fraction of a pad above which more is no better."""
+"""Covered fraction of a pad above which more cover has no advantage."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +104,8 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
             widths=np.append(axes.widths, [contacts.width for _, contacts in found]),
             alignments=np.append(axes.alignments, axes.alignment_of(alignments)),
         ),
-        # A sampled axis has its own rays only: add the width by which a pad exceeds a surface that is tilted as much.
+        # The width of a sampled axis is measured by a single ray. A pad on a tilted surface touches its highest point,
+        # which adds half of the pad's width times the sine of the tilt.
         excess=np.append(
             np.maximum(axes.widths - min(least.values(), default=np.inf), 0.0)
             + half_pad * np.sqrt(1.0 - axes.alignments),
@@ -113,7 +115,7 @@ def add_central_axes(axes: GraspAxes, world: FloatArray, *, heading: float, tabl
 
 
 def wanted_height(axes: GraspAxes, world: FloatArray, table_height: float) -> float:
-    """Return the height of the pad centers [m]: the object's center, or the lowest that palm and table allow."""
+    """Return the height of the pad centers [m]: that of the object's center, or the lowest that the hand can reach."""
     heights = axes.vertices @ world[2, :3] + world[2, 3]
     middle = float(world[2, :3] @ axes.center + world[2, 3])
     lowest = table_height + 0.5 * axes.gripper.pad_height + _UNDER_PALM
@@ -169,7 +171,7 @@ def price_of_support(support: FloatArray) -> FloatArray:
 
 
 def turn_home(frames: FloatArray, heading: float) -> FloatArray:
-    """Rotate frames (C, 3, 3) of a symmetric gripper by half a turn where that brings y nearer to a heading [rad]."""
+    """Rotate frames (C, 3, 3) of a symmetric gripper by half a turn where y is then nearer to a heading [rad]."""
     away = frames[:, :2, 1] @ np.array([np.cos(heading), np.sin(heading)]) < 0.0
     return np.where(away[:, None, None], frames * np.array([-1.0, -1.0, 1.0]), frames)
 
@@ -183,12 +185,12 @@ class _Contacts:
     width: float
     """Width along the axis [m]."""
     padded: float
-    """Width of everything that the pads touch over most of their own width [m]."""
+    """Distance of the outermost surfaces that the pads touch, over most of their width [m]."""
     alignment: float
     """Cosine of the larger angle between the axis and a normal."""
 
     def is_graspable(self, axes: GraspAxes) -> bool:
-        """Return True if the pair fits between the pads and faces them."""
+        """Return True if the pads can close on the pair, and its surfaces face them."""
         fits = axes.min_width <= self.width and self.padded <= axes.gripper.max_width
         return fits and self.alignment >= np.cos(axes.friction_angle)
 
@@ -271,7 +273,7 @@ def _hits(x: FloatArray, y: FloatArray, z: FloatArray, lines: FloatArray) -> tup
 
 
 def _pairs(places: FloatArray, gripper: GripperShape | None) -> Iterator[tuple[int, int]]:
-    """Yield first and last of sorted hits between two pads: around everything, or a wall with finger room inside."""
+    """Yield first and last of the sorted hits between two pads: the outermost ones, or those of a wall of a hollow."""
     if len(places) < 2:
         return
     inner = np.flatnonzero(np.diff(places) > 1e-5)
@@ -312,7 +314,7 @@ def _narrowest(cuts: _Cuts, headings: FloatArray, widths: Sequence[float], sidew
 
 
 def _between(heading: float, narrow: Sequence[float]) -> Iterator[float]:
-    """Yield headings on the way to nearby narrowest ones, with closing axes equal modulo half a turn."""
+    """Yield headings between a heading and each narrowest one near it; headings are equal modulo half a turn."""
     for other in narrow:
         way = (other - heading + np.pi / 2) % np.pi - np.pi / 2
         if abs(way) < _NEAR_HOME:

@@ -49,7 +49,7 @@ def trace_curve(scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayL
     Args:
         scene: Scene with the arm.
         start_q: (J,) first posture.
-        poses: (4, 4) ``world_T_tool``, millimeters and degrees apart, so that one posture leads to the next.
+        poses: (4, 4) ``world_T_tool``, at most millimeters and degrees apart, so that each posture leads to the next.
 
     Returns:
         (P + 1, J) joint positions; fewer when the arm cannot follow to the end.

@@ -19,7 +19,7 @@ _SAME_PLACE, _SAME_WAY = 0.008, 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class GripperShape:
-    """Dimensions of a parallel gripper that decide where it can close, in the tool's frame [m]."""
+    """Dimensions of a parallel gripper that determine on what it can close, in the tool's frame [m]."""
 
     opening: float
     """Distance between the open pads."""
@@ -63,7 +63,7 @@ class GraspAxes:
     density: float
     """Points per area [1/m²]."""
     dense_surface: NDArray[np.float32]
-    """(P, 3) denser points, for measures with low variance [m]."""
+    """(P, 3) denser points, for measurements with low variance [m]."""
     gripper: GripperShape
     triangles: FloatArray
     """(m, 3, 3) corners of the faces [m]."""
@@ -72,7 +72,7 @@ class GraspAxes:
     friction_angle: float
     """Largest angle between an axis and the normals of its contacts [rad]."""
     open_inside: bool
-    """True if a finger may reach into its hollows."""
+    """True if a finger may reach into hollows of the shape."""
 
     @property
     def dense_density(self) -> float:
@@ -131,9 +131,9 @@ def find_axes(
 ) -> GraspAxes:
     """Sample antipodal axes of a closed mesh.
 
-    Rays start at random points of the surface, roughly against the normal; the opposite contact is where they leave the
-    mesh for the last time. In an open hollow it is where they first come out with room for a finger beyond: the other
-    side of a wall.
+    Rays start at random points of the surface, roughly against the normal. The opposite contact is the point where a
+    ray finally leaves the mesh. With ``open_inside`` it is the first point where the ray comes out with room for a
+    finger beyond, for example on the other side of a cup's wall.
 
     Args:
         vertices: (n, 3) [m].
@@ -206,7 +206,7 @@ def _opposite(
         triangles: (m, 3, 3) corners of a closed mesh.
         origins: (r, 3) points on the surface.
         directions: (r, 3) unit directions into the mesh.
-        gripper: Gripper that may reach into hollows; None for none, where the contact is the final exit of a ray.
+        gripper: Gripper that may reach into hollows; None when none may, and the contact is the final exit of a ray.
     """
     corner = triangles[:, 0]
     one, two = triangles[:, 1] - corner, triangles[:, 2] - corner
@@ -234,7 +234,9 @@ def _opposite(
 
 
 def _far_side(ahead: FloatArray, behind: float, gripper: GripperShape) -> int:
-    """Return the first surface ahead with room for the open fingers beyond it and behind the start; else a miss.
+    """Return the triangle of the first surface ahead with room for the open fingers; otherwise one at distance 0.
+
+    The fingers need room beyond that surface and behind the start.
 
     Args:
         ahead: (m,) distance to each triangle that the ray meets, 0 for the others [m].

@@ -10,13 +10,13 @@ from nimbus.datagen.plan.canonical_grasp import add_central_axes, distance_from_
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes, GripperShape
 
 _TURNS = np.array([0.0, 0.3, -0.3, 0.6, -0.6])
-"""Rotations of the hand about an axis, from the one with the steepest approach [rad]."""
+"""Rotations of the hand about the closing axis, relative to the one with the steepest approach [rad]."""
 _SUPPORT_DEPTH = 0.0015
 """Distance within which a surface supports a pad [m]."""
 _LEAST_SUPPORT = 0.12
 """Smallest fraction of a pad that must meet the surface."""
 _MAX_DRAW_BACK = 0.009
-"""Largest retreat of the hand along its approach to keep the pads off the table [m]."""
+"""Largest retreat of the hand along its approach that keeps the pads off the table [m]."""
 
 
 def rank_grasps(
@@ -32,7 +32,7 @@ def rank_grasps(
 ) -> list[Grasp]:
     """Return hands that could close on an object in its pose, best first.
 
-    The best are those that hold it most firmly or, with a home heading, those nearest to the canonical grasp.
+    The best grasps are those that hold it most firmly or, with a home heading, those nearest to the canonical grasp.
 
     Args:
         axes: Axes of the object.
@@ -41,7 +41,7 @@ def rank_grasps(
         max_tilt: Largest angle between the approach and straight down [rad].
         pad_clearance: Clearance of the pads above the table [m].
         limit: Largest number of grasps.
-        turns: Rotations of the hand about an axis, from the one with the steepest approach [rad].
+        turns: Rotations of the hand about the closing axis, relative to the one with the steepest approach [rad].
         home_heading: Heading of the closing axis of the arm's home posture [rad].
     """
     world = np.asarray(world_T_object, dtype=float)
@@ -69,7 +69,7 @@ def rank_grasps(
     object_T_world = np.linalg.inv(world)
     order = np.argsort(-score, kind="stable")
     order = order[drawn_back[order] <= _MAX_DRAW_BACK]
-    # The support of the pads is costly, and is computed for the best five times as many as needed.
+    # Computing the support of the pads is costly: it is computed for five times as many grasps as needed.
     best = _under_the_palm(axes, world, frames, origins, order, 5 * limit)
     points, density = (axes.surface, axes.density) if central is None else (axes.dense_surface, axes.dense_density)
     surface = points @ world[:3, :3].T + world[:3, 3]

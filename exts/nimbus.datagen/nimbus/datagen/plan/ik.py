@@ -24,9 +24,9 @@ def solve_ik(
     restarts: int = 8,
     accept: Callable[[FloatArray], bool] | None = None,
 ) -> list[FloatArray]:
-    """Return distinct postures with the tool at a pose, the nearest to ``seed_q`` first.
+    """Return distinct postures with the tool at a pose, ordered by their distance from ``seed_q``.
 
-    The first try starts at ``seed_q``, the next ones near it and increasingly far away.
+    The first try starts at ``seed_q``; the following ones start increasingly far from it.
 
     Args:
         scene: Scene with the arm.
@@ -42,14 +42,15 @@ def solve_ik(
     found: list[FloatArray] = []
     is_hopeless = False
     for trial in range(1 + restarts):
-        # Increasingly far away: a near posture is preferred, and gives short motions. Drawn for hopeless poses too, so
-        # that the stream goes on alike.
+        # Starts move away gradually, because near postures give short motions. A start is drawn for hopeless poses too,
+        # so that the later draws of the stream do not depend on this test.
         start = seed + rng.normal(scale=0.25 * trial, size=len(seed)) if trial else seed
         q = None if is_hopeless else scene.arm.solve(target, start)
         if q is None:
             continue
         if not is_free(q):
-            # Shorter arms reach a pose with tools that differ by restart.
+            # The tool blocks every posture of a pose only for full arms: with fewer joints, the reached pose of the
+            # tool differs between restarts.
             is_hopeless = accept is None and len(q) >= _FULL and scene.blocks_tool(q)
             continue
         if any(np.abs(q - other).max() < 0.1 for other in found):
@@ -77,7 +78,7 @@ def trace_line(
         world_T_goal: (4, 4) last pose of the tool.
         step: Distance between postures [m].
         angle_step: Rotation between postures [rad].
-        max_joint_step: Largest joint displacement between two postures [rad]; a larger one means that there is no line.
+        max_joint_step: Largest joint displacement between two postures [rad]; a larger one counts as a failure.
 
     Returns:
         (P, J) joint positions, or ``None`` when the arm cannot follow.

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from nimbus.datagen.plan.timed import TimedPlanner
 
 DEEPER = 5e-4
-"""Largest further approach of a pair of bodies on the way, compared with the ends of a line [m]."""
+"""Distance by which two bodies may come closer along a line than they are at its ends [m]."""
 JOIN_TOLERANCE = 0.01
 """Largest deviation of a joined motion from its lines [rad]."""
 REST_DEPTH = 2e-3
-"""Deepest contact along a line [m]; things that rest on each other at its start penetrate slightly."""
+"""Deepest contact along a line [m]; bodies that rest on each other at its start penetrate slightly."""
 
 
 def plan_line(
@@ -52,7 +52,7 @@ def time_line(
     """Check and time a traced line, (P, J) postures; a curve passes its length [m]."""
     checks, begin = scene.check_count, time.process_time()
     nearest = nearest_along(scene, path)
-    # Distances are compared with those at the ends, because bodies may be in contact there, as before a lift.
+    # Distances are compared with those at the ends, because bodies may be in contact there, for example before a lift.
     is_free = free_along(scene, nearest)
     blocked = next((q for q in path if not is_free(q)), None)
     if blocked is not None:
@@ -79,7 +79,7 @@ def join_plans(planner: TimedPlanner, scene: PlanningScene, plans: Sequence[Moti
     spent = {name: sum(plan.statistics.get(name, 0.0) for plan in plans) for name in ("ik_time", "plan_time")}
     flowing = planner.time(path, is_free, spent=spent, goal_index=plans[-1].goal_index)
     halting = join_motions(plans)
-    # The joined motion ignores the speed limits of its parts: it may still be slower where its corners are sharp.
+    # The joined motion ignores the speed limits of its parts, but can still be slower, because its corners are sharp.
     if flowing and flowing.duration < halting.time[-1]:
         flowing.statistics["clearance"] = scene.clearance_along(flowing.positions)
         return flowing
@@ -118,5 +118,5 @@ def pairs_too_near(scene: PlanningScene, q: FloatArray, nearest: dict[BodyPair, 
 
 
 def free_along(scene: PlanningScene, nearest: dict[BodyPair, float]) -> IsFree:
-    """Return the predicate of free postures on a line, its ends included."""
+    """Return a predicate that is true for postures in which no pair of bodies is nearer than allowed."""
     return lambda q: not pairs_too_near(scene, q, nearest)

@@ -29,7 +29,7 @@ class MotionStatus(StrEnum):
     LINE_BLOCKED = "line_blocked"
     """A straight line is obstructed, or the arm cannot follow it."""
     REJECTED = "rejected"
-    """A path was found, but no timing of it is free of collision."""
+    """A path was found, but none of its timed versions is free of collision."""
 
 
 _REASONS = {
@@ -75,7 +75,7 @@ class MotionPlan:
 
     @property
     def reason(self) -> Reason:
-        """Reason for the failure of an attempt without another motion; ``NONE`` for a success."""
+        """Reason that an attempt fails with when it has no other motion; ``NONE`` for a success."""
         return _REASONS[self.status]
 
     @property
@@ -100,7 +100,7 @@ def _no_plan() -> MotionPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class GraspPlan:
-    """Motions of a pick, or the reason for their absence: ``approach`` is free, ``reach`` and ``lift`` are lines."""
+    """Motions of a pick, or the reason for their absence; ``approach`` is a free motion, the others are lines."""
 
     status: MotionStatus
     detail: str = ""
@@ -139,7 +139,8 @@ class MotionQuery:
 class MotionPlanner(Protocol):
     """Planner of collision-free motions.
 
-    Equal scenes, queries and streams give equal motions, whatever came before; on a GPU only approximately.
+    Equal scenes, queries and random streams give equal motions, whatever was planned before; on a GPU they are equal
+    only approximately.
     """
 
     def plan_pose(
@@ -202,9 +203,10 @@ class MotionPlanner(Protocol):
     ) -> GraspPlan:
         """Plan the first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
 
-        Among a few consecutive grasps the nearest posture is tried first; with ``in_order`` each is tried as given and
-        then rotated by half a turn about its approach. The scene has the gripper open during the approach. Contacts
-        that ``body`` has when it is lifted (with the table) are allowed; the gripper may touch nothing.
+        In each group of consecutive grasps, the one with the nearest posture is tried first; with ``in_order`` each
+        grasp is tried as given and then rotated by half a turn about its approach. During the approach the gripper of
+        the scene is open and must touch nothing. Contacts that ``body`` has before the lift, for example with the
+        table, are allowed.
         """
         ...
 

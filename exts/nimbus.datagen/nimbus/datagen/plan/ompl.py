@@ -29,7 +29,7 @@ Goal = tuple[int, FloatArray]
 """Index of a goal pose, and a posture that reaches it."""
 
 NEARLY_AS_NEAR = 1.3
-"""Factor on the distance of the nearest goal within which goals are tried before the others."""
+"""Goals within this factor of the nearest goal's distance are tried before the others."""
 
 
 def sample_path(
@@ -181,7 +181,7 @@ class OmplPlanner(TimedPlanner):
     ) -> list[Goal]:
         """Return free postures for the goal poses, the nearest to the start first."""
         found: list[Goal] = []
-        # One try for each pose first, because unreachable poses are the most expensive.
+        # At first each pose gets a single try, because unreachable poses cost most: every restart fails.
         for restarts in (0, 4, 12, 48):
             if not found:
                 each = max(1, self._goal_count // len(goals)) if restarts else 1
@@ -212,7 +212,8 @@ class OmplPlanner(TimedPlanner):
             if not free:
                 return _blocked(MotionStatus.GOAL_IN_COLLISION, scene, goals[0][1])
             plan = MotionPlan(status=MotionStatus.NO_PATH)
-            # A timed path in collision means that a check fell on both sides of an obstacle: repeat with a finer step.
+            # When a timed path is in collision, two checks of the search lay on both sides of an obstacle: the step is
+            # refined.
             for step in (EDGE_STEP, EDGE_STEP / 2, EDGE_STEP / 4):
                 path = self._search(scene, start, [q for _, q in free], rng, step)
                 if path is None:
@@ -240,8 +241,8 @@ class OmplPlanner(TimedPlanner):
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)
         near = [goal for goal in goals if np.linalg.norm(goal - start) <= NEARLY_AS_NEAR * least]
-        # Near goals with a quarter of the budget first, then all goals, then the slower planner, which finds narrow
-        # passages.
+        # The near goals get a quarter of the budget first, then all goals get it whole; the slower planner, which finds
+        # narrow passages, comes last.
         for targets, name, max_checks in (
             (near, "RRTConnect", self._max_checks // 4),
             (goals, "RRTConnect", self._max_checks),
@@ -250,7 +251,7 @@ class OmplPlanner(TimedPlanner):
             for goal in targets:
                 if edge_is_free(start, goal, is_free, step=step):
                     return np.array([start, goal])
-            # Drawn for each search, so that a repeated one is a different one.
+            # A seed for each search, so that a repeated search explores differently.
             seed = int(rng.integers(1, 2**31))
             path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:

@@ -15,7 +15,7 @@ IsFree = Callable[[FloatArray], bool]
 
 @lru_cache(maxsize=512)
 def _bisection_order(count: int) -> FloatArray:
-    """Return inner fractions of an edge in ``count`` parts, coarse to fine, so that collisions are found early."""
+    """Return the points that divide an edge into ``count`` parts, as fractions, coarse to fine to find hits early."""
     order: list[int] = []
     spans = [(0, count)]
     for low, high in spans:
@@ -52,7 +52,7 @@ def path_length(path: FloatArray) -> float:
 
 
 def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
-    """Remove points of a dense path that lie near the edge that replaces them.
+    """Remove the points of a dense path that are close to the edge between the points that remain.
 
     Args:
         path: (P, J) postures [rad or m].
@@ -75,7 +75,7 @@ def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
 
 
 def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> FloatArray:
-    """Remove points that a free straight edge can skip, the longest skips first.
+    """Remove points that a free straight edge can skip; the longest edges are tried first.
 
     Args:
         path: (P, J) postures [rad or m].

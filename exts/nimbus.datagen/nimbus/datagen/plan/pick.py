@@ -95,9 +95,9 @@ def _candidates(
     *,
     in_order: bool,
 ) -> Iterator[_Candidate]:
-    """Yield the grasps with their postures; among equally good ones the nearest posture comes first.
+    """Yield the grasps with their postures; within a group of equally good grasps, the nearest posture comes first.
 
-    A parallel gripper holds the same after half a turn about its approach, so both orientations are tried.
+    Half a turn about the approach does not change the grasp of a parallel gripper, so both orientations are tried.
     """
     if in_order:
         for index, grasp in enumerate(grasps):
@@ -117,7 +117,7 @@ def _candidates(
 def _both_ways(
     scene: PlanningScene, start: FloatArray, index: int, pose: FloatArray, rng: np.random.Generator
 ) -> Iterator[_Candidate]:
-    """Yield a grasp, then the same after half a turn unless the gripper touches something in the first."""
+    """Yield a grasp, then the same one after half a turn, unless the gripper itself touches something in the first."""
     for world_T_tool in (pose, pose @ np.diag([-1.0, -1.0, 1.0, 1.0])):
         q, detail = _grasp_posture(scene, world_T_tool, start, rng)
         yield _Candidate(index=index, world_T_tool=world_T_tool, q=q, detail=detail)
@@ -136,7 +136,7 @@ def _phases(
     lift_height: float,
     speed: float,
 ) -> Iterator[tuple[str, MotionPlan]]:
-    """Yield the plan of each phase of one grasp, the cheapest to reject first."""
+    """Yield the plan of each phase of one grasp; the phases that are cheapest to plan come first."""
     q, world_T_tool = grasp.q, grasp.world_T_tool
     if q is None:
         status = MotionStatus.GOAL_IN_COLLISION if grasp.detail else MotionStatus.NO_IK
@@ -144,7 +144,7 @@ def _phases(
         return
     backed_off = world_T_tool.copy()
     backed_off[:3, 3] -= approach_distance * world_T_tool[:3, 2]
-    # Traced outward from the grasp, so that the posture at the grasp is exactly the one that was checked.
+    # The line is traced from the grasp outward, so that the posture at the grasp is exactly the one that was checked.
     outwards = trace_line(scene, q, backed_off)
     if outwards is None:
         yield "reach", MotionPlan(status=MotionStatus.LINE_BLOCKED, detail="out of reach")

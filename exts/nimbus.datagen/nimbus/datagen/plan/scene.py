@@ -19,7 +19,7 @@ from nimbus.datagen.random_streams import generator
 BodyPair = tuple[str, str]
 
 _TOLERANCE = 1e-3
-"""Displacement of a hand or held object between two solutions of one pose, at most [m]."""
+"""Largest displacement of a hand or held object between two solutions of one pose [m]."""
 _WORLD = 1
 """Collision bit of everything outside the robot; the robot's bodies use the bits after it."""
 
@@ -106,7 +106,7 @@ class PlanningScene:
         self._qpos[:] = qpos
 
     def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
-        """Attach a free body to the tool as part of the robot, or with ``None`` release it at its previous pose.
+        """Attach a free body to the tool as part of the robot; with ``None``, release it at its previous pose.
 
         Args:
             body: Name of the free body, or None.
@@ -135,7 +135,7 @@ class PlanningScene:
 
     @contextmanager
     def nearer(self, margin: float) -> Iterator[None]:
-        """Use this margin [m] in the block."""
+        """Use another collision margin [m] in the block."""
         before = self.margin
         self.margin = margin
         self._set_margin(margin)
@@ -196,9 +196,9 @@ class PlanningScene:
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def blocks_tool(self, q: ArrayLike) -> bool:
-        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of this pose is free.
+        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of that pose is free.
 
-        Contact that the tolerance of solutions could undo does not count.
+        Contact that could vanish within the tolerance of solutions does not count.
         """
         if not self.in_collision(q):
             return False
@@ -261,7 +261,7 @@ class PlanningScene:
         self._model.geom_gap[:] = 0.0
 
     def _attach(self, held: int, body_T_held: FloatArray) -> None:
-        # A free body without its joint and with the tool as parent is moved by the forward kinematics itself.
+        # Without its joint and with the tool as its parent, the body is moved by MuJoCo's forward kinematics.
         model = self._model
         saved = model.body_pos[held].copy(), model.body_quat[held].copy()
         self._saved = (*saved, int(model.body_parentid[held]), int(model.body_jntnum[held]))
@@ -278,7 +278,7 @@ class PlanningScene:
         self._held = self._saved = None
 
     def _robot_pairs(self, home: FloatArray) -> set[tuple[int, int]]:
-        """Return pairs of robot bodies worth a check: not adjacent, apart at home, and not always in contact."""
+        """Return the pairs of robot bodies to be checked: not adjacent, apart at home, and not always in contact."""
         weld, parent = self._model.body_weldid, self._model.body_parentid
 
         def neighbours(one: int, other: int) -> bool:

@@ -1,4 +1,4 @@
-"""Base of the motion planners: lines, picks, joins and timing, in the simulator's own geometry."""
+"""Base of the motion planners, with lines, picks, joins and timing in the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nimbus.datagen.plan.timing import RECORD_PERIOD, time_path
 
 
 class TimedPlanner(ABC):
-    """Base of :class:`~nimbus.datagen.plan.motion.MotionPlanner`: everything but free motions.
+    """Base class that implements all of :class:`~nimbus.datagen.plan.motion.MotionPlanner` except free motions.
 
     Args:
         velocity_limits: (J,) limits of the hardware [rad/s].

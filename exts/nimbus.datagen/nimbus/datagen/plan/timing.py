@@ -69,7 +69,7 @@ def time_path(
         step: Distance between checks on the straight lines between samples [rad].
 
     Returns:
-        The motion, or ``None`` when neither way of timing gives samples that are free.
+        The motion, or ``None`` when the samples of neither version are free.
     """
     path = np.asarray(waypoints, dtype=float)
     velocity, acceleration = np.asarray(velocity_limits, dtype=float), np.asarray(acceleration_limits, dtype=float)
@@ -138,7 +138,7 @@ def _time_blended(
     if motion is None:
         return None
     duration = motion.path_interval[1]
-    # The last sample must fall on the end: stretch time uniformly, which keeps the path and lowers velocities.
+    # The last sample must fall on the end. Time is stretched uniformly, which keeps the path and lowers the velocities.
     count = max(1, int(np.ceil(max(duration, min_duration) / period - 1e-9)))
     slowdown = duration / (count * period)
     at = np.linspace(0.0, duration, count + 1)
@@ -168,8 +168,8 @@ class _ToppraPath:
 def load_toppra() -> tuple[ModuleType, ModuleType]:
     """Import TOPP-RA's modules ``algorithm`` and ``constraint``.
 
-    It imports pyplot for plots that are not drawn here, which takes as long as all the rest of it, and longer on a
-    machine without matplotlib's list of fonts: an empty module stands in, unless pyplot is loaded already.
+    TOPP-RA imports pyplot, for plots that are not drawn here. That takes as long as the rest of the import, and longer
+    on a machine without matplotlib's list of fonts, so an empty module replaces pyplot unless it is loaded already.
     """
     stands_in = ModuleType(_PYPLOT)
     with _IMPORTING:
@@ -213,7 +213,7 @@ def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArr
 def _grid(path: BlendedPath, *, count: int = 50) -> FloatArray:
     """Return grid points at all breaks of the path and evenly between them."""
     breaks = path.breaks
-    # Merge breaks closer than 1e-4, which would give TOPP-RA intervals of almost no length.
+    # Breaks closer than 1e-4 are merged: they would give TOPP-RA intervals of almost no length.
     breaks = breaks[np.concatenate([[True], np.diff(breaks) > 1e-4])]
     breaks[-1] = path.length
     pieces = [
@@ -226,7 +226,7 @@ def _grid(path: BlendedPath, *, count: int = 50) -> FloatArray:
 def _time_with_stops(
     path: FloatArray, velocity: FloatArray, acceleration: FloatArray, period: float, free: IsFree, min_duration: float
 ) -> TimedPath | None:
-    """Time every edge separately, from rest to rest; edges end on samples, so that no corner is cut."""
+    """Time every edge separately, from rest to rest. Edges end exactly on samples, so that no corner is cut."""
     moving = np.concatenate([[True], np.abs(np.diff(path, axis=0)).max(axis=1) > 1e-9])
     corners = path[moving]
     share = min_duration / (len(corners) - 1)
@@ -242,7 +242,7 @@ def _time_edge(
     period: float,
     min_duration: float,
 ) -> TimedPath:
-    """Time an edge with Ruckig over one degree of freedom, its fraction, so that it cannot leave the line."""
+    """Time an edge with Ruckig in one degree of freedom, the fraction of the edge, so that motion stays on the line."""
     import ruckig
 
     move = end - start

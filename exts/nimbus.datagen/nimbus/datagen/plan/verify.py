@@ -28,7 +28,7 @@ class Collision:
 
 
 def first_collision(scene: PlanningScene, positions: FloatArray, *, step: float = 0.02) -> Collision | None:
-    """Check the commands, in straight lines from row to row, without any margin.
+    """Check the straight lines between consecutive commands, without a margin.
 
     Bodies in contact at the start, such as an object and its table, may penetrate slightly deeper afterwards, within a
     limit; all other contacts are collisions.

@@ -1,1 +1,1 @@
-"""Stacked rendering: K steps of a trajectory become K worlds, seen by every camera in one launch each."""
+"""Stacked rendering: K steps of a trajectory become K copies of the scene, rendered in one launch per camera."""

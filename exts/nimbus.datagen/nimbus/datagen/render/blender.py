@@ -1,4 +1,4 @@
-"""Rendering in Blender: Cycles draws the episodes of any task, in processes with an interpreter of their own."""
+"""Rendering in Blender: Cycles draws the episodes of any task, in processes of a separate interpreter."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class BlenderSettings(StrictModel):
     """Settings of :class:`BlenderRenderer`."""
 
     samples: Annotated[int, Field(ge=1, le=4096)] = 4
-    """Samples of a pixel, before denoising"""
+    """Number of samples per pixel, before denoising"""
     device: Literal["auto", "cpu", "optix", "cuda", "hip", "metal"] = "auto"
-    """Device of Cycles; ``auto`` takes the first that Blender finds, and logs it"""
+    """Device of Cycles; ``auto`` uses the first one that Blender finds, and logs it"""
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    """Threads of one process; each render worker has a process"""
+    """Number of threads of each Blender process; each render worker has one process"""
     stack: Annotated[int, Field(ge=1, le=1024)] = 4
-    """Steps of one request"""
+    """Number of steps per request"""
     patience: Annotated[float, Field(gt=0, le=3600)] = 300.0
-    """Time without any picture after which a process is ended [s]; the first use of OptiX compiles for minutes"""
+    """Time without an image after which a process is killed [s]; the first use of OptiX compiles for minutes"""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
-    """Processes that one request is sent to"""
+    """Number of processes that a request is tried on"""
 
 
 class BlenderRenderer(ExternalRenderer):
-    """Sends scenes and poses to Blender, and takes its pictures.
+    """Sends scenes and poses to Blender, and receives its images.
 
-    Each worker has a process of its own; one that ends or hangs is replaced, and its request repeated.
+    Each worker has its own Blender process. A process that exits or hangs is replaced, and its request is repeated.
     """
 
     version: ClassVar[int] = 1
@@ -66,11 +66,11 @@ def blender_python() -> Path:
     """Return the interpreter that has Blender as a module.
 
     Raises:
-        InputError: The environment names none, or no program.
+        InputError: The environment variable is not set, or does not name a program.
     """
     instead = "install requirements/blender.txt into a virtual environment of Python 3.11, and name its interpreter"
     if not (named := os.environ.get(VARIABLE, "")):
-        raise InputError("Blender needs a Python interpreter of its own", where=VARIABLE, instead=instead)
+        raise InputError("Blender needs a separate Python interpreter", where=VARIABLE, instead=instead)
     if (found := shutil.which(named)) is None:
         raise InputError(f"'{named}' is not a program", where=VARIABLE, instead=instead)
     return Path(found)

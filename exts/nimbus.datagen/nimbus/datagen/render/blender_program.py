@@ -1,7 +1,7 @@
 """External renderer in Blender: Cycles draws scenes that arrive as lines of JSON; see docs/external-renderer.md.
 
-It runs in an interpreter of its own that has ``bpy`` and NumPy, and imports nothing of Nimbus. It is one file, because
-that interpreter runs isolated (``-I``): modules beside the program are not imported.
+It runs in a separate interpreter that has ``bpy`` and NumPy, and imports nothing of Nimbus. It is a single file,
+because that interpreter runs isolated (``-I``) and cannot import modules from the program's folder.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any, TextIO
 import numpy as np
 
 bpy: Any = None
-"""Blender's module; :func:`main` imports it, so that its absence is an answer."""
+"""Blender's module; :func:`main` imports it, so that it can answer with an error when it is missing."""
 _BACKENDS = {"optix": "OPTIX", "cuda": "CUDA", "hip": "HIP", "metal": "METAL"}
 """Devices by their names in settings, the fastest first."""
 _BOUNCES = {"max": 4, "diffuse": 2, "glossy": 2, "transmission": 2}
-"""Bounces of light: fewer darken rooms visibly."""
+"""Largest numbers of light bounces; with fewer, rooms are visibly darker."""
 _LAMP_POWER = 180.0
-"""Power of a lamp of a scene whose color is 1 [W]."""
+"""Power of a scene's lamp with color 1 [W]."""
 _LAMP_RADIUS = 0.12
-"""Radius of a lamp of a scene [m]: shadows are soft."""
+"""Radius of a scene's lamps [m], which makes shadows soft."""
 _WITHOUT_SHADOW = ("floor", "backdrop", "ceiling")
-"""Instances without shadows where a sun lights a room: its light enters through them."""
+"""Instances that cast no shadow when a sun lights a room, because its light must enter through them."""
 _SUN_ANGLE = 0.05
 """Angular diameter of directional lights [rad]."""
 _PINHOLE = 0.01
-"""Width of the pixel filter of depth and masks [px]: they are those of the middle of a pixel."""
+"""Width of the pixel filter for depth and masks [px]; so small that they are sampled at the center of a pixel."""
 _FARTHEST = 1e6
-"""Depth from which on there is nothing [m]."""
+"""Depth beyond which a pixel counts as empty [m]."""
 _SHOULDER = 0.8
 """Linear light above which colors are compressed."""
 _SENSOR = 36.0
@@ -60,7 +60,7 @@ class Engine:
         self._bodies: dict[str, list[Any]] = {}
 
     def _choose(self, wanted: str) -> str:
-        """Select the device, and check that Cycles has it: it renders on the CPU in silence where it does not."""
+        """Select the device, and check that Cycles has it; otherwise Cycles would silently render on the CPU."""
         preferences = bpy.context.preferences.addons["cycles"].preferences
         found = {}
         for name, backend in _BACKENDS.items():
@@ -164,7 +164,7 @@ class Engine:
                 made.location, made.rotation_quaternion = position, quaternion
 
     def draw(self, world_T_camera: np.ndarray, view: Mapping[str, Any], file: Path) -> tuple[np.ndarray, ...]:
-        """Draw one view: colors (H, W, 3) uint8, depth (H, W) float32 [m] and instance (H, W) uint8."""
+        """Draw one view; returns colors (H, W, 3) uint8, depth (H, W) float32 [m] and instance (H, W) uint8."""
         from mathutils import Matrix  # pyright: ignore[reportMissingImports]
 
         scene = bpy.context.scene
@@ -207,13 +207,13 @@ class Engine:
 
 
 class BlenderImages:
-    """BlenderImages of a scene: equal ones are one image of Blender."""
+    """Images of a scene in Blender; equal arrays share one image."""
 
     def __init__(self) -> None:
         self._known: dict[str, Any] = {}
 
     def of(self, values: np.ndarray) -> Any:
-        """Return the image of (H, W, 3) sRGB values whose bottom row comes last."""
+        """Return the Blender image of sRGB values (H, W, 3), whose last row is the bottom one."""
         key = f"{values.shape}-{hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()}"
         if key not in self._known:
             height, width = values.shape[:2]
@@ -228,7 +228,7 @@ class BlenderImages:
 
 
 def _material(image: Any, tint: Any, glow: float) -> Any:
-    """Make a rough material, or one that shines with its image."""
+    """Make a rough material, or one that emits the light of its image."""
     made = bpy.data.materials.new("part")
     made.use_nodes = True
     tree = made.node_tree
@@ -258,7 +258,7 @@ def _material(image: Any, tint: Any, glow: float) -> Any:
 
 
 def _add_lamp(lamp: Mapping[str, Any]) -> None:
-    """Add a lamp of the scene at its place."""
+    """Add a lamp of the scene at its position."""
     data = bpy.data.lights.new("lamp", "POINT")
     color, strongest = np.array(lamp["color"], dtype=float), max(*lamp["color"], 1e-6)
     data.color, data.energy = (color / strongest).tolist(), _LAMP_POWER * strongest
@@ -269,7 +269,7 @@ def _add_lamp(lamp: Mapping[str, Any]) -> None:
 
 
 def _add_sun(direction: Any, color: Any) -> None:
-    """Add a directional light: a white surface that faces it shows its color."""
+    """Add a directional light, scaled so that a white surface that faces it shows its color."""
     from mathutils import Vector  # pyright: ignore[reportMissingImports]
 
     strongest = max(*color, 0.0)
@@ -285,7 +285,7 @@ def _add_sun(direction: Any, color: Any) -> None:
 
 
 def _set_world(sky: np.ndarray, ground: np.ndarray) -> None:
-    """Light from above and from below."""
+    """Set the light from above and from below."""
     world = bpy.data.worlds.new("world")
     bpy.context.scene.world = world
     world.use_nodes = True
@@ -317,7 +317,7 @@ def _rendered(scene: Any, file: Path) -> dict[str, np.ndarray]:
 
 
 def _channel(channels: Mapping[str, np.ndarray], *endings: str) -> np.ndarray:
-    """Find a channel by the end of its name, which begins with that of its layer."""
+    """Find a channel by the end of its name; the beginning is the name of its layer."""
     for ending in endings:
         for name, values in channels.items():
             if name.lower() == ending.lower() or name.lower().endswith("." + ending.lower()):
@@ -361,7 +361,7 @@ def read_exr(file: Path) -> dict[str, np.ndarray]:
 
 
 def _read_header(data: bytes, at: int) -> tuple[dict[str, bytes], int]:
-    """Read the attributes of one part; returns them and the place after them."""
+    """Read the attributes of one part; returns them and the offset of the first byte after them."""
     header = {}
     while data[at]:
         end = data.index(0, at)
@@ -388,7 +388,7 @@ def _linear(srgb: np.ndarray) -> np.ndarray:
 
 
 def _srgb(light: np.ndarray) -> np.ndarray:
-    """Turn linear light into sRGB bytes, with a soft shoulder for what is bright."""
+    """Convert linear light to sRGB bytes; light above the shoulder is compressed."""
     light = np.maximum(light, 0.0)
     over = np.maximum(light - _SHOULDER, 0.0)
     light = np.minimum(light, _SHOULDER) + (1 - _SHOULDER) * over / (over + 1 - _SHOULDER)
@@ -424,7 +424,7 @@ def say(out: TextIO, message: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Answer line after line, until the input ends; Blender's own output goes to the log."""
+    """Answer each line of the input until it ends; Blender's own output goes to the log."""
     global bpy
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

@@ -20,7 +20,7 @@ def _measure(
     lower: wp.array2d(dtype=wp.int32),
     upper: wp.array2d(dtype=wp.int32),
 ):
-    """Measure one line per thread; a run of pixels of one instance is counted at once."""
+    """Measure one line per thread; consecutive pixels of one instance are counted together."""
     line = wp.tid()
     y = line % height
     first = wp.int32(0)
@@ -56,7 +56,7 @@ def visible_boxes(
     lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
     upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
     inputs = [instance, width, height, count, pixels, lower, upper]
-    # Minima, maxima and sums of integers: atomics give the same result in any order of threads.
+    # Minima, maxima and sums of integers do not depend on the order in which threads apply their atomics.
     wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
     seen = pixels.numpy().astype(np.int64)
     boxes = np.concatenate([lower.numpy(), upper.numpy()], axis=1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Renderer by an external program: any engine that exchanges lines of JSON can draw the episodes of any task."""
+"""Rendering by an external program: any engine that exchanges lines of JSON can draw the episodes of any task."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _MADE: tuple[Modality, ...] = ("rgb", "depth", "instance", "semantic", "boxes", "keypoints")
-"""Modalities drawn by the program, or derived from its masks."""
+"""Modalities that the program draws, or that are computed from its images."""
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +76,7 @@ class ExternalRenderer(Renderer[Any]):
         self._inputs: RenderInputs | None = None
         self._loaded: Layout | None = None
         self._sent: RenderInputs | None = None
-        """Inputs that the program has received, kept alive so that no later episode is mistaken for them."""
+        """Inputs that the program has received; compared by identity, and therefore kept alive."""
         self._lamps: tuple[PlacedLamp, ...] = ()
         self._glow: tuple[float, ...] = ()
 
@@ -133,7 +133,7 @@ class ExternalRenderer(Renderer[Any]):
     def _drawn(
         self, inputs: RenderInputs, trajectory: Trajectory, poses: tuple[FloatArray, FloatArray], steps: slice
     ) -> dict[str, CameraFrames]:
-        """Draw some steps, on another program if one is lost.
+        """Draw some steps; a lost program is replaced by another one.
 
         Raises:
             RuntimeError: No program draws the steps.
@@ -206,7 +206,7 @@ class ExternalRenderer(Renderer[Any]):
             answer = made.ask(hello | {"options": dict(self._settings.options)}, answer="ready")
             _log.info("external renderer: %.80s on %.40s", answer.get("engine", "ready"), answer.get("device", "-"))
             if answer.get("protocol") != PROTOCOL:
-                raise made.wrong(f"speaks protocol {str(answer.get('protocol'))[:20]}, expected {PROTOCOL}")
+                raise made.wrong(f"uses protocol {str(answer.get('protocol'))[:20]}, expected {PROTOCOL}")
         return self._program
 
     def _send_scene(self, program: ExternalProgram, inputs: RenderInputs) -> None:
@@ -283,7 +283,7 @@ def _check_cameras(layout: Layout) -> None:
     """
     for camera in layout.visual.cameras:
         if beyond := [name for name in camera.modalities if name not in _MADE]:
-            what = f"camera '{camera.name}' stores {beyond[0]}, which an external renderer does not give"
+            what = f"camera '{camera.name}' stores {beyond[0]}, which an external renderer does not provide"
             instead = f"write modalities: [{', '.join(name for name in camera.modalities if name in _MADE)}]"
             raise InputError(what, where="cameras", instead=instead)
 

@@ -1,4 +1,4 @@
-"""A renderer in a program of its own: lines of JSON through its pipes, arrays as NPY files in a shared folder."""
+"""Process of an external renderer: lines of JSON through its pipes, arrays as NPY files in a shared folder."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from nimbus.datagen.progress import allow, tick
 PROTOCOL = 1
 """Version of the protocol; both sides name it in their first line."""
 _LONGEST_LINE = 1 << 20
-"""[bytes] Of a line from the program."""
+"""Longest accepted line from the program [bytes]."""
 _LAST_WORDS = 2000
-"""Bytes at the end of the program's messages on standard error, which an error quotes."""
+"""Length of the end of standard error that an error message quotes [bytes]."""
 _READS = 32
-"""Number of reads that empty a full pipe."""
+"""Number of reads that are enough to empty a full pipe."""
 _FAREWELL = 2.0
 """Time for the program to exit by itself [s]."""
 _UNREADABLE = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, MemoryError)
-"""Errors of NumPy's reader on a file that is no array; its header is a Python literal."""
+"""Errors that NumPy's reader raises for invalid files; it parses the header as a Python literal."""
 
 
 class ProgramLostError(Exception):
-    """The program ended, or did not answer in time; another one may."""
+    """Raised when the program exits or does not answer in time; another program may succeed."""
 
 
 class ExternalProgram:
@@ -44,10 +44,10 @@ class ExternalProgram:
 
     Args:
         command: Program and arguments; ``python`` is the interpreter of Nimbus.
-        patience: Time without any line from it after which it is ended [s].
+        patience: Time without a line from the program after which it is killed [s].
 
     Raises:
-        InputError: It cannot be started.
+        InputError: The program cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, patience: float) -> None:
@@ -68,20 +68,20 @@ class ExternalProgram:
         except OSError as error:
             self._place.remove()
             what = f"'{command[0]}' cannot be started: {error.strerror or error}"
-            raise InputError(what, where="render: external: command", instead="name a program that is here") from None
+            raise InputError(what, where="render: external: command", instead="name an existing program") from None
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
         os.set_blocking(self._stdin.fileno(), False)
         os.set_blocking(self._stderr.fileno(), False)
 
     def ask(self, message: dict[str, Any], *, answer: str) -> dict[str, Any]:
-        """Send a message of plain values and dataclasses, and wait for an answer of a type.
+        """Send a message of plain values and dataclasses, and wait for an answer of the given type.
 
-        Lines of type ``alive`` before it are progress.
+        Lines of type ``alive`` before the answer count as progress.
 
         Raises:
-            InputError: It reports an error, or answers something else.
-            ProgramLostError: It ended, or was silent for too long.
+            InputError: The program reports an error, or sends an answer of another type.
+            ProgramLostError: The program exited, or was silent for too long.
         """
         with allow(self._patience + 10.0):
             self._send(to_json(message).encode() + b"\n")
@@ -95,12 +95,12 @@ class ExternalProgram:
         return found
 
     def _send(self, line: bytes) -> None:
-        """Write a line; a program that does not read it fills its pipe, and must not hold this process."""
+        """Write a line without blocking this process when the program does not read and its pipe is full."""
         pipe, left = self._stdin.fileno(), memoryview(line)
         end = time.monotonic() + self._patience
         while left:
             if (wait := end - time.monotonic()) <= 0:
-                raise ProgramLostError(f"read nothing for {self._patience:g} s: {self._last_words()}")
+                raise ProgramLostError(f"it read nothing for {self._patience:g} s: {self._last_words()}")
             if not self._wait([], [pipe], wait):
                 continue
             try:
@@ -136,7 +136,7 @@ class ExternalProgram:
         return found
 
     def _wait(self, reading: Sequence[int], writing: Sequence[int], seconds: float) -> bool:
-        """Wait for a pipe for at most a second; its messages are read meanwhile, so that they do not hold it up.
+        """Wait for a pipe for at most a second, and read standard error meanwhile, which must not block the program.
 
         Returns:
             True if one of the pipes is ready.
@@ -148,7 +148,7 @@ class ExternalProgram:
         return bool(room) or not set(reading).isdisjoint(ready)
 
     def _hear(self) -> None:
-        """Read what the program has written to standard error; its end is kept, however much it writes."""
+        """Read standard error of the program; only the end of it is kept."""
         with suppress(BlockingIOError):
             part = os.read(self._stderr.fileno(), 1 << 16)
             self._heard = (self._heard + part)[-_LAST_WORDS:]
@@ -156,20 +156,20 @@ class ExternalProgram:
                 self._stderr.close()
 
     def wrong(self, what: str) -> InputError:
-        """Return an error about something that the program sent."""
+        """Return an error about invalid data from the program."""
         instead = "see docs/external-renderer.md for the protocol; print to stderr, not to stdout"
         return InputError(f"'{self._command[0]}' {what}", where="render: external", instead=instead)
 
     def write(self, name: str, values: NDArray[Any]) -> str:
-        """Write an array for the program; returns its file's name in the folder."""
+        """Write an array for the program; returns the name of its file in the folder."""
         np.save(self.folder / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
         return f"{name}.npy"
 
     def read(self, name: object, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
-        """Read an array of the program, and remove its file.
+        """Read an array that the program wrote, and remove its file.
 
         Raises:
-            InputError: It is not there, or of another shape or type.
+            InputError: The array does not exist, or has another shape or type.
         """
         text = str(name)[:255]
         path = self.folder / text
@@ -190,7 +190,7 @@ class ExternalProgram:
         return found
 
     def close(self) -> None:
-        """Close its input, wait a moment, and end it."""
+        """Close the program's input, give it time to exit, and kill it."""
         with suppress(OSError):
             self._stdin.close()
         end = time.monotonic() + _FAREWELL
@@ -202,15 +202,15 @@ class ExternalProgram:
         self._place.remove()
 
     def kill(self) -> None:
-        """End it, with the processes that it started."""
-        if self._process.returncode is None:  # later its number may be that of others
+        """Kill the program and the processes that it started."""
+        if self._process.returncode is None:  # after it was reaped, its number may belong to another process
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, 9)
             self._process.wait()
 
     def _last_words(self) -> str:
         self.kill()
-        for _ in range(_READS):  # a process that it left behind may go on writing
+        for _ in range(_READS):  # bounded, because a process that it left behind may keep writing
             if not self._stderr.closed and select.select([self._stderr], [], [], 0.0)[0]:
                 self._hear()
         text = self._heard.decode(errors="replace").strip()
@@ -218,10 +218,10 @@ class ExternalProgram:
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read shape and type of an NPY file, before memory for its numbers is taken.
+    """Read shape and type of an NPY file, before memory for its content is allocated.
 
     Raises:
-        ValueError: It is none of version 1 or 2, as an archive of arrays.
+        ValueError: The file is not NPY of version 1 or 2; it may be an archive of arrays.
     """
     version = np.lib.format.read_magic(file)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -18,7 +18,7 @@ from nimbus.datagen.render.render_inputs import ROBOT
 from nimbus.datagen.robots.robot import Manipulator, Robot
 
 _MOST = 10_000
-"""Largest number of keypoints of an episode: 255 objects have fewer."""
+"""Largest number of keypoints of an episode; more than 255 objects have."""
 
 
 def find_keypoints(objects: Sequence[PlacedObject], robot: Robot, labels: Labels) -> Keypoints:
@@ -33,7 +33,7 @@ def find_keypoints(objects: Sequence[PlacedObject], robot: Robot, labels: Labels
         labels: Instances of the masks.
 
     Raises:
-        InputError: There are too many.
+        InputError: The episode has too many keypoints.
     """
     found: list[tuple[str, str, str, FloatArray]] = []
     for item in objects:
@@ -54,7 +54,7 @@ def find_keypoints(objects: Sequence[PlacedObject], robot: Robot, labels: Labels
 
 
 def _gripper_points(robot: Robot, arm: Manipulator) -> Iterator[tuple[str, str, FloatArray]]:
-    """Yield name, body and place in it of a gripper's points."""
+    """Yield the name of each point of a gripper, its body, and its position in that body."""
     prefix = "gripper" if len(robot.arms) == 1 else f"{arm.name}_gripper"
     yield f"{prefix}.tool", arm.tool.link, np.array(arm.tool.position)
     yield f"{prefix}.hand", arm.tool.link, np.zeros(3)
@@ -64,7 +64,7 @@ def _gripper_points(robot: Robot, arm: Manipulator) -> Iterator[tuple[str, str, 
 
 @lru_cache(maxsize=512)
 def _object_points(library: str, kind: str, variant: int, scale: float) -> tuple[tuple[str, str, FloatArray], ...]:
-    """Return moving part (empty for the base), name and place of a model's points; names are unique within a body."""
+    """Return the moving part (empty for the base), name and position of each point of a model."""
     model = open_library(library).model(kind, variant, scale)
     found = [
         ("", name, place) for name, place in {**surface_points(model.vertices, model.faces), **features(model)}.items()
@@ -79,9 +79,9 @@ def _object_points(library: str, kind: str, variant: int, scale: float) -> tuple
 
 
 def surface_points(vertices: FloatArray, faces: NDArray[np.integer]) -> dict[str, FloatArray]:
-    """Return six points (3,) on a surface: the outermost along each axis through the middle of its bounds [m].
+    """Return six points (3,) of a surface: the outermost ones on each axis through the center of its bounds [m].
 
-    Where no axis meets the surface, as in a ring, it is the vertex next to the middle of that side of the bounds.
+    If an axis misses the surface, as for a ring, the vertex nearest to the center of that side of the bounds is used.
 
     Args:
         vertices: (n, 3) [m].
@@ -104,7 +104,13 @@ def surface_points(vertices: FloatArray, faces: NDArray[np.integer]) -> dict[str
 
 
 def _crossings(flat: FloatArray, heights: FloatArray, at: FloatArray) -> FloatArray:
-    """Return heights at which triangles, (m, 3, 2) seen along an axis with heights (m, 3), cross it at a place (2,)."""
+    """Return the heights at which triangles cross a line along an axis through ``at`` (2,).
+
+    Args:
+    flat: (m, 3, 2) corners, projected along the axis.
+    heights: (m, 3) coordinates of the corners along the axis.
+    at: (2,) position of the line.
+    """
     one, other, to = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0], at - flat[:, 0]
     area = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):

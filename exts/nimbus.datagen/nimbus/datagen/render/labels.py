@@ -22,10 +22,10 @@ def make_labels(
 ) -> Labels:
     """Name everything visible.
 
-    Instances: the background, the objects, their moving parts, the fixtures, the robot, then static parts. A moving
-    part is an instance of its own, of its object's class. Semantic names depend only on the stage and the libraries, so
-    that an index means the same in every episode of a task. The robot, which has no single frame, has a NaN box and no
-    body.
+    Instances are, in this order, the background, the objects, their moving parts, the fixtures, the robot, and static
+    parts. A moving part is a separate instance of its object's class. Semantic names depend only on the stage and the
+    libraries, so that an index means the same in every episode of a task. The robot has no single frame, and therefore
+    a NaN box and no body.
 
     Args:
         stage: The scene.
@@ -59,7 +59,7 @@ def make_labels(
 
 
 def _bounds(parts: Sequence[RenderPart]) -> NDArray[np.float64]:
-    """Return corners (2, 3) around parts of one frame [m]; NaN for none or for several frames."""
+    """Return the bounding box (2, 3) of parts of one frame [m]; NaN without parts, or for parts of several frames."""
     if len({part.body for part in parts}) != 1:
         return np.full((2, 3), np.nan)
     vertices = np.concatenate([part.triangles.vertices for part in parts])

@@ -32,7 +32,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         stack: K; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
-        light: Light on static parts: ``baked``, ``direct``, or ``auto`` for baked in rooms.
+        light: Light on static parts: ``baked``, ``direct``, or ``auto``, which bakes it in rooms.
         render_failures: Also render failed attempts, as required by a pipeline that evaluates after rendering.
         keep_failures: Also render failed attempts, because they are kept.
 
@@ -107,8 +107,8 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         motion = trajectory.body_positions, trajectory.body_wxyz
         positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
         while start < trajectory.step_count:
-            # Loaded again if another layout was shown meanwhile: observations are rendered when the writer asks for
-            # them.
+            # The layout is loaded again if another one was rendered meanwhile: observations are rendered only when the
+            # writer asks for them.
             self._load(renderer, layout)
             steps, later = (slice(start + ahead, start + ahead + renderer.stack) for ahead in (0, 1))
             following = positions[later], wxyz[later]
@@ -119,7 +119,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
             start += len(positions[steps])
 
     def _load(self, renderer: SceneRenderer, layout: Layout) -> Labels:
-        """Load a layout, unless it is the one shown last."""
+        """Load a layout, unless it is already loaded."""
         if self._loaded is not layout:
             renderer.load(layout)
             self._loaded = layout

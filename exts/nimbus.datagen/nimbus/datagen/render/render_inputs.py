@@ -24,7 +24,7 @@ class RenderPart:
     instance: str
     """Label: an object or its moving part, a fixture, ``robot``, ``table``, ``floor``, ``backdrop``."""
     body: str
-    """Body in the trajectory that it moves with, or empty."""
+    """Body of the trajectory that the part moves with; empty for a static part."""
     triangles: Triangles
     """Triangles in the frame of the body, or of the world."""
     image: NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""Visible parts, merged as far as possible: one per body, and one more for each texture on it."""
+"""Visible parts, merged as far as possible: one per body, and one more for each texture on the body."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _scene_parts(content_hash: str, key: _Key) -> tuple[RenderPart, ...]:
 
 
 def simplify_bodies(stage: StageInfo, robot: Robot, builder: newton.ModelBuilder) -> dict[str, float]:
-    """Return tolerances of the robot's links [m]; those of the hand are smaller, which wrist cameras see closely."""
+    """Return the tolerances of the robot's links [m]; they are smaller for the hand, because of wrist cameras."""
     bodies = {builder.body_label[body] for body in builder.shape_body if body >= 0} - set(stage.fixtures)
     return {body: NEAR_TOLERANCE if body in robot.gripper_links else FAR_TOLERANCE for body in sorted(bodies)}
 
@@ -92,7 +92,7 @@ def _merge(
 ) -> Iterable[RenderPart]:
     """Join all shapes of one owner without a texture; their colors become a palette texture.
 
-    Plain shapes of ``coarse`` bodies get as few triangles as the tolerance of each leaves.
+    Untextured shapes of the bodies in ``coarse`` are simplified within the tolerance of each body.
     """
     plain: dict[tuple[str, str], list[Triangles]] = {}
     for shape in range(builder.shape_count):
@@ -105,7 +105,7 @@ def _merge(
         triangles = Triangles.of_mesh(mesh, _matrix(builder.shape_transform[shape]), _scale(builder, shape))
         if texture is None:
             if coarse and body in coarse:
-                # Only plain shapes: simplification would have to keep texture seams.
+                # Textured shapes are not simplified, because their texture seams would have to be kept.
                 triangles = simplify(triangles, tolerance=coarse[body])
             plain.setdefault((instance, body), []).append(triangles.painted(color))
         else:

@@ -58,7 +58,7 @@ def light_scene(basis: LightBasis, parts: tuple[RenderPart, ...], visual: Visual
 
 
 def place_lamps(scene: NavigationScene, light: Light) -> tuple[PlacedLamp, ...]:
-    """Return the lamps of a scene with the colors of an episode's light; none where the scene carries its light."""
+    """Return the lamps of a scene with the colors of an episode's light; none when textures contain the light."""
     if scene.is_lit:
         return ()
     positions, sources = _lamps(scene)
@@ -70,7 +70,7 @@ def place_lamps(scene: NavigationScene, light: Light) -> tuple[PlacedLamp, ...]:
 
 
 def glow_of_parts(scene: NavigationScene, light: Light) -> tuple[float, ...]:
-    """Return the light that each part of a scene gives: the day behind windows, and pictures that carry their light."""
+    """Return the light that each part of a scene emits: daylight behind windows, and textures that contain light."""
     day = DAYLIGHT * sum(light.sky) / 3
     return tuple(1.0 if scene.is_lit else day if part.is_open else 0.0 for part in scene.parts)
 

@@ -32,13 +32,14 @@ class SceneRenderer(StackedRenderer):
     Args:
         stage: The scene.
         robot: The robot on its mount.
-        libraries: Object libraries of the task, whose kinds are the semantic names; by default those of each episode.
+        libraries: Object libraries of the task, whose kinds are the semantic names; by default the libraries of each
+        episode.
         stack: K, the number of steps rendered together; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.
         modalities: Modalities of every camera, in place of its own.
         reuse: Keep pixels that do not change; chosen for the device by default.
-        light: ``baked`` or ``direct``; chosen for the stage by default: rooms and scene files are baked.
+        light: ``baked`` or ``direct``; by default ``baked`` for rooms and scene files.
 
     Raises:
         InputError: The device does not exist.

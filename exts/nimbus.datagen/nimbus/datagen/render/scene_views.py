@@ -1,4 +1,4 @@
-"""Render stage of navigation: views along a path, of a scene's parts with labels and baked light."""
+"""Render stage of navigation: views of a scene along a path, with labels and baked light."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _MOST = 253
-"""Largest number of things with an index of their own; 8-bit masks also encode the background and ``other``."""
+"""Largest number of things with a separate index; 8-bit masks also encode the background and ``other``."""
 OTHER = "other"
-"""Instance of all things that have no index of their own."""
+"""Instance of all things without a separate index."""
 
 
 class SceneViewSettings(StrictModel):
@@ -56,7 +56,7 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
     def __init__(
         self, *, stack: int | None = None, device: str = "cpu", baked: bool = True, render_failures: bool = False
     ) -> None:
-        # Without cast shadows: nothing but the camera moves, and baked light holds the shadows.
+        # No shadows are cast while rendering: only the camera moves, and baked light contains the shadows.
         self._renderer = StackedRenderer(stack=stack, device=device, shadows=False)
         self._baked, self._render_failures = baked, render_failures
         self._loaded: Layout | None = None
@@ -153,7 +153,7 @@ def _with_others(parts: tuple[RenderPart, ...], known: tuple[str, ...]) -> tuple
 
 
 def _named_things(scene: NavigationScene, trajectory: Trajectory) -> list[SceneThing]:
-    """Return the things with an index of their own: all, or those nearest to the path, in the scene's order."""
+    """Return the things with a separate index, in the scene's order: all, or those nearest to the path."""
     if len(scene.things) <= _MOST:
         return list(scene.things)
     # Every fifth row is enough to rank things by distance.
@@ -166,7 +166,7 @@ def _named_things(scene: NavigationScene, trajectory: Trajectory) -> list[SceneT
 
 
 def scene_labels(scene: NavigationScene, things: Sequence[SceneThing]) -> Labels:
-    """Return the names of the indices in masks; everything is static, so that boxes are in the world frame."""
+    """Return the names of the indices in masks; boxes are in the world frame, because everything is static."""
     others = (OTHER,) if len(things) < len(scene.things) else ()
     classes = scene.classes or tuple(sorted({thing.object_class for thing in scene.things}))
     semantics = list(dict.fromkeys([BACKGROUND, OTHER, *classes]))[:255]

@@ -1,4 +1,4 @@
-"""Silhouette areas: number of pixels that something would cover without occlusion."""
+"""Silhouette areas: the number of pixels that an object would cover without occlusion."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 
 _DIRECTIONS = 32
-"""Half-planes that bound a silhouette; with 32 the area of a round one is exact within 1 %."""
+"""Number of half-planes that bound a silhouette; with 32 the area of a round one is exact within 1 %."""
 _NEAR = 0.01
-"""Smallest depth: points nearer or behind the camera are moved to it [m]."""
+"""Smallest depth [m]; nearer points, and points behind the camera, are moved to it."""
 
 _angles = np.arange(_DIRECTIONS) * (2 * np.pi / _DIRECTIONS)
 _normals = np.stack([np.cos(_angles), np.sin(_angles)])
@@ -72,7 +72,7 @@ def _clip(polygon: FloatArray, axis: int, limit: float, sign: float) -> FloatArr
     cut = polygon + share[..., None] * (ahead - polygon)
     first = np.where((inside >= 0)[..., None], polygon, cut)
     second = np.where(crossing[..., None], cut, first)
-    # An edge entirely outside has no corner: the last one inside is repeated.
+    # An edge that is entirely outside has no corner left; the previous corner inside is repeated in its place.
     corners = np.stack([first, second], axis=2).reshape(len(polygon), -1, 2)
     kept = np.stack([(inside >= 0) | crossing, crossing | (inside >= 0)], axis=2).reshape(len(polygon), -1)
     return _fill(corners, kept)

@@ -32,15 +32,15 @@ from nimbus.datagen.stages import Planned, Rendered
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _SLOW = 240.0
-"""Upper bound of sampling and lighting a home, or of preparing 3 million splats [s]."""
+"""Upper bound of the time to sample and light a home, or to prepare 3 million splats [s]."""
 
 
 class SplatViewRenderer(SceneViewRenderer):
     """Renders the splats of a scene; masks, normals and boxes are those of its proxy.
 
-    Depth is that of the proxy if it is a mesh of the place, and the expected depth of the splats where it has none. If
-    the proxy was made from the splats, their own depth has priority, because voxels are coarser. It is 0 where there is
-    neither.
+    If the proxy is a mesh of the place, depth is the depth of the proxy, and the expected depth of the splats where the
+    proxy has none. If the proxy was made from the splats, the depth of the splats has priority, because voxels are
+    coarser. Depth is 0 where neither has any.
     """
 
     version: ClassVar[int] = 1
@@ -169,7 +169,7 @@ def _draw(
 
 
 def first_depth(frames: CameraFrames, made: CameraFrames, *, has_mesh: bool) -> Float32Array:
-    """Return (K, H, W) the depth of the finer of proxy and splats, or of the other one where that has none [m]."""
+    """Return the depth (K, H, W) of the finer one of proxy and splats, and of the other one where that has none [m]."""
     if not len(frames.depth):
         return frames.depth
     first, other = (frames.depth, made.depth) if has_mesh else (made.depth, frames.depth)

@@ -59,7 +59,7 @@ def _sky(dome: Dome) -> FloatArray:
 
 
 def _paired(part: RenderPart) -> RenderPart:
-    """Order the faces of rectangles as the renderer does, because grids belong to faces."""
+    """Order the faces of rectangles as in the renderer, because grids belong to faces."""
     rectangles = None if part.is_furnishing else part.triangles.as_rectangles()
     return part if rectangles is None else replace(part, triangles=rectangles)
 

@@ -2,9 +2,10 @@
 """Kernels of the splat rasterizer: cull, project, list by tiles, blend.
 
 The projection is that of 3D Gaussian splatting (Kerbl et al. 2023; Zwicker et al. 2001): a Gaussian's covariance goes
-through the Jacobian of the perspective at its mean, and 0.3 px^2 are added against aliasing. What is below 1/255 of
-opacity is not drawn, and a pixel is finished when less than 1e-4 of light gets through. Splats are blended by depth of
-their means, equal ones by number: nothing depends on the order of threads.
+through the Jacobian of the perspective at its mean, and 0.3 px^2 are added against aliasing. Contributions below an
+opacity of 1/255 are not drawn, and a pixel is finished when less than 1e-4 of the light gets through. Splats are
+blended in the order of the depths of their means, and of their numbers at equal depths, so that the order of threads
+does not matter.
 """
 
 from __future__ import annotations
@@ -115,10 +116,10 @@ def may_show(view: DeviceView, place: wp.vec3, radius: float):
 
 @wp.kernel
 def cull_chunks(cloud: DeviceCloud, view: DeviceView, shown: wp.array(dtype=wp.int32)):
-    """Flag the chunks that the view may show."""
+    """Flag the chunks with splats that may be visible."""
     chunk = wp.tid()
     ball = cloud.middles[chunk]
-    # A pixel's blur reaches beyond the ball: 4 px at its far side.
+    # The blur of the image extends a splat by up to 4 px, which is widest in space at the far side of the ball.
     reach = ball[3] + 4.0 * (wp.length(wp.vec3(ball[0], ball[1], ball[2]) - view.position) + ball[3]) / view.focal[0]
     shown[chunk] = wp.where(may_show(view, wp.vec3(ball[0], ball[1], ball[2]), reach), 1, 0)
 
@@ -127,7 +128,7 @@ def cull_chunks(cloud: DeviceCloud, view: DeviceView, shown: wp.array(dtype=wp.i
 def cull_splats(
     cloud: DeviceCloud, view: DeviceView, chunks: wp.array(dtype=wp.int32), shown: wp.array(dtype=wp.int32)
 ):
-    """Flag the splats of some chunks that the view may show."""
+    """Flag the splats of the given chunks that may be visible."""
     thread = wp.tid()
     splat = chunks[thread // CHUNK] * CHUNK + thread % CHUNK
     flag = wp.int32(0)
@@ -191,7 +192,7 @@ def project(
     numbers: wp.array(dtype=wp.int32),
     out: Projected,
 ):
-    """Project the splats that may show."""
+    """Project the flagged splats."""
     row = wp.tid()
     splat = chunks[shown[row] // CHUNK] * CHUNK + shown[row] % CHUNK
     offset = cloud.positions[splat] - view.position
@@ -219,12 +220,14 @@ def project(
     xx = wp.dot(across, half)
     xy = wp.dot(down, half)
     yy = wp.dot(down, matrix * down)
+    # Rounding can make the determinant of a very thin splat negative.
     sharp = wp.max(xx * yy - xy * xy, 0.0)
     xx += BLUR
     yy += BLUR
     area = xx * yy - xy * xy
     opacity = color[3]
     if cloud.is_antialiased:
+        # The blur widens a splat; its opacity is reduced so that its total light stays the same.
         opacity *= wp.sqrt(sharp / area)
     numbers[row] = row
     out.depths[row] = NEVER
@@ -237,6 +240,7 @@ def project(
         wide = wp.sqrt(level * xx)
         high = wp.sqrt(level * yy)
         box = wp.vec4i(
+            # Limited before the conversion: integers overflow for splats far outside the image.
             wp.max(int(wp.ceil(wp.max(center[0] - wide, -1.0) - 0.5)), 0),
             wp.min(int(wp.floor(wp.min(center[0] + wide, float(view.width)) - 0.5)), view.width - 1),
             wp.max(int(wp.ceil(wp.max(center[1] - high, -1.0) - 0.5)), 0),
@@ -258,6 +262,7 @@ def row_span(conic: wp.vec4, center: wp.vec2, y: int, first: int, last: int):
     """Return the first and last column in which a row of pixels is inside the ellipse; (1, 0) if none is."""
     dy = float(y) + 0.5 - center[1]
     b = conic[1] * dy
+    # The ellipse is a quadratic equation in x on this row; without a real root the row misses it.
     root = b * b - conic[0] * (conic[2] * dy * dy - conic[3])
     if root < 0.0:
         return wp.vec2i(1, 0)
@@ -281,6 +286,7 @@ def blend_span(
         if through >= DONE:
             dx = float(x) + 0.5 - center[0]
             power = conic[0] * dx * dx + 2.0 * conic[1] * dx * dy + conic[2] * dy * dy
+            # Limited below 1, so that the transmittance never becomes exactly zero.
             alpha = wp.min(color[3] * wp.exp(-0.5 * power), OPAQUEST)
             weight = alpha * through
             through -= weight
@@ -304,7 +310,7 @@ def blend_in_order(
 ):
     """Blend all splats, nearest first, in one thread, which suits a CPU.
 
-    ``pending`` counts the unfinished pixels of each tile; a splat over tiles without any is skipped at no cost.
+    ``pending`` counts the unfinished pixels of each tile; tiles without any are skipped.
     """
     for place in range(count):
         row = order[place]
@@ -366,6 +372,7 @@ def emit_tiles(
     place = wp.tid()
     row = order[place]
     box = splats.boxes[row]
+    # The inclusive scan gives each splat a range of slots of its own, so that no atomics are needed.
     slot = ends[place] - counts[place]
     for tile_y in range(box[2] // TILE, box[3] // TILE + 1):
         for tile_x in range(box[0] // TILE, box[1] // TILE + 1):
@@ -377,7 +384,7 @@ def emit_tiles(
 
 @wp.kernel
 def find_ranges(keys: wp.array(dtype=wp.int32), count: int, starts: wp.array(dtype=wp.int32)):
-    """Find where the list of each tile starts; one more at the end."""
+    """Find the start of each tile's list by bisection; the last entry is the end of all lists."""
     tile = wp.tid()
     low = wp.int32(0)
     high = wp.int32(count)

@@ -148,7 +148,7 @@ class SplatRasterizer:
         splats.colors, splats.boxes = self._empty(count, wp.vec4), self._empty(count, wp.vec4i)
         splats.depths, order = self._empty(count, wp.float32), self._empty(2 * count, wp.int32)
         self._launch(kernels.project, count, [self._cloud, view, chunks, shown, order, splats])
-        # Warp's radix sort needs room for as many pairs again behind the data.
+        # Warp's radix sort uses a second half of the arrays as scratch memory.
         keys = self._empty(2 * count, wp.float32)
         if count:
             wp.copy(keys, splats.depths, count=count)
@@ -176,7 +176,7 @@ class SplatRasterizer:
         return pixels
 
     def _lists(self, splats: Any, order: wp.array, count: int, across: int, *, tiles: int) -> tuple[wp.array, wp.array]:
-        """Return where the list of each tile starts, and all lists in a row: sorted by tile, within one by depth."""
+        """Return the start of each tile's list, and the lists one after another, each in order of depth."""
         counts, ends = self._empty(count, wp.int32), self._empty(count, wp.int32)
         self._launch(kernels.count_tiles, count, [order, splats, counts])
         total = 0
@@ -226,5 +226,5 @@ def _balls(cloud: SplatCloud) -> Float32Array:
     places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(kernels.REACH) * cloud.scales.max(axis=1)
     middle = 0.5 * (places.min(axis=1) + places.max(axis=1))
     away = np.linalg.norm(places - middle[:, None], axis=2) + reach[padded].reshape(count, chunk)
-    # A little larger, because rounding to single precision must not put a splat outside its ball.
+    # Slightly enlarged, because rounding to single precision must not put a splat outside its ball.
     return np.column_stack([middle, away.max(axis=1) * 1.0001]).astype(np.float32)

@@ -1,1 +1,1 @@
-"""Storage: one HDF5 file per episode, a ledger of every attempt, and readers that return both exactly."""
+"""Storage: one HDF5 file per episode, a ledger of every attempt, and readers of both."""

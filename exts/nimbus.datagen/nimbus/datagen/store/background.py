@@ -1,4 +1,4 @@
-"""Ordered jobs, in a background thread or in the caller's."""
+"""Execution of jobs in order, in a background thread or in the caller's thread."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Background:
 
     def end_with(self, job: Job) -> None:
         """Run a last job while another error propagates, and wait; further errors are suppressed."""
-        # wait() does not raise: the error that led here is the one to report.
+        # wait_for() does not raise, so that the error that led here is the one that is reported.
         wait_for([*(future for future, _ in self._running), self._thread.submit(job)])
         self._running.clear()
 
@@ -68,7 +68,7 @@ class Background:
 
 
 class AtOnce:
-    """Same interface without a thread: a job has run when :meth:`put` returns."""
+    """Replacement of :class:`Background` without a thread: :meth:`put` runs the job and returns."""
 
     def put(self, job: Job, *, large: bool = False) -> float:
         """Run a job."""

@@ -14,7 +14,7 @@ class RangeFile(io.RawIOBase):
     """Open file of a :class:`ByteRange`."""
 
     def fetch(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Fetch byte spans ``[start, stop)`` ahead, where reading them goes to a store; else do nothing."""
+        """Fetch byte spans ``[start, stop)`` ahead if the file is in a store; otherwise do nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ByteRange:
         return ByteRangeFile(self)
 
     def fetch_ends(self) -> None:
-        """Fetch the beginning and end of a file in a store, where opening it reads; else do nothing."""
+        """Fetch the beginning and the end, which opening reads, if the file is in a store; otherwise do nothing."""
 
 
 class ByteRangeFile(RangeFile):
@@ -73,7 +73,7 @@ class ByteRangeFile(RangeFile):
         """Read at the position, up to the end of the range."""
         view = memoryview(buffer).cast("B")
         left = max(0, self._span.byte_count - self._position)
-        # A positioned read leaves the descriptor's own offset alone, so that forked readers do not disturb each other.
+        # A positioned read does not move the descriptor's own offset, which forked readers share.
         count = os.preadv(self._descriptor, [view[:left]], self._span.offset + self._position) if left else 0
         self._position += count
         return count

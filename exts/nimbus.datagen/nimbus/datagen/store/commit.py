@@ -25,7 +25,7 @@ from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 from nimbus.datagen.store.publish import disk
 
 ORPHANS = "orphans"
-"""Folder of episode files that the ledger does not know."""
+"""Folder for episode files without a row in the ledger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,12 @@ class StagedEpisode:
 class Committer:
     """Publishes staged files with a write-ahead intent in the ledger.
 
-    A final name is a second link to the staged file, whose own name is removed last. On a disk without links the file
-    is renamed instead; since the folder has one writer, nothing happens between the check of the name and the renaming.
+    The final name is a second hard link to the staged file; the staging name is removed last. On a disk without hard
+    links the file is renamed instead. That is safe, because the folder has only one writer: no other process can take
+    the final name between the check and the renaming.
 
     Attributes:
-        orphans: New paths of files that stood under a final name and that the ledger did not know.
+        orphans: New paths of files that had a final name but no row in the ledger.
     """
 
     def __init__(self, folder: Path, ledger: Ledger) -> None:
@@ -67,8 +68,8 @@ class Committer:
         """Commit episodes together and remove their staged files.
 
         Returns:
-            The stored episodes. The others were refused: they are already stored, have been leased to another worker
-            since, or their staged file differs from its record.
+            The stored episodes. An episode is refused if it is already stored, if it was leased to another worker
+            meanwhile, or if its staged file differs from its record.
 
         Raises:
             StorageError: The disk is full; nothing of the group is stored, and the staged files stay.
@@ -90,17 +91,17 @@ class Committer:
                     intents[key] = self._state(staged, EpisodeStatus.INTENT, stage=stage, detail=detail)
             self._ledger.record(*intents.values())
         failpoint("after_intent")
-        # The intents are durable before any file gets its name, so that every file in episodes/ has a row that claims
-        # it.
+        # Intents are durable before any file gets its final name, so that every file in episodes/ has a row in the
+        # ledger.
         with self._undone_on_error(taken, before):
             self.place(taken)
         kept = {staged.path for staged in taken}
-        # Staged files go last: until the ledger says DONE, recovery needs them to complete the commit.
+        # Staged files are removed last: recovery needs them to complete the commit until the ledger has DONE.
         self.clear([*taken, *(staged for staged in group if staged.path not in kept)])
         return taken
 
     def enter(self, group: Sequence[StagedEpisode]) -> list[StagedEpisode]:
-        """Record episodes whose files are in their places already, all of them or none; return the stored ones.
+        """Record episodes whose files already have their final names, all of them or none; return the stored ones.
 
         Raises:
             StorageError: The disk is full.
@@ -115,14 +116,14 @@ class Committer:
         return list(taken.values())
 
     def place(self, group: Sequence[StagedEpisode]) -> None:
-        """Carry out the steps from intent to done: link, sync the directory, update the ledger."""
+        """Perform the steps from intent to done: link the files, sync the directory, update the ledger."""
         with disk(self._folder / "episodes"):
             for staged in group:
                 for path, source in staged.files.items():
                     self._link(staged, source, path)
                     failpoint("after_link")
-            # The names must be durable before the ledger calls the episodes stored. Files were synced when they were
-            # staged, so that one sync of the folder covers the whole group.
+            # The names must be durable before the ledger marks the episodes as stored. The contents were synced when
+            # they were staged, so one sync of the folder is enough for the whole group.
             if group:
                 sync_folder(self._folder / "episodes")
         failpoint("after_directory_sync")
@@ -143,7 +144,8 @@ class Committer:
             self._name(source, f"{self._folder}/{path}")
         except FileExistsError:
             final = self._folder / path
-            # After a crash between link and DONE the name already exists, and is this very file or an equal copy.
+            # After a crash between link and DONE the final name already exists, as a link to this file or an equal
+            # copy.
             is_ours = source.exists() and final.samefile(source)
             if is_ours or is_whole_file(final, staged.attempt, path):
                 return
@@ -180,7 +182,8 @@ class Committer:
                         move(final, source)
                     elif final.samefile(source):
                         remove_file(final)
-            # Deferred, because the disk may be full: the next batch writes the rows, and memory has them at once.
+            # The rows are deferred, because the disk may be full: they are valid at once and written with the next
+            # batch.
             self._ledger.defer(*before)
             raise
 
@@ -208,6 +211,6 @@ def _may_commit(known: EpisodeState | None, lease: int) -> bool:
     if known is None:
         return True
     if known.state is EpisodeStatus.PENDING:
-        # Pending after a lost lease: a late result of that lease or an earlier one is refused.
+        # The episode is pending after its lease was lost: late results of that lease or an earlier one are refused.
         return lease == 0 or lease > known.lease
     return known.state is EpisodeStatus.LEASED and lease == known.lease

@@ -53,9 +53,9 @@ class Dataset:
     """Dataset that this process writes; see :meth:`create_or_open`.
 
     Attributes:
-        orphans: New paths of files that the ledger did not know.
-        outdated: Files of stored episodes that were missing or changed when the folder was opened; the ledger forgot
-            these episodes, and they are made again.
+        orphans: New paths of files without a row in the ledger.
+        outdated: Files of stored episodes that were missing or changed when the folder was opened; these episodes were
+        removed from the ledger and are made again.
         recovered: Result of the recovery of the last run's unfinished commits.
         stale: Number of episodes refused because their lease was outdated.
     """
@@ -71,7 +71,7 @@ class Dataset:
         self._lock: FolderLock | None = lock
         self._written = info
         self._written_at = -_INFO_PERIOD
-        # The writer's I/O thread commits while the main thread leases and records; each takes its turn.
+        # The writer's I/O thread commits while the main thread leases and records, so they need a lock.
         self._turn = threading.RLock()
         self.ledger = Ledger(folder, task=task)
         self._publisher = Committer(folder, self.ledger)
@@ -114,7 +114,7 @@ class Dataset:
             StorageError: The disk is full.
         """
         folder = Path(folder).absolute()
-        # Lock first: only then nothing can change between the checks below and the first write.
+        # The lock is taken first, so that nothing can change between the checks below and the first write.
         lock = open_folder(folder)
         try:
             wanted = DatasetInfo(
@@ -146,7 +146,7 @@ class Dataset:
 
     @property
     def orphans(self) -> tuple[Path, ...]:
-        """New paths of files that the ledger did not know."""
+        """New paths of files without a row in the ledger."""
         return tuple(self._publisher.orphans)
 
     def lease(self, index: int, variants: Sequence[int] = (0,), *, lease: int | None = None, owner: str = "") -> int:
@@ -166,7 +166,8 @@ class Dataset:
             if (number := lease) is None:
                 number = 1 + max((state.lease for state in known.values() if state), default=0)
             for variant, state in known.items():
-                # The queue asks the ledger first, so that a lease of a stored episode is a bug and not bad input.
+                # The queue looks episodes up before leasing them, so a lease of a stored episode is a bug and not bad
+                # input.
                 if state is not None and state.state is EpisodeStatus.DONE:
                     raise ValueError(f"{state.episode_id} is stored already")
                 values = {"state": EpisodeStatus.LEASED, "lease": number, "owner": owner}
@@ -193,7 +194,7 @@ class Dataset:
             return self._count(taken)
 
     def enter(self, placed: Sequence[StagedEpisode]) -> list[Attempt]:
-        """Store episodes whose files have their final names, here or in the store that this folder stands for.
+        """Store episodes whose files already have their final names, in this folder or in the store that it represents.
 
         Returns:
             The stored attempts; see :meth:`commit`.
@@ -245,7 +246,7 @@ class Dataset:
         self.ledger.defer(*spans)
 
     def flush(self) -> None:
-        """Write deferred rows, and ``dataset.json`` if it is outdated for long enough.
+        """Write deferred rows, and ``dataset.json`` if its last write is long enough ago.
 
         Raises:
             StorageError: The disk is full.
@@ -257,7 +258,7 @@ class Dataset:
     def close(self) -> None:
         """Write deferred rows, close the ledger and release the lock."""
         if self._lock:
-            with suppress(StorageError):  # already reported at the write that failed; the next opening catches up
+            with suppress(StorageError):  # the failed write was reported; opening the dataset again repairs this
                 self.ledger.flush()
             with suppress(StorageError):
                 self._write_info()
@@ -281,7 +282,7 @@ class Dataset:
             step_count=info.step_count + sum(item.attempt.step_count for item in taken),
             byte_count=info.byte_count + sum(item.attempt.stored_bytes for item in taken),
         )
-        with suppress(StorageError):  # the episodes are stored; dataset.json follows with a later write
+        with suppress(StorageError):  # the episodes are stored; a later write updates dataset.json
             self._write_info(when_due=True)
         return [item.attempt for item in taken]
 
@@ -305,7 +306,7 @@ class Dataset:
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
                 make_subfolder(subfolder)
-        # Recovery completes commits first; only then is a file without a row really unknown.
+        # Recovery completes commits first; only after that, a file without a row belongs to no episode.
         self.recovered = recover(self.folder, self.ledger, self._publisher)
         if self.recovered.rolled_forward:
             stored = self.ledger.stored()
@@ -321,7 +322,7 @@ class Dataset:
     def _forget_outdated(self) -> list[Attempt]:
         """Remove stored episodes whose files are missing or changed from the ledger; returns the remaining ones."""
         found = self.ledger.stored()
-        # The ledger is written before dataset.json, so it is never behind.
+        # The ledger is written before dataset.json, so it cannot have fewer episodes.
         if len(found) < self.info.episode_count:
             what = f"lists {len(found)} episodes, but {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
@@ -329,23 +330,22 @@ class Dataset:
         if len(there) < len(found):
             kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
             outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
-            # dataset.json is lowered before the ledger: killed in between, it is behind and not ahead, which is
-            # accepted.
+            # dataset.json is reduced before the ledger: if the process is killed in between, it has fewer episodes than
+            # the ledger, which is accepted, and not more.
             self._recount(there)
             self.ledger.forget(outdated)
             self.outdated = tuple(_first_outdated(self.folder, attempt) for attempt in outdated)
         return there
 
     def _recount(self, stored: list[Attempt]) -> None:
-        """Update ``dataset.json`` from the ledger: a killed run may have left it some episodes behind."""
+        """Update ``dataset.json`` from the ledger, because a killed run may not have counted its last episodes."""
         info = self.info
-        # Only the episodes that dataset.json has not seen are read: reading every file of a large dataset takes
-        # minutes.
+        # Only episodes that dataset.json has not counted are read: reading every file of a large dataset takes minutes.
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
         for attempt in _latest(stored, behind):
             try:
                 info = merge(info, infer_dataset_info_from_file(info, self.folder / attempt.path))
-            except StoreAwayError:  # the episode is fine, and its fields would be missing from now on
+            except StoreAwayError:  # skipping the episode would leave its fields out of dataset.json for good
                 raise
             except InputError as error:  # `nimbus verify` reports it; a damaged file must not block a run
                 _log.warning("not counted in %s: %s", INFO_NAME, error)

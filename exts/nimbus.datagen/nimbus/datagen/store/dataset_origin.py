@@ -16,7 +16,7 @@ from nimbus.datagen.version import was_source_hash
 
 
 def check_folder(folder: Path, *, task: str, task_hash: str, seed: int, collection: str = "") -> None:
-    """Refuse early, and without creating anything, a folder that :meth:`Dataset.create_or_open` would refuse.
+    """Refuse a folder that :meth:`Dataset.create_or_open` would refuse, without creating anything.
 
     Raises:
         InputError: The folder is a file, cannot be written, or holds other files or a dataset of another origin.
@@ -105,7 +105,7 @@ def refuse_source_hashes(
         wanted: Current identities.
         where: The dataset or the episode.
         instead: The fix.
-        made_by: Version of Nimbus that made it, where ``found`` lacks it.
+        made_by: Version of Nimbus that made the dataset, if ``found`` does not contain it.
 
     Raises:
         InputError: An identity in ``found`` is a hash of source text.
@@ -124,7 +124,7 @@ def _shorten(content: str) -> str:
 def refuse_foreign(folder: Path) -> None:
     """Refuse a folder that is neither empty nor a dataset."""
     if stands_for(folder):
-        return  # a spool holds files of its own from the start; its store was checked before
+        return  # a spool contains its own files from the start; its store was checked before
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"

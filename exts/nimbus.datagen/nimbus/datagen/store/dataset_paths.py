@@ -23,7 +23,7 @@ class DatasetPaths:
         self.root = root
         self._real = os.path.realpath(root)
         self._folders: dict[str, str] = {}
-        """Resolved folders by their name under the root, cached because files share them."""
+        """Resolved folders by name, cached because many files share a folder."""
 
     def path(self, name: str) -> Path:
         """Resolve the path of a file.
@@ -32,12 +32,12 @@ class DatasetPaths:
             name: Path relative to the root, with slashes.
 
         Raises:
-            InputError: It leads out of the folder, directly or through a symbolic link.
+            InputError: The path leads out of the folder, directly or through a symbolic link.
         """
         folder, _, last = name.rpartition("/")
         try:
-            # realpath of the folder is cached and only the last part is looked at for each file: a dataset has many
-            # files in few folders.
+            # A dataset has many files in few folders: the realpath of a folder is cached, and only the last part of the
+            # path is resolved for each file.
             if folder not in self._folders:
                 self._folders[folder] = os.path.realpath(os.path.join(self._real, folder))
             path = os.path.join(self._folders[folder], last)
@@ -56,7 +56,7 @@ def resolve_inside(root: Path, name: str) -> Path:
     """Resolve the path of a file in a folder; see :class:`DatasetPaths`.
 
     Raises:
-        InputError: It leads out of the folder.
+        InputError: The path leads out of the folder.
     """
     return DatasetPaths(root).path(name)
 
@@ -70,7 +70,7 @@ def _as_text(name: str, root: Path) -> str:
 
 
 def fill_template(template: str, **values: int | str) -> str:
-    """Fill in the fields of a path template such as ``chunk-{chunk_index:03d}``; other braces stay."""
+    """Fill in the fields of a path template such as ``chunk-{chunk_index:03d}``; unknown fields stay as they are."""
 
     def value(match: re.Match[str]) -> str:
         found = values.get(match[1], match[0])

@@ -1,4 +1,4 @@
-"""Interface between writers and the dataset, which may be in another process."""
+"""Interface between a writer and its dataset, which may be in another process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EpisodeSink(Protocol):
         ...
 
     def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
-        """Commit episodes whose files are staged and synced; returns those accepted, not refused as stale."""
+        """Commit episodes whose files are staged and synced; returns the attempts that were not refused."""
         ...
 
 
@@ -44,7 +44,7 @@ def shelf_of(context: RunContext) -> EpisodeSink:
     """Return the destination of a run's writer.
 
     Raises:
-        TypeError: The run has none.
+        TypeError: The run has no destination.
     """
     if context.dataset is None:
         raise TypeError("a writer needs the dataset of the run")

@@ -29,7 +29,7 @@ def sentence(outcome: Outcome, layout: Layout) -> str:
     kinds = {item.name: item.kind.replace("_", " ") for item in layout.physical.objects}
     things = [f"{name} is a {kind}" for name, kind in kinds.items() if name in f"{outcome.phase} {outcome.detail}"]
     said = layout.visual.instruction.rstrip(".! ")
-    told = f'Told "{said}", the robot' if said else "The robot"
+    told = f'With the instruction "{said}", the robot' if said else "The robot"
     where = f" in '{outcome.phase}'" if outcome.phase else " at the start"
     detail = f": {outcome.detail}" if outcome.detail else ""
     about = f" ({', '.join(things)})" if things else ""
@@ -71,15 +71,15 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
     kept = KeptFailure(path=f"{FOLDER}/{name}.hdf5", byte_count=staged.stat().st_size, sha256=encoder.hash.hexdigest())
     with disk(folder):
         make_subfolder(folder)
-        # A rename replaces the file of an equal earlier attempt in one step; the row in the ledger follows, and a file
-        # without one is removed when the dataset is opened.
+        # A rename replaces the file of an equal earlier attempt in one step. The ledger's row is written afterwards; a
+        # file without a row is removed when the dataset is next opened.
         move(staged, folder / f"{name}.hdf5")
         sync_folder(folder)
     return kept
 
 
 def clear_failures(folder: Path, ledger: Ledger) -> None:
-    """Remove failure files that the ledger does not know; called by the dataset's writer.
+    """Remove failure files without a row in the ledger; called by the dataset's writer.
 
     Raises:
         StorageError: A file cannot be removed.
@@ -102,7 +102,7 @@ def check_failures(folder: Path, attempts: Iterable[Attempt]) -> Iterator[str]:
     """Yield one line for each problem of the kept failures."""
     attempts = [attempt for attempt in attempts if attempt.failure]
     if (folder / FOLDER).is_symlink():
-        yield f"{FOLDER}: this is a link, and no folder of the dataset; the next run refuses it"
+        yield f"{FOLDER}: this is a link and not a folder of the dataset; the next run refuses it"
         return
     for path in _strays(folder, attempts):
         yield f"{FOLDER}/{path.name}: not in the ledger; the next run removes it"

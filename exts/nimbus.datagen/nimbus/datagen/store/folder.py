@@ -25,10 +25,10 @@ def quarantine_file(path: Path, folder: Path) -> Path:
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that :func:`open_folder` would refuse, as far as visible without creating anything.
+    """Refuse a folder that :func:`open_folder` would refuse, as far as this can be checked without creating anything.
 
     Raises:
-        InputError: It is a file, or cannot be written.
+        InputError: The folder is a file, or cannot be written.
     """
     try:
         if folder.exists() and not folder.is_dir():
@@ -53,8 +53,8 @@ def open_folder(folder: Path) -> FolderLock:
         The lock, held until released.
 
     Raises:
-        InputError: It is a file, cannot be written, is on a disk that cannot hold a dataset, or is in use by another
-            run.
+        InputError: The folder is a file, cannot be written, is on a disk without file locks, or is in use by another
+        run.
     """
     check_writable(folder)
     try:
@@ -75,7 +75,7 @@ def check_disk(folder: Path) -> None:
     """Refuse a disk without byte-range locks, which the ledger needs.
 
     Raises:
-        InputError: The disk has none.
+        InputError: The disk has no such locks.
     """
     if sys.platform == "win32":
         return
@@ -83,13 +83,13 @@ def check_disk(folder: Path) -> None:
 
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
-            # Try it: file systems and mount options do not announce whether they have these locks.
+            # A lock is tried, because file systems and mount options do not report whether they support them.
             fcntl.lockf(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in WITHOUT:
-            return  # such as a full disk, which the first write meets
+            return  # for example a full disk, which the first write reports
         what = f"this disk has no file locks, which the ledger needs ({os.strerror(error.errno or 0)})"
-        instead = "choose another --out, on a local disk, and copy the dataset when it is done"
+        instead = "choose another --out on a local disk, and copy the dataset when it is complete"
         raise InputError(what, where=str(folder), instead=instead) from None
 
 

@@ -27,7 +27,7 @@ class TaskEntry:
     task_hash: str
     """Content hash of the task."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """Inputs that differ from the dataset's; an empty text where the task has none of that name."""
+    """Inputs that differ from the dataset's; empty for an input that the task does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class DatasetInfo:
     meanings: dict[str, TaskMeaning] = field(default_factory=dict)
     """Meanings of its tasks by name; absent in files up to Nimbus 0.1.0."""
     rate: Rate = 0.0
-    """Steps per second [Hz]; like the fields below, empty or 0 until an episode is stored."""
+    """Steps per second [Hz]. This field and the following ones are empty or 0 until an episode is stored."""
     cameras: dict[str, tuple[Pixels, Pixels]] = field(default_factory=dict)
     """Width and height by camera [px]."""
     joint_names: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def read_single_task_info(folder: Path) -> DatasetInfo:
 
 
 def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
-    """Describe the part of a dataset of several tasks that belongs to one."""
+    """Return the description of one task's part of a dataset of several tasks."""
     return replace(
         info,
         task=task,
@@ -122,7 +122,7 @@ def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
 
 
 def merge(info: DatasetInfo, learned: DatasetInfo) -> DatasetInfo:
-    """Merge the description of one more episode into a dataset's; counts stay."""
+    """Merge the description of one more episode into that of the dataset; counts are not changed."""
     return replace(
         info,
         rate=learned.rate,

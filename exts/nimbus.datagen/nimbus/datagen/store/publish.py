@@ -23,7 +23,7 @@ def storage_error(error: OSError, path: Path) -> StorageError:
 
 @contextmanager
 def disk(path: Path) -> Iterator[None]:
-    """Turn errors of the disk into a :class:`StorageError`; an existing file name stays an internal error."""
+    """Convert errors of the disk to :class:`StorageError`, except for an existing file name, which is a bug."""
     try:
         yield
     except FileExistsError:
@@ -33,7 +33,7 @@ def disk(path: Path) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
-    """Replace a small text file atomically; a reader sees the old or the new text.
+    """Replace a small text file atomically, so that a reader sees either the old or the new text.
 
     Raises:
         StorageError: The disk is full; the old file stays.

@@ -31,7 +31,7 @@ class RecoveryReport:
 
 
 def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
-    """Complete or undo begun commits, revoke leases, and clear ``stage/``; safe to interrupt and repeat."""
+    """Complete or undo unfinished commits, revoke leases, and clear ``stage/``; safe to interrupt and repeat."""
     whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()
@@ -41,7 +41,7 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
             raise InputError(what, where=str(ledger.path), instead=RESTORE)
         staged = StagedEpisode(attempt=_attempt(ledger, state), path=own_path(folder, state.stage), lease=state.lease)
         claimed.update(staged.files.values())
-        # Each file may be under its final name or still only staged, depending on where the run was cut short.
+        # Each file may have its final name or still only its staging name, depending on where the run was interrupted.
         if _is_whole(folder, staged):
             whole.append(staged)
         else:
@@ -49,7 +49,7 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
     if whole:
         publisher.place(whole)
         publisher.clear(whole)
-    # All leases end with the run that gave them: its workers are gone.
+    # All leases end with the run that granted them, because its workers have ended.
     with ledger.batch():
         for state in (*broken, *ledger.episodes(EpisodeStatus.LEASED)):
             ledger.record(_pending(state))
@@ -65,7 +65,7 @@ def _is_whole(folder: Path, staged: StagedEpisode) -> bool:
 
 
 def _pending(state: EpisodeState) -> EpisodeState:
-    """Reset an episode to pending; it keeps its lease number, so that late messages of that lease are refused."""
+    """Reset an episode to pending. Its lease number stays, so that late messages of that lease are refused."""
     return replace(state, state=EpisodeStatus.PENDING, owner="", stage="", sha256="", byte_count=0, detail="")
 
 

@@ -1,4 +1,4 @@
-"""Verification of a whole dataset: ledger against files, shapes and types, finite values, content hashes."""
+"""Verification of a whole dataset: agreement of ledger and files, shapes, types, finite values, content hashes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def find_unfinished(states: Iterable[EpisodeState]) -> Iterator[str]:
 
 
 def attempt_name(state: EpisodeState) -> str:
-    """Return the id of an episode, or its address while it has none."""
+    """Return the id of an episode, or its index and variant while it has no id."""
     return state.episode_id or f"episode {state.idx}, variant {state.variant}"
 
 
@@ -102,9 +102,9 @@ class Verification:
     problems: tuple[str, ...]
     """One line for each problem; empty for a valid dataset."""
     faults: dict[str, int] = field(default_factory=dict)
-    """Workers that died, hung or raised, by kind; not a problem of the dataset."""
+    """Number of workers that died, hung or raised, by kind; these are no problems of the dataset."""
     quarantined: dict[str, str] = field(default_factory=dict)
-    """Evidence by quarantined episode; these are not made again."""
+    """Evidence by quarantined episode; these episodes are not made again."""
 
 
 @dataclass(kw_only=True)
@@ -133,8 +133,8 @@ def verify(folder: Path) -> Verification:
     Raises:
         InputError: The folder holds no dataset.
     """
-    # Files, ledger, dataset.json: a run writes the ledger before it names a file, and dataset.json after that, so that
-    # in this order a run that goes on meanwhile causes no false differences.
+    # The order of reading is files, ledger, dataset.json: a run writes the ledger before it names a file and
+    # dataset.json last, so that a run that continues meanwhile causes no false differences.
     files = names_in(folder, "episodes")
     with _reading(folder) as ledger:
         info, counts = read_info(folder), _Counts()
@@ -146,7 +146,7 @@ def verify(folder: Path) -> Verification:
         problems = list(check_consistency(ledger.walk_episodes(), stored, has_tasks=ledger.has_tasks))
         problems += _strays(_unknown(files, ledger, {state.episode_id for state in intents}))
         problems += [] if under_way and is_locked(folder) else under_way
-        # A run writes the file of a failure before its row: while one runs, a file without a row is normal.
+        # A run writes the file of a failure before its row, so a file without a row is normal while a run is active.
         problems += [] if is_locked(folder) else check_failures(folder, ledger.walk_attempts())
         problems += _check_files(folder, ledger.walk_attempts(only_stored=True), info)
         faults = Counter(fault.kind for fault in ledger.faults())
@@ -167,7 +167,7 @@ def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> 
 
     def paths(attempts: Iterable[Attempt]) -> Iterator[Path]:
         for attempt in attempts:
-            for name in attempt.files if is_copy else ():  # a cached copy proves nothing about the store
+            for name in attempt.files if is_copy else ():  # the file in the store is to be checked, not a cached copy
                 forget_local(folder / name)
             yield folder / attempt.path
 
@@ -178,7 +178,7 @@ def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> 
             continue
         before = attempt.path
         if attempt.path != f"episodes/{attempt.episode_id}.hdf5":
-            names.add(attempt.path)  # paths made from episode ids differ anyway: only others are remembered
+            names.add(attempt.path)  # default paths contain the id and cannot repeat: only other paths are remembered
         yield from (f"{attempt.path}: {problem}" for problem in _outside(inside, attempt))
         yield from (f"{attempt.path}: {problem}" for problem in check_episode(path, attempt, info))
 
@@ -226,7 +226,7 @@ def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]
 def _field_schema(info: DatasetInfo, wanted: int | None) -> int:
     newest = min(info.field_schema, FIELD_SCHEMA)
     if wanted is None and info.field_schema > FIELD_SCHEMA:
-        what = f"its field schema is {info.field_schema}, this Nimbus knows 1 to {FIELD_SCHEMA}"
+        what = f"its field schema is {info.field_schema}; this version of Nimbus reads 1 to {FIELD_SCHEMA}"
         raise InputError(what, where="--fields", instead=f"write --fields {newest}, or use the Nimbus that wrote it")
     if wanted is not None and not 1 <= wanted <= newest:
         known = "1" if newest == 1 else f"1 to {newest}"
@@ -283,7 +283,7 @@ def _differences(info: DatasetInfo, counts: _Counts) -> Iterator[str]:
 
 def _strays(files: list[str]) -> Iterator[str]:
     for path in files:
-        fate = f"the next run moves it to {ORPHANS}/" if path.endswith((".hdf5", ".mp4")) else "no file of Nimbus"
+        fate = f"the next run moves it to {ORPHANS}/" if path.endswith((".hdf5", ".mp4")) else "not a file of Nimbus"
         yield f"{path}: not in the ledger; {fate}"
 
 

@@ -1,4 +1,4 @@
-"""Writer of the store stage: HDF5 episodes, encoded in one thread while the next images are rendered."""
+"""Writer of the store stage: encodes HDF5 episodes in one thread while the next images are rendered."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Hdf5Writer(Writer):
         Raises:
             StorageError: The disk is full; nothing of this episode stays.
         """
-        # Raises the error of an earlier episode before this one is begun.
+        # This raises the error of an earlier episode before a new one is begun.
         self._io.is_busy()
         taken = self._write(item) if item.trajectory.outcome.success else self._fail(item)
         for attempt in taken:
@@ -107,7 +107,7 @@ class Hdf5Writer(Writer):
             raise
 
     def keeps(self, trajectory: Trajectory) -> bool:
-        """Return True if a failed attempt is to be stored: this is requested, and the robot acted in it."""
+        """Return True if failed attempts are to be kept and the robot moved in this one."""
         return self._keep_failures and trajectory.step_count > 0
 
     def keep(self, item: Rendered, shown: TimedObservations) -> KeptFailure | None:
@@ -124,7 +124,8 @@ class Hdf5Writer(Writer):
         """Record a failed attempt; its rendered images are dropped unless they are kept."""
         started, begin, shown = time.time(), time.thread_time(), TimedObservations(item)
         kept = self.keep(item, shown)
-        # Consume the images even if they are dropped: the renderer counts their time, and its iterator must end.
+        # Images are consumed even if they are dropped, because the renderer measures their time and its iterator must
+        # end.
         for _ in shown:
             pass
         times = dict(item.times)

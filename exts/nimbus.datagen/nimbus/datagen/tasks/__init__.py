@@ -1,1 +1,1 @@
-"""The task language: statements, references, and the files they stand in."""
+"""The task language: task files, their statements, and references to things."""

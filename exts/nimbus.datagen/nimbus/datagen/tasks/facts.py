@@ -1,7 +1,8 @@
-"""Facts: relations that a skill needs or gives, or that a condition states, over its own parameters.
+"""Facts: relations between parameters that a skill needs or gives, or that a condition states.
 
 ``in(object, into)`` relates the values of the parameters ``object`` and ``into``; ``beside(object, beside, side=left)``
-holds where ``side`` is ``left``. A relation with one argument is a state of a thing, ``empty_hand`` one of the robot.
+applies only if ``side`` is ``left``. A relation with one argument is a state of a thing; ``empty_hand`` is a state of
+the robot.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Fact:
 
     relation: str
     args: tuple[str, ...] = ()
-    """Parameters that name its subjects."""
+    """Parameters that are related."""
     settings: tuple[tuple[str, str], ...] = ()
     """Values that other parameters must have, as written in a task file."""
 

@@ -16,7 +16,7 @@ from nimbus.datagen.tasks.task_file import CommonFile, TaskFile, presets
 def task_schema(*, skill_folders: Iterable[Path | str] = ()) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of task files, with every registered skill, condition and randomizer.
 
-    A file has steps, or it navigates; its kinds of goals and its sources of scenes are the registered ones.
+    A task file has either steps or ``navigate:``; kinds of goals and sources of scenes are the registered ones.
     """
     discover(skill_folders)
     definitions: dict[str, Any] = {}
@@ -94,7 +94,7 @@ def _define_entry(kind: str, definitions: dict[str, Any]) -> None:
 
 
 def _cameras(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of names of presets, or cameras by name."""
+    """Return the schema of cameras: names of presets, or settings by name."""
     known = sorted(presets("cameras"))
     one, own = {"enum": known}, mapping["additionalProperties"]
     settings = definitions[own["$ref"].rsplit("/", 1)[1]]
@@ -113,7 +113,7 @@ def _with_presets(mapping: dict[str, Any], *forms: dict[str, Any]) -> dict[str, 
 
 
 def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a preset's name, or of settings by randomizer."""
+    """Return the schema of randomization: the name of a preset, or settings by randomizer."""
     known = registry.names("randomizer")
     entries = {name: _define(f"randomizer.{name}", registry.lookup("randomizer", name), definitions) for name in known}
     properties = {name: {"anyOf": [{"type": "null"}, entry]} for name, entry in entries.items()}
@@ -122,7 +122,7 @@ def _randomizers(mapping: dict[str, Any], definitions: dict[str, Any]) -> dict[s
 
 
 def _forms(model: type[Statement], entry: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of parameters by name, or of the main parameter alone."""
+    """Return the schema of a statement's value: all parameters by name, or the main parameter alone."""
     summary = {"description": model.summary()}
     if not model.main:
         return entry | summary

@@ -1,4 +1,4 @@
-"""Opened scene of a navigation task: what its load component makes and the later stages use."""
+"""Opened scene of a navigation task, created by its load component and used by the later stages."""
 
 from __future__ import annotations
 

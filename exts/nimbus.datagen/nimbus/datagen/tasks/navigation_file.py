@@ -1,4 +1,4 @@
-"""Models of a navigation task file: the scenes, the body, its goals, and what is kept."""
+"""Models of a navigation task file: its scenes, its body, the goals, and the limits of the filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class BodySettings(StrictModel):
 
     radius: Annotated[Metres, Field(gt=0.02, le=1.0)] = Field(0.25, description="Radius [m].")
     height: Annotated[Metres, Field(gt=0.05, le=3.0)] = Field(1.4, description="Height [m].")
-    step: Annotated[Metres, Field(ge=0, le=0.3)] = Field(0.03, description="Highest step that it goes over [m].")
+    step: Annotated[Metres, Field(ge=0, le=0.3)] = Field(
+        0.03, description="Height of the highest step that the body can climb [m]."
+    )
     speed: Annotated[Speed, Field(gt=0.01, le=5.0)] = Field(0.6, description="Largest speed [m/s].")
     turn: Annotated[TurnRate, Field(gt=0.01, le=10.0)] = Field(1.2, description="Largest turn rate [rad/s].")
 
@@ -51,24 +53,24 @@ class NavigateSettings(Growing):
         (2.0, 25.0), description="Range of the shortest path from start to goal [m]."
     )
     detour: Annotated[float, Field(ge=1, le=5)] = Field(
-        1.05, description="Least shortest path over straight distance, where the scene has such pairs."
+        1.05, description="Smallest ratio of the shortest path to the straight distance, if the scene has such pairs."
     )
     per_scene: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        150, description="Episodes of each scene; episodes beyond those of all scenes begin again with the first."
+        150, description="Number of episodes of each scene; after the last scene, episodes begin again with the first."
     )
 
 
 class KeepSettings(Growing):
-    """Limits of the filters; what does not pass is a failed attempt with value and limit."""
+    """Limits of the filters; an episode that does not pass is a failed attempt, with value and limit as its detail."""
 
     clearance: Annotated[Metres, Field(gt=0, le=2)] | None = Field(
-        None, description="Least distance of the body's axis to any triangle [m]; left out: the body's radius."
+        None, description="Smallest distance of the body's axis from any triangle [m]; by default the body's radius."
     )
     duplicates: Annotated[Metres, Field(ge=0, le=5)] = Field(
-        0.5, description="Least distance of two paths to one target (discrete Frechet distance) [m]."
+        0.5, description="Smallest discrete Frechet distance between two paths to one target [m]."
     )
     landmarks: Annotated[int, Field(ge=1, le=20)] | None = Field(
-        None, description="Least number of things that an instruction names, with the one at its end."
+        None, description="Smallest number of things that an instruction names, including the one at its end."
     )
 
 
@@ -85,7 +87,7 @@ class RigCameraSettings(StrictModel):
     )
     modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] = Field(
         ("rgb", "depth", "instance", "semantic", "normals", "boxes"),
-        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, flow.",
+        description="Images stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, flow.",
     )
 
     @model_validator(mode="after")
@@ -94,7 +96,7 @@ class RigCameraSettings(StrictModel):
             context = {"instead": f"write modalities: [{', '.join(('rgb', *self.modalities))}]"}
             raise PydanticCustomError("camera", "a camera without rgb: previews and exports need it", context)
         if "keypoints" in self.modalities:
-            what = "keypoints are those of a task's objects and gripper, which navigation does not have"
+            what = "keypoints belong to objects and grippers, which a navigation task does not have"
             raise PydanticCustomError("camera", what, {"instead": "leave out keypoints"})
         return self
 
@@ -121,7 +123,7 @@ def _as_cameras(value: Any) -> Any:
 
 
 class NavigationFile(CommonFile):
-    """A navigation task: scenes, a body, and where it goes."""
+    """A navigation task: scenes, a body, and its goals."""
 
     scene: dict[str, Any] = Field(description="Source of scenes, such as {homes: 40, rooms: [4, 9]}.")
     body: BodySettings = Field(default_factory=BodySettings.model_construct, description="The body that moves.")
@@ -132,5 +134,5 @@ class NavigationFile(CommonFile):
         description="Cameras on the body by name; {} for none.",
     )
     instructions: Literal["template"] = Field("template", description="Source of the instructions' wording.")
-    pipeline: str = Field("nav_mesh", description="Pipeline, a name or a path seen from this file.")
+    pipeline: str = Field("nav_mesh", description="Pipeline: a name, or a path relative to this file.")
     rate: Annotated[float, Field(ge=1, le=60)] = Field(10.0, description="Recorded steps per second [Hz].")

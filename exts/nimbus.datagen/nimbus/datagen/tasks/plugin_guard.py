@@ -1,6 +1,6 @@
-"""Guard around the import of plug-in code: the import terminates, and cannot end the process.
+"""Guard around the import of plug-in code, which may not end the process or run without end.
 
-Plug-ins are trusted; the guard catches mistakes. A command that silently ends while importing one would look
+Plug-ins are trusted; the guard catches mistakes. Without it, a command that ends silently during an import would look
 successful.
 """
 
@@ -21,8 +21,7 @@ _ENDS = ("_exit", "execv", "execve")
 """Functions of :mod:`os` that end a process without a message, or replace it by another program."""
 _SIGNALS = ("SIGPROF", "SIGALRM")
 _AGAIN = 1.0
-"""Interval after which an import that caught the interruption is interrupted again [s], far longer than it takes to
-end."""
+"""Interval after which an import that caught the interruption is interrupted again [s]; ending takes far less."""
 
 
 class UnendingImportError(BaseException):
@@ -45,7 +44,7 @@ def guarded_import() -> Iterator[None]:
 
     def replaced(name: str) -> Any:
         def refuse(*arguments: Any) -> NoReturn:
-            if os.getpid() != own:  # a child that the import made for itself may end as it likes
+            if os.getpid() != own:  # a child process of the import may end in any way
                 kept[name](*arguments)
             raise UnendingImportError(f"calls os.{name}, which would end the process without a message")
 
@@ -63,7 +62,7 @@ def guarded_import() -> Iterator[None]:
 
 @contextmanager
 def _daemon_threads() -> Iterator[None]:
-    """Make threads started in the block daemons, because Python waits at its end for all others, even endless ones."""
+    """Make threads that are started in the block daemons, because at exit Python waits for all other threads."""
     importer, start = threading.current_thread(), threading.Thread.start
 
     def start_daemon(thread: threading.Thread) -> None:
@@ -92,7 +91,7 @@ def _watched() -> Iterator[None]:
             yield
         finally:
             watch.is_over = True
-    finally:  # reached also where the signal came on the way to the line above; the next one is a second away
+    finally:  # also runs if the signal came just before the line above; the next signal is a second away
         watch.is_over = True
         for timer, name, handler in zip(_timers(), _SIGNALS, before, strict=True):
             signal.setitimer(timer, 0.0)
@@ -122,7 +121,7 @@ class _Watch:
         if self._is_doubled():
             return
         processor, clock = IMPORT_SECONDS
-        limit = f"{processor:g} s of the processor" if number == getattr(signal, "SIGPROF", 0) else f"{clock:g} s"
+        limit = f"{processor:g} s of CPU time" if number == getattr(signal, "SIGPROF", 0) else f"{clock:g} s"
         raise UnendingImportError(f"does not end after {limit}; move work into functions")
 
     _last = -_AGAIN

@@ -36,6 +36,6 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def _short(name: str) -> str:
-    """Return a path relative to the working directory where it is below it."""
+    """Return a path relative to the working directory if it is below it."""
     path = Path(name)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else name

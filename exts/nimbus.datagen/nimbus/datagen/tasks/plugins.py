@@ -62,7 +62,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
     """Check the classes that a file has registered.
 
     Raises:
-        InputError: The file registers no component, or one that is of an unknown kind or unusable.
+        InputError: The file registers no component, or an unusable component or one of an unknown kind.
     """
     if not components:
         instead = 'put @register("skill", "name") before its class, or begin the file\'s name with _'
@@ -71,7 +71,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
     for kind, name in sorted(components):
         component = registry.lookup(kind, name)
         where = _place(component, path)
-        if not set(kind.split("+")) <= set(registry.KINDS):  # several stages may be done as one
+        if not set(kind.split("+")) <= set(registry.KINDS):  # one component may implement several stages
             raise InputError(
                 f"'{name}' is of unknown kind '{kind}'", where=where, instead=suggest(kind, registry.KINDS)
             )
@@ -80,7 +80,7 @@ def check_new(components: Collection[tuple[str, str]], *, path: Path) -> None:
         if kind in _BASES:
             _check_statement(kind, name, component, where=where)
             if name in words:
-                raise InputError(f"'{name}' is a word of the language of steps", where=where, instead=_ANOTHER_NAME)
+                raise InputError(f"'{name}' is a keyword of the task language", where=where, instead=_ANOTHER_NAME)
 
 
 def _check_randomizer(name: str, component: Any, *, where: str) -> None:
@@ -141,7 +141,7 @@ def import_error(error: BaseException, path: Path) -> InputError:
 
 
 def _place(component: Any, path: Path) -> str:
-    """Return file and line of a class definition, as far as Python knows."""
+    """Return file and line of a class definition, or the file alone if the line is unknown."""
     try:
         return f"{inspect.getsourcefile(component) or path}:{inspect.getsourcelines(component)[1]}"
     except (TypeError, OSError):
@@ -167,7 +167,8 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
         skill_folders: Folders with further skills, one per file; files whose names begin with ``_`` are skipped.
 
     Raises:
-        InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or a name in use.
+        InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or registers a name
+        in use.
     """
     for package in PACKAGES:
         _import_package(package)

@@ -99,7 +99,7 @@ def parse_pose(text: str) -> PoseExpression:
 
 
 def normal_form(text: str) -> str:
-    """Return the same text for every way of writing a point; for models of parameters."""
+    """Return a text that is the same for every way of writing a point; parameters are validated with it."""
     try:
         return str(parse_pose(text))
     except InputError as error:
@@ -107,7 +107,7 @@ def normal_form(text: str) -> str:
 
 
 def points_in(expression: PoseExpression) -> Iterator[Point]:
-    """Yield every point of a thing that an expression begins with."""
+    """Yield every point of a thing in an expression."""
     match expression:
         case Point():
             yield expression
@@ -156,7 +156,7 @@ class _PoseParser(ReferenceParser):
             self._pass(sign)
             way = self._vector()
             x, y, z = way if sign == "+" else tuple(0.0 - value for value in way)
-            if isinstance(expression, Shifted):  # so that every way of writing a sum is the same
+            if isinstance(expression, Shifted):  # consecutive displacements are added up, for one normal form
                 expression, (x, y, z) = expression.start, np.round(np.add(expression.way, (x, y, z)), 9).tolist()
             expression = Shifted(expression, (x, y, z))
         return expression
@@ -219,7 +219,7 @@ class _PoseParser(ReferenceParser):
     def _error(self) -> InputError:
         what, text = f"'{self.text}' is not a point", self.text
         if text.count("(") > text.count(")") or text.count("[") > text.count("]"):
-            return InputError(what, instead="between { and } put it in quotes: {at: 'above(cup, 10 cm)'}")
+            return InputError(what, instead="between { and }, put the point in quotes: {at: 'above(cup, 10 cm)'}")
         return InputError(what, instead="write one like cup + [0, 0, 10 cm], above(cup, 10 cm) or between(a, b)")
 
 

@@ -27,7 +27,7 @@ class AttributeRef:
 
 @dataclass(frozen=True)
 class MemberRef:
-    """``base[index]``: the member of a group by number, or the one of that class."""
+    """``base[index]``: the member of a group by its number, or the only one of a class."""
 
     base: Expression
     index: Expression | str | int
@@ -133,7 +133,7 @@ class ReferenceParser:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Return every name that a reference begins with, also inside brackets."""
+    """Return the names of objects, groups, fixtures, regions and variables in a reference, also inside brackets."""
     match expression:
         case NameRef(name):
             return {name}
@@ -166,7 +166,7 @@ def evaluate(reference: Expression | str, names: Mapping[str, Any]) -> Any:
     """Return the target of a reference: an object, a fixture, a region, a group, or a text such as a class.
 
     Raises:
-        InputError: It cannot be resolved; the message lists the known names.
+        InputError: The reference cannot be resolved; the message lists the known names.
     """
     match parse_reference(reference) if isinstance(reference, str) else reference:
         case NameRef(name):
@@ -194,7 +194,7 @@ def resolve(reference: Expression | str, names: Mapping[str, Any]) -> NamedRef:
     """Return the one thing that a reference names.
 
     Raises:
-        InputError: It cannot be resolved, or leads to a text or to several things.
+        InputError: The reference cannot be resolved, or its target is a text or several things.
     """
     value = single(evaluate(reference, names))
     if isinstance(value, str):
@@ -203,11 +203,11 @@ def resolve(reference: Expression | str, names: Mapping[str, Any]) -> NamedRef:
 
 
 def single(value: Any) -> Any:
-    """Return a thing, or the only member of a group; other groups are refused."""
+    """Return a thing, or the only member of a group; groups of several members are refused."""
     if not isinstance(value, GroupRef):
         return value
     if len(value.members) != 1:
-        what = f"'{value.name}' is a group of {len(value.members)}, one thing is needed here"
+        what = f"'{value.name}' is a group of {len(value.members)}; one thing is needed here"
         raise InputError(what, instead=f"loop over it with 'for … in {value.name}' or choose one: {value.name}[0]")
     return value.members[0]
 

@@ -33,7 +33,7 @@ class ReachMap:
         return 0 <= i < self.cells.shape[0] and 0 <= j < self.cells.shape[1] and bool(self.cells[i, j])
 
     def to_plain(self, size: tuple[float, float]) -> dict[str, Any]:
-        """Return plain data for a report; ``size`` is the region's [m]."""
+        """Return plain data for a report; ``size`` is the size of the region [m]."""
         rows = ["".join("1" if cell else "0" for cell in row) for row in self.cells]
         return {"origin": list(self.origin), "size": list(size), "cell": REACH_CELL, "reached": rows}
 

@@ -14,7 +14,7 @@ class Pick(Skill):
     def run(self, arm: Workcell) -> None: ...
 ```
 
-Loader, JSON Schema, documentation and editor read the parameters from the class.
+Loader, JSON Schema, documentation and editor derive the parameters from the class.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class SkillFailure(Exception):
 
 
 class GivenUp(SkillFailure):
-    """Raised where the steps end the attempt; no recovery follows."""
+    """Raised when the steps give the attempt up; no recovery follows."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Mark of a text parameter that is a reference, with the types that it may have."""
+    """Mark of a text parameter that is a reference, with the types that its target may have."""
 
     kinds: tuple[str, ...]
     """Types of things: ``object``, ``fixture`` or ``region``."""
     many: bool = False
     """True for one thing, a group or a list of things; a tuple of names at run time."""
     jointed: bool = False
-    """True if it must have moving parts."""
+    """True if the target must have moving parts."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class PoseMark:
 ObjectReference = Annotated[str, Reference(("object",))]
 """One movable object: ``item``, ``items[0]``."""
 FixtureReference = Annotated[str, Reference(("fixture",))]
-"""One thing that stands in the scene: ``tray``, ``bins[item.class]``."""
+"""One fixture of the scene: ``tray``, ``bins[item.class]``."""
 RegionReference = Annotated[str, Reference(("region",))]
 """A region of the task file."""
 PlaceReference = Annotated[str, Reference(("fixture", "region"))]
@@ -118,11 +118,13 @@ class Statement(StrictModel, ABC):
     """Entry of ``steps:`` or ``success:``; its fields are its parameters."""
 
     version: ClassVar[int] = 1
-    """Version of its behavior, raised when that changes; a dataset is not continued with another version."""
+    """Version of the behavior; it is raised when the behavior changes, and datasets are not continued across
+    versions."""
     main: ClassVar[str] = ""
     """Parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
     frames: ClassVar[dict[str, str]] = {}
-    """Frames that objects need, by the parameter that names the object; ``{hole}`` stands for its value."""
+    """Frame that an object needs, by the parameter that names the object; ``{hole}`` stands for the value of the
+    parameter ``hole``."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -151,7 +153,7 @@ class Statement(StrictModel, ABC):
         return self
 
     def check_files(self) -> None:
-        """Check that the files it names can be read; called for a task file, not for the text of a stored task.
+        """Check that the files that it names can be read; called for task files, not for the text of a stored task.
 
         Raises:
             InputError: A file is missing or invalid.
@@ -178,20 +180,20 @@ class Skill(Statement):
     """Action of a robot. References in its parameters are names of the scene's things at run time."""
 
     needs: ClassVar[tuple[str, ...]] = ()
-    """Facts that must hold before it: ``("held(object)", "open(into)")``. A need over an omitted parameter is ignored;
-    settings are those that a proposed step before it should have."""
+    """Facts that must hold before the skill: ``("held(object)", "open(into)")``. A fact about an omitted parameter is
+    ignored. Settings such as ``side=left`` are those that a proposed step before this one gets."""
 
     gives: ClassVar[tuple[str, ...]] = ()
-    """Facts that hold after it. A skill that declares none is never proposed."""
+    """Facts that hold after the skill. A skill without any is never proposed."""
 
     hand: ClassVar[Literal["keeps", "takes", "puts", ""]] = ""
-    """Effect on the gripper: ``keeps`` it as it is, ``takes`` the main object into it, or ``puts`` down the main
-    object, which must be in it. By default it follows from the facts; empty means unknown. Contradictions between steps
-    are found with it before a run."""
+    """Effect on the gripper: ``keeps`` its content, ``takes`` the main object, or ``puts`` down the main object, which
+    must be in the gripper. By default the effect follows from the facts; empty means unknown. The effects reveal
+    contradictions between steps before a run."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        """Refuse a class with another value of ``hand``, and facts over parameters that it does not have."""
+        """Refuse a class with an invalid value of ``hand``, or with facts about parameters that it does not have."""
         super().__pydantic_init_subclass__(**settings)
         if cls.hand not in _HANDS:
             raise TypeError(f"{cls.__name__}.hand is {cls.hand!r}; write {', '.join(filter(None, _HANDS))} or ''")
@@ -227,7 +229,7 @@ class Skill(Statement):
             arm: Arm that executes it, in its scene.
 
         Raises:
-            SkillFailure: The skill fails here.
+            SkillFailure: The skill fails.
         """
 
 
@@ -235,25 +237,25 @@ class Predicate(Statement):
     """Condition of ``success:``, ``if:`` or ``until:``, evaluated on the state of physics."""
 
     states: ClassVar[tuple[str, ...]] = ()
-    """Facts that hold where it holds: ``("in(object, container)",)``. Proposed tasks derive their success from
-    these."""
+    """Facts that are equivalent to the condition: ``("in(object, container)",)``. Proposed tasks derive their success
+    conditions from them."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        """Refuse facts over parameters that it does not have."""
+        """Refuse facts about parameters that the class does not have."""
         super().__pydantic_init_subclass__(**settings)
         parse_facts(cls.states, cls.model_fields, where=f"{cls.__name__}.states")
 
     @abstractmethod
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason and detail with which the condition does not hold, or None when it does."""
+        """Return reason and detail of the failure if the condition does not hold; None if it holds."""
 
 
 class Randomization(StrictModel):
     """Settings of one randomizer: an entry of ``randomize:``, registered as kind ``randomizer``."""
 
     version: ClassVar[int] = 1
-    """Version of its draws, raised when they change; a dataset is not continued with another version."""
+    """Version of the draws; it is raised when the draws change, and datasets are not continued across versions."""
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with paths relative to the working directory instead of the task's folder."""

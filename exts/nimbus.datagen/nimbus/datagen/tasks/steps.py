@@ -26,7 +26,7 @@ class Scope:
     names: Mapping[str, Any]
     """Meaning of each name, from ``references.build_environment`` and the enclosing loops."""
     choices: Mapping[str, int] = field(default_factory=dict)
-    """Draws of the episode by address."""
+    """Results of the episode's draws, by address."""
     inside: tuple[str, ...] = ()
     """Names of the current members of the enclosing loops, outermost first."""
     tried: Any = ()
@@ -61,14 +61,15 @@ class Step:
 
     @property
     def target(self) -> str:
-        """Thing that it is about, where there is exactly one."""
+        """Name of the statement's only thing; empty if it has several or none."""
         main = type(self.statement).main
         value = getattr(self.statement, main) if main else ""
         return value if isinstance(value, str) else ""
 
     def canonical(self) -> Any:
-        """Return plain data, the same for every way of writing it."""
-        # A parameter added by a later version of Nimbus defaults to None, and leaves tasks without it unchanged.
+        """Return plain data that are the same for every way of writing the step."""
+        # A parameter that a later version of Nimbus adds defaults to None, so that the hash of older tasks is
+        # unchanged.
         return {self.name: self.statement.model_dump(mode="json", exclude_none=True)}
 
 
@@ -112,19 +113,20 @@ class Composite(ABC):
     """Combination of steps or conditions; registered as kind ``composite``."""
 
     version: ClassVar[int] = 1
-    """Version of its behavior, raised when that changes; a dataset is not continued with another version."""
+    """Version of the behavior; it is raised when the behavior changes, and datasets are not continued across
+    versions."""
     kinds: ClassVar[tuple[str, ...]] = ("skill",)
     """Kinds of its entries: ``skill`` in ``steps:``, ``predicate`` in ``success:``."""
     words: ClassVar[tuple[str, ...]] = ()
     """Keys of the combination in a task file; the first one names it."""
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
-    """Execution of its blocks: repeatedly, one of them, one of them under its own conditions, or unknown. Used to find
-    contradictions."""
+    """Execution of the blocks, for the search for contradictions: repeated, one of several, one under its own
+    conditions, or unknown."""
     variable: str = ""
-    """Name that it binds to a member of ``group``, if any."""
+    """Name that is bound to a member of ``group``; empty if the composite binds none."""
     group: str = ""
     arms: tuple[str, ...] = ()
-    """Names of the robot's arms that it needs."""
+    """Names of the robot's arms that the composite needs."""
     keys: Keys
 
     @classmethod
@@ -140,18 +142,18 @@ class Composite(ABC):
     @classmethod
     @abstractmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of an entry, from those of a block of steps and a block of conditions."""
+        """Return the JSON Schema of an entry, given the schemas of a block of steps and of a block of conditions."""
 
     @abstractmethod
     def canonical(self) -> Any:
-        """Return plain data, the same for every way of writing it."""
+        """Return plain data that are the same for every way of writing the composite."""
 
     @abstractmethod
     def blocks(self) -> tuple[Steps, ...]:
         """Return its blocks."""
 
     def draws(self, scope: Scope) -> tuple[str, list[float]] | None:
-        """Return the draw that it needs for an episode: the address in ``scope.choices``, and the weights."""
+        """Return the draw that the composite needs in an episode, if any: address in ``scope.choices``, and weights."""
         return None
 
     def scopes(self, scope: Scope) -> Iterator[Scope]:
@@ -159,12 +161,12 @@ class Composite(ABC):
         yield scope
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Run its steps; for those whose ``kinds`` have ``skill``."""
-        raise TypeError(f"{type(self).__name__} can stand among conditions only")
+        """Run the steps; implemented by composites whose ``kinds`` include ``skill``."""
+        raise TypeError(f"{type(self).__name__} is only allowed among conditions")
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """Why it does not hold, or None when it does; of those whose ``kinds`` have ``predicate``."""
-        raise TypeError(f"{type(self).__name__} stands among steps only")
+        """Return the failure, or None if the conditions hold; for composites whose ``kinds`` include ``predicate``."""
+        raise TypeError(f"{type(self).__name__} is only allowed among steps")
 
 
 Steps: TypeAlias = tuple[Step | Composite, ...]
@@ -178,7 +180,7 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str, folder:
         keys: Location of the list in it.
         data: The list.
         kind: Kind that the names are registered as: ``skill`` or ``predicate``.
-        folder: Folder at which relative paths begin.
+        folder: Folder that relative paths start from.
 
     Raises:
         InputError: There is an unknown name or a wrong parameter, or the value is not a list.
@@ -195,7 +197,7 @@ class StepParser:
     recovering: bool = False
     """True within ``recover:``."""
     folder: Path = Path()
-    """Folder at which relative paths begin."""
+    """Folder that relative paths start from."""
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """Return an error about one field of the file, ready to raise."""
@@ -235,7 +237,7 @@ class StepParser:
                 continue
             if self.kind not in composite.kinds:
                 place = "steps" if self.kind == "predicate" else "conditions"
-                raise self.error(keys, f"'{composite.words[0]}' stands among {place} only")
+                raise self.error(keys, f"'{composite.words[0]}' is only allowed among {place}")
             return composite.parse(self, keys, entry)
         if isinstance(entry, str):
             return Step(entry, self._statement(keys, entry, {}), keys, self.kind)
@@ -262,7 +264,7 @@ class StepParser:
             if not model.main:
                 what = f"'{name}' takes no value" if not model.model_fields else f"'{name}' needs named parameters"
                 raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
-            # A wrong value of the short form is located where the statement's own value stands.
+            # An error in the value of the short form is located at the value of the statement itself.
             value = {model.main: value}
         return self.document.validate(model, data=value, at=keys).seen_from(self.folder)
 
@@ -283,7 +285,7 @@ def composites(steps: Steps) -> Iterator[Composite]:
 
 
 def walk(steps: Steps, *, loops: tuple[Composite, ...] = ()) -> Iterator[tuple[Step, tuple[Composite, ...]]]:
-    """Yield every step and condition with the enclosing composites that bind a member of a group, outermost first."""
+    """Yield every step and condition, with the enclosing composites that bind a name, outermost first."""
     for step in steps:
         if isinstance(step, Step):
             yield step, loops

@@ -45,11 +45,11 @@ from nimbus.datagen.tasks.task_file import (
 _HIGHEST_CAMERA = 2.4
 """Largest height of a camera above the floor [m]."""
 _BLOCK = 5
-"""Episodes in a row that share a scene: a worker opens and maps it once for them."""
+"""Number of consecutive episodes that share a scene, which a worker opens and maps once for all of them."""
 ROBOT_FLAG = "--robot"
 """Flag of the commands that take another robot, for messages."""
 AS_THE_TASK = "task"
-"""Level of randomization given in the task file."""
+"""Name that stands for the level of randomization given in the task file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +59,10 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content: it covers the order of names, which orders the draws, but no comments or formatting."""
+    """Hash of the content. The order of names is part of it, because it decides the order of draws; comments and
+    formatting are not."""
     family: str
-    """Kind of task, for people; may be empty."""
+    """Kind of task, for readers only; may be empty."""
     pipeline: str
     rate: float
     """Recorded steps per second [Hz]."""
@@ -72,7 +73,7 @@ class BaseTask:
 
     @property
     def robot_name(self) -> str:
-        """Name of what moves, as the task gives it."""
+        """Name of the robot or body, as given in the task."""
         return ""
 
     @property
@@ -93,8 +94,8 @@ class BaseTask:
 class Task(BaseTask):
     """A validated task file of a robot that manipulates.
 
-    What it names by a relative path (robot, scene, pipeline, libraries) is seen from its folder; here such a path is
-    seen from the working directory.
+    Relative paths in the file (robot, scene, pipeline, libraries) start from the folder of the file; in this object
+    they are relative to the working directory.
     """
 
     robot: str
@@ -104,11 +105,11 @@ class Task(BaseTask):
     steps: Steps
     success: Steps
     execution_noise: float
-    """Standard deviation of the noise on the commands of an empty arm that approaches an object [rad]."""
+    """Standard deviation of the noise on the commands while an arm with an empty gripper approaches an object [rad]."""
     cameras: Mapping[str, CameraSettings]
     instructions: tuple[str, ...]
     modalities: tuple[TaskModality, ...] = ()
-    """Annotations that are stored in addition; ``cameras`` list theirs already."""
+    """Annotations requested for the whole task; the modalities of ``cameras`` already include those of cameras."""
 
     @property
     def robot_name(self) -> str:
@@ -132,7 +133,7 @@ class NavigationTask(BaseTask):
         return BASE
 
     def address(self, index: int) -> tuple[int, int]:
-        """Return the scene of an episode, and its rank among the episodes of that scene: neighbors share a scene.
+        """Return the scene of an episode, and its rank among the episodes of that scene; neighbors share a scene.
 
         Args:
             index: Index of the episode.
@@ -148,7 +149,7 @@ def task_names() -> list[str]:
 
 
 def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = (), robot: str = "") -> Task:
-    """Load a task by name or path, and check everything that needs no robot, scene or libraries.
+    """Load a task by name or path, and check everything that can be checked without robot, scene and libraries.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
@@ -156,7 +157,7 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
         robot: Name or path of a robot in place of the task's own; the task is then as if its file named it.
 
     Raises:
-        InputError: There is no such task, or the first error in it, in one line with its location.
+        InputError: There is no such task, or the task has an error; the first one is reported, with its location.
     """
     return manipulation_of(load_any_task(name_or_path, skill_folders=skill_folders, robot=robot))
 
@@ -168,7 +169,7 @@ def manipulation_of(task: BaseTask) -> Task:
         InputError: The task is of another kind.
     """
     if not isinstance(task, Task):
-        what = f"'{task.name}' is a navigation task, this needs one with steps"
+        what = f"'{task.name}' is a navigation task, and a task with steps is needed here"
         raise InputError(what, where=task.path, instead="name a task with steps and success conditions")
     return task
 
@@ -216,7 +217,7 @@ def check_form(name_or_path: str | Path) -> None:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
 
     Raises:
-        InputError: There is no such task, or the first error of form in it.
+        InputError: There is no such task, or the file does not have the form of a task.
     """
     document = read(scene_file("tasks", name_or_path, kind="task"))
     document.validate(file_model(document))
@@ -236,12 +237,12 @@ def file_model(document: Document) -> type[TaskFile] | type[NavigationFile]:
 
 
 def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
-    """Validate the text of a task file with steps, for example one that is being edited; see :func:`parse_any_task`."""
+    """Validate the text of a task file with steps, for example while it is edited; see :func:`parse_any_task`."""
     return manipulation_of(parse_any_task(text, name=name, folder=folder))
 
 
 def parse_any_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task | NavigationTask:
-    """Validate the text of a task file of any kind, for example one that an episode carries.
+    """Validate the text of a task file of any kind, for example the text that is stored in an episode.
 
     Args:
         text: The text.
@@ -255,10 +256,10 @@ def _task(
     document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()
 ) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
-        what = f"'{name}' cannot be the name of a task: episode files carry it"
+        what = f"'{name}' cannot be the name of a task, because file names of episodes contain it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
     file = document.validate(file_model(document))
-    discover(skill_folders)  # once the form is right: all skills are imported here
+    discover(skill_folders)  # after the form was checked, because this imports all skills
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
     steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=folder)
@@ -304,7 +305,7 @@ def _navigation_task(document: Document, file: NavigationFile, name: str, *, fol
     }
     for camera, settings in file.cameras.items():
         if settings.position[2] >= _HIGHEST_CAMERA:
-            what = f"the camera is {settings.position[2]:g} m above the floor, over the ceiling of most rooms"
+            what = f"the camera is {settings.position[2]:g} m above the floor, above the ceiling of most rooms"
             instead = f"write less than {_HIGHEST_CAMERA} m"
             raise document.error(("cameras", camera, "position"), what, instead=instead)
     return NavigationTask(
@@ -329,7 +330,7 @@ def _source(document: Document, scene: Mapping[str, object]) -> SceneSource:
     known = registry.names("scene")
     if not (chosen := [key for key in scene if key in known]):
         instead = f"write one of {', '.join(known)}, such as scene: {{homes: 40, rooms: [4, 9]}}"
-        raise document.error(("scene",), "names no source of scenes", instead=instead)
+        raise document.error(("scene",), "no source of scenes is named", instead=instead)
     return document.validate(registry.lookup("scene", chosen[0]), data=dict(scene), at=("scene",))
 
 
@@ -341,7 +342,7 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
 
     Args:
         task: The task.
-        level: Name of a level, such as ``none`` or ``medium``; ``task`` for that of the file.
+        level: Name of a level, such as ``none`` or ``medium``; ``task`` for the level in the file.
         only: Names of randomizers to keep; all when empty.
         where: Command-line flag, for messages.
 

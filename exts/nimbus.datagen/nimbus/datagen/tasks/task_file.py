@@ -47,8 +47,8 @@ Value = TypeVar("Value")
 
 
 EXECUTION_NOISE = 0.015
-"""Execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the most that costs no first attempts in the
-tasks."""
+"""Default execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the largest value at which no first
+attempts of the shipped tasks fail for it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class WordingField:
 
     @property
     def is_plain(self) -> bool:
-        """True for a bare name; widths and conversions are for numbers, not for sentences."""
+        """True for a name alone; format specifications and conversions have no use in a sentence."""
         return self.text == f"{{{self.name}}}"
 
 
@@ -81,7 +81,7 @@ def wording_fields(wording: str) -> list[WordingField]:
 
 @lru_cache
 def presets(room: str) -> dict[str, Any]:
-    """Presets of ``scenes/<room>.yaml`` by name, as plain data."""
+    """Return the presets of ``scenes/<room>.yaml`` by name, as plain data."""
     return read(scene_folder("tasks").parent / f"{room}.yaml").data
 
 
@@ -94,9 +94,9 @@ def expand_cameras(value: Any) -> Any:
         value = _named(value)
     if isinstance(value, tuple):
         if odd := [entry for entry in value if not isinstance(entry, str)]:
-            instead = "write names in a list, and cameras of your own as name: {…}"
+            instead = "write names of presets in a list, or your own cameras as name: {…}"
             context = {"found": f"{odd[0]}"[:80], "instead": instead}
-            raise PydanticCustomError("preset", "a list of cameras holds names, found {found}", context)
+            raise PydanticCustomError("preset", "a list of cameras has names only, found {found}", context)
         if not value:
             context = {"instead": "write names, or cameras: {} for none"}
             raise PydanticCustomError("preset", "the list of cameras is empty", context)
@@ -159,7 +159,7 @@ Named = dict[Annotated[str, AfterValidator(_name)], Value]
 
 
 def unique(entries: Any) -> Any:
-    """Return entries that differ; refuse one that is listed twice."""
+    """Return the entries, after checking that no entry is listed twice."""
     for index, entry in enumerate(entries):
         if entry in entries[:index]:
             raise PydanticCustomError("twice", "'{entry}' is listed twice", {"entry": entry})
@@ -171,14 +171,14 @@ def _is_none(value: object) -> bool:
 
 
 def _scene_form(value: object) -> str:
-    """Return the form of a scene: a mapping is settings, everything else a name."""
+    """Return the form of a scene: a mapping has settings, everything else is a name."""
     if isinstance(value, StageFileSettings) or (isinstance(value, dict) and "file" in value):
         return "scene file"
     return "room settings" if isinstance(value, dict | RoomSettings) else "name"
 
 
 class Growing(StrictModel):
-    """Model whose later fields default to None, so that they leave existing tasks unchanged."""
+    """Model whose later fields default to None, so that the hashes of existing tasks do not change."""
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -188,8 +188,8 @@ class Growing(StrictModel):
 class Region(Growing):
     """Rectangle on a surface, where objects start or are put."""
 
-    on: str = Field("table", description="Surface of the scene that it lies on.")
-    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its middle in the world frame [m].")
+    on: str = Field("table", description="Surface of the scene that the region lies on.")
+    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its center in the world frame [m].")
     size: tuple[Length, Length] = Field(description="Extent along x and y [m].")
 
 
@@ -204,28 +204,33 @@ def _count(count: tuple[int, int]) -> tuple[int, int]:
 class ObjectGroup(Growing):
     """Objects drawn from a library for every episode, under one name."""
 
-    library: str = Field(description="Object library, a name from scenes/objects, or a path seen from this file.")
+    library: str = Field(description="Object library: a name from scenes/objects, or a path relative to this file.")
     kinds: Literal["all"] | Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         "all", description="Kinds to draw from: a list, or 'all'."
     )
     count: Annotated[Range[int], AfterValidator(_count)] = Field(
-        (1, 1), description="How many objects: a number, or [low, high] with both included."
+        (1, 1), description="Number of objects, or a range [low, high] that includes both."
     )
-    distinct: bool = Field(False, description="No kind twice in one episode.")
-    region: str = Field(description="Region where they start, or a group before this one: inside its first object.")
+    distinct: bool = Field(False, description="True if no kind may occur twice in an episode.")
+    region: str = Field(
+        description="Region where the objects start, or an earlier group, inside whose first object they start."
+    )
     yaw: Literal["any"] | Range[Radians] = Field("any", description="Heading about the vertical [rad].")
     lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
-        0.0, description="Share of the objects that lie, of those that can also stand."
+        0.0, description="Fraction of objects that lie, of those that could also stand."
     )
     scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
-        None, description="Times their size; mass goes with its cube. Left out: as in the library."
+        None, description="Factor on the size; mass is scaled by its cube. By default, sizes are those of the library."
     )
     classes: dict[str, str] | None = Field(
         None, description="Other names for classes of the library: {fruit: organic, any: residual}."
     )
-    anchored: bool | None = Field(None, description="Fixed in place; by default as in the library.")
+    anchored: bool | None = Field(
+        None, description="True if the objects are fixed in place; by default as in the library."
+    )
     joints: dict[str, Range[Annotated[Ratio, Field(ge=0, le=1)]]] | None = Field(
-        None, description="Where parts start, by name, as shares of their range: {door: [0 %, 30 %]}; left out: at 0."
+        None,
+        description="Start positions of moving parts, as fractions of their range: {door: [0 %, 30 %]}; 0 by default.",
     )
 
     def class_of(self, name: str) -> str:
@@ -242,19 +247,21 @@ class ObjectGroup(Growing):
 
 
 TaskModality = Literal["flow", "keypoints", "end_effector"]
-"""Annotations of a whole task: of each of its cameras, or of its robot."""
+"""Annotations that a task can request: of all of its cameras, or of its robot."""
 
 
 class CameraSettings(StrictModel):
     """Pinhole camera before randomization."""
 
-    mount: str = Field("", description="Robot link it is fixed to, 'hand' for the one with the tool; empty: the world.")
-    position: Point = Field(description="In the frame of the mount [m].")
-    look_at: Point | None = Field(None, description="Point it looks at, in the frame of the mount [m].")
+    mount: str = Field(
+        "", description="Robot link that carries the camera, 'hand' for the link with the tool; empty for the world."
+    )
+    position: Point = Field(description="Position in the frame of the mount [m].")
+    look_at: Point | None = Field(None, description="Point that the camera looks at, in the frame of the mount [m].")
     wxyz: Quaternion | None = Field(
         None, description="Instead of look_at: mount_T_camera rotation, OpenGL axes (looks along -z, y up)."
     )
-    up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the picture, with look_at.")
+    up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the image; used with look_at.")
     vertical_fov: Annotated[Radians, Field(ge=0.01, lt=3.0)] = Field(description="Vertical field of view [rad].")
     size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
         (320, 240), description="Width and height [px]."
@@ -263,14 +270,14 @@ class CameraSettings(StrictModel):
     modalities: Annotated[tuple[Modality, ...], AfterValidator(unique)] | None = Field(
         None,
         exclude_if=_is_none,
-        description="Stored of each step: rgb, and any of depth, instance, semantic, normals, boxes, visibility, flow, "
-        "keypoints; left out: all but the last two.",
+        description="Stored images and labels: rgb, and any of depth, instance, semantic, normals, boxes, visibility, "
+        "flow, keypoints; by default all but the last two.",
     )
 
     antialiasing: Annotated[int, Field(ge=1, le=4)] = Field(
         1,
         exclude_if=lambda value: value == 1,
-        description="Samples of color along each side of a pixel; 2 smooths edges and takes four times as long.",
+        description="Number of color samples along each side of a pixel; 2 smooths edges and takes four times as long.",
     )
     tone: Tone = Field(
         "plain",
@@ -299,7 +306,7 @@ class CameraSettings(StrictModel):
         return self
 
     def annotated(self, asked: Collection[str]) -> CameraSettings:
-        """Return the camera with further annotations, those that are for cameras."""
+        """Return the camera with those of the requested annotations that cameras provide."""
         stored = DEFAULT_MODALITIES if self.modalities is None else self.modalities
         missing = tuple(name for name in ANNOTATIONS if name in asked and name not in stored)
         return self.model_copy(update={"modalities": stored + missing}) if missing else self
@@ -323,53 +330,53 @@ class CameraSettings(StrictModel):
 
 
 class CommonFile(Growing):
-    """Fields that tasks of all kinds have."""
+    """Fields of task files of all kinds."""
 
-    family: str = Field("", exclude=True, description="Kind of task, such as stacking; for people.")
-    pipeline: str = Field(description="Pipeline, a name or a path seen from this file.")
+    family: str = Field("", exclude=True, description="Kind of task, such as stacking; for readers only.")
+    pipeline: str = Field(description="Pipeline: a name, or a path relative to this file.")
     rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(description="Recorded steps per second [Hz].")
     randomize: Annotated[dict[str, Any], BeforeValidator(expand_randomization)] = Field(
-        {}, description="How much varies: small, medium or large, or settings by randomizer."
+        {}, description="Amount of variation: small, medium or large, or settings by randomizer."
     )
 
 
 class TaskFile(CommonFile):
-    """A task: a robot, a scene, what to do, and what to vary."""
+    """A task: a robot, a scene, objects, steps, success conditions and variation."""
 
-    robot: str = Field(description="Robot, a name from scenes/robots, or a path seen from this file.")
+    robot: str = Field(description="Robot: a name from scenes/robots, or a path relative to this file.")
     scene: Annotated[
         Annotated[str, Tag("name")]
         | Annotated[RoomSettings, Tag("room settings")]
         | Annotated[StageFileSettings, Tag("scene file")],
         Discriminator(_scene_form),
     ] = Field(
-        description="USD stage, a name from scenes/stages, or a path seen from this file; a family of rooms, such as "
-        "kitchen; a family with its settings; or a file of one's own with its work surface."
+        description="USD stage: a name from scenes/stages or a path relative to this file; or a family of rooms, "
+        "such as kitchen, alone or with settings; or your own scene file with its work surface."
     )
-    pipeline: str = Field("manipulation", description="Pipeline, a name or a path seen from this file.")
+    pipeline: str = Field("manipulation", description="Pipeline: a name, or a path relative to this file.")
     rate: Annotated[Hertz, Field(gt=0, le=120)] = Field(15.0, description="Recorded steps per second [Hz].")
     regions: Named[Region] = Field({}, description="Named rectangles on surfaces.")
     objects: Named[ObjectGroup] = Field(description="Named groups of objects, drawn for every episode.")
     steps: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
-        description="What the robot does: skills, and loops 'for item in items:' over them."
+        description="Steps of the robot: skills, and loops 'for item in items:' over them."
     )
     success: Annotated[tuple[Any, ...], Field(min_length=1)] = Field(
         description="Conditions that must hold at the end, judged from physics."
     )
     execution_noise: Annotated[Radians, Field(ge=0, le=0.1)] | None = Field(
         None,
-        description="Standard deviation of the noise on what an empty arm executes on its way to a thing [rad]; the "
-        f"recorded commands are clean. 0 for none; left out: {EXECUTION_NOISE} rad.",
+        description="Standard deviation of the noise on commands while an empty gripper approaches a thing [rad]; "
+        f"recorded commands have no noise. 0 for none; by default {EXECUTION_NOISE} rad.",
     )
     cameras: Annotated[Named[CameraSettings], BeforeValidator(expand_cameras)] = Field(
         "front+wrist",
-        description="Cameras of scenes/cameras.yaml, as in front+wrist, or named ones of one's own; {} for none.",
+        description="Presets of scenes/cameras.yaml, as in front+wrist, or your own cameras by name; {} for none.",
         validate_default=True,
     )
     modalities: Annotated[tuple[TaskModality, ...], AfterValidator(unique)] = Field(
         (),
         exclude_if=lambda value: not value,
-        description="Stored in addition: flow and keypoints of every camera, end_effector for the poses of the tools.",
+        description="Annotations to store in addition: flow, keypoints of every camera, end_effector for tool poses.",
     )
     instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."

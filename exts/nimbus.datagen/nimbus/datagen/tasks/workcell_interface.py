@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Physics(Protocol):
-    """Simulation of the scene, for measurements that a :class:`World` has no method for."""
+    """Simulation of the scene, for measurements that :class:`World` does not provide."""
 
     @property
     def rate(self) -> float:
@@ -132,7 +132,7 @@ class SceneState(Protocol):
 
 
 class ArmState(Protocol):
-    """State of one arm, as a condition sees it."""
+    """State of one arm, for conditions."""
 
     @property
     def robot(self) -> Robot:
@@ -234,7 +234,7 @@ class Workcell(World, Protocol):
         ...
 
     def rng(self) -> np.random.Generator:
-        """Return a new random stream; each call gives another one, the same in every run of the episode."""
+        """Return a new random stream; each call returns another stream, and the streams are the same in every run."""
         ...
 
     def look(self) -> PlanningScene:
@@ -307,7 +307,7 @@ class Workcell(World, Protocol):
         ...
 
     def expect_contact(self, name: str | None) -> None:
-        """Measure contact with this body as with a held object, from now on; None ends that."""
+        """From now on, measure contact with this body as with a held object; None ends that."""
         ...
 
     def carry(self) -> None:

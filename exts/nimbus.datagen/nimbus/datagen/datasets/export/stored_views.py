@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.state_forms import StateForm, commands_before
 from nimbus.datagen.robots.robot import Robot, load_robot
-from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.task_file import TaskFile
 from nimbus.datagen.usd.stage import read_stage
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
 
 ENVIRONMENT_STATE = "observation.environment_state"
 DONE, SUCCESS = "next.done", "next.success"
@@ -72,6 +74,8 @@ class StoredViews:
     @cached_property
     def _simulation(self) -> NewtonSimulation:
         import warp
+
+        from nimbus.datagen.simulate.newton import NewtonSimulation  # most readers need no physics
 
         warp.config.log_level = warp.LOG_ERROR  # otherwise it logs every kernel in a new process
         with silent_stderr():

@@ -1,7 +1,8 @@
 """Interface to cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
 
-cuRobo has no status: ``None`` means that its inverse kinematics did not reach a pose, ``success`` covers the rest.
-Batch sizes, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each.
+cuRobo returns no status: ``None`` means that inverse kinematics did not reach a pose; ``success`` covers all else.
+The sizes of batches, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each
+combination.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ROOM = 16
 _NO_SPHERE = -100.0
 """Radius of an unused sphere, as cuRobo marks them [m]."""
 _MOST_MESHES = 400
-"""Number of loaded meshes after which their memory is released."""
+"""Number of loaded meshes at which the memory of all is released."""
 
 
 class CuroboAdapter:
@@ -90,7 +91,7 @@ class CuroboAdapter:
             goals = self._goals(header["tool"], _padded(arrays["goal_poses"], batch), slots)
             result = planner.plan_pose(goals, start)
             if result is None and slots > 1:
-                result = planner.plan_pose(goals, start)  # goal sets can fail once without a reason: try again
+                result = planner.plan_pose(goals, start)  # a goal set was observed to fail once and then succeed
         if result is None:
             return {"queries": [{"status": "no_ik"}] * count}, {}
         return self._answer(planner, result, count, batch)
@@ -132,7 +133,7 @@ class CuroboAdapter:
             # One world for each query of a batch: as many as there are scenes. A cache alone would make one.
             scene_model=None if batch == 1 else [{} for _ in range(batch)],
             multi_env=batch > 1,
-            # Without a scene and a cache there would be nothing to load a world into.
+            # The cache reserves the memory that worlds are loaded into later.
             collision_cache={"cuboid": self._room[0], "mesh": self._room[1]},
             position_tolerance=POSITION_TOLERANCE,
             orientation_tolerance=ORIENTATION_TOLERANCE,
@@ -156,9 +157,8 @@ class CuroboAdapter:
     def _batch(self, batch: int, slots: int) -> BatchMotionPlanner:
         if (batch, slots) not in self._batches:
             self._notify("warm-up")
-            planner = BatchMotionPlanner(self._config(batch, slots))
-            planner.warmup()
-            self._batches[batch, slots] = planner
+            # Its own warm-up plans to postures, which fixes the size of goal sets at one: the first query warms it up.
+            self._batches[batch, slots] = BatchMotionPlanner(self._config(batch, slots))
         return self._batches[batch, slots]
 
     # State that changes from query to query
@@ -194,21 +194,18 @@ class CuroboAdapter:
     def _attach(
         self, planner: MotionPlanner | BatchMotionPlanner, link: str, arrays: Arrays, *, count: int, batch: int
     ) -> None:
-        """Update the spheres attached to the tool, given in the link's frame, so without a further offset."""
-        manager = planner.attachment_manager
-        if batch == 1:
-            if len(spheres := arrays["attached0"]):
-                manager.update(self._device.to_device(spheres), self._state(arrays["starts"][:1]), link_name=link)
-            else:
-                manager.detach(link_name=link)
-            return
-        # The manager would give all queries the same spheres.
+        """Update the spheres attached to the tool, given in the link's frame.
+
+        cuRobo's attachment manager is not used, because planners of version 0.8.0 do not find it.
+        """
+        # All parts of a planner share these parameters; its own ``disable_link_collision`` relies on that, too.
+        parameters = planner.kinematics.config.kinematics_config
         slots = self._robot["robot_cfg"]["kinematics"]["extra_collision_spheres"][link]
         for row in range(batch):
             spheres = arrays[f"attached{min(row, count - 1)}"]
             unused = np.tile([0.0, 0.0, 0.0, _NO_SPHERE], (slots - len(spheres), 1))
             filled = self._device.to_device(np.vstack([spheres, unused]))
-            manager.kinematics_params.update_link_spheres(link, filled, config_idx=row)
+            parameters.update_link_spheres(link, filled, config_idx=row)
 
     def _state(self, positions: FloatArray) -> JointState:
         """Return the joint state of positions (B, J); cuRobo accepts exactly two dimensions."""
@@ -279,7 +276,7 @@ def _scene(number: int, header: dict[str, Any], arrays: Arrays) -> Scene:
 
 
 def _padded(rows: FloatArray, count: int) -> FloatArray:
-    """Repeat the last row: a batch must have exactly the size that its planner was built for."""
+    """Pad rows to ``count`` by repeating the last one: a planner accepts only batches of the size it was built for."""
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), axis=0)])
 
 

@@ -26,12 +26,15 @@ from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.plan.verify import first_collision
 from nimbus.datagen.registry import register
 
-GOALS = 16
-"""Number of poses in a goal set; cuRobo builds a planner for a size, so all sets have this one."""
+GOALS = 20
+"""Number of poses in a goal set. All sets have this size, because cuRobo builds a separate planner for each size.
+
+Warp unrolls loops of up to 16 iterations; the unrolled loop over 16 goals takes 14 times as long to compile as a loop
+over 20 goals."""
 BATCH = 8
 """Number of queries in a batch, fixed for the same reason."""
 SINGLES = 4
-"""Number of poses that are tried singly after their set failed; for a single pose cuRobo also searches a graph."""
+"""Number of poses that are tried one by one after their set failed; for a single pose, cuRobo also searches a graph."""
 END_DISTANCE, END_ANGLE = 0.003, 0.02
 """Largest distance of a motion's end from its goal [m], [rad]."""
 _START_DISTANCE = 1e-3
@@ -40,7 +43,7 @@ _START_DISTANCE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    """A query as cuRobo's process gets it."""
+    """A query in the form in which it is sent to cuRobo's process."""
 
     query: MotionQuery
     robot: RobotModel
@@ -49,7 +52,7 @@ class _Problem:
 
     @property
     def slots(self) -> int:
-        """Number of goals that its planner is built for: one, or a whole set."""
+        """Number of goals of the cuRobo planner for this query: one, or a whole set."""
         return GOALS if len(self.query.goals) > 1 else 1
 
     @property
@@ -62,12 +65,12 @@ class _Problem:
 class CuroboPlanner(BatchPlanner):
     """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.batch.BatchPlanner`.
 
-    Every query goes through a planner of batches, alone too; one that fails there is planned again on its own, where
-    cuRobo also searches a graph. cuRobo draws its own random numbers from a seed that is set back before each request:
-    the streams that the queries bring are not used, and on another device or driver the motions may differ.
+    Every query, also a single one, is first planned in a batch. A query that fails there is planned again alone, where
+    cuRobo also searches a graph. cuRobo draws its own random numbers, from a seed that is reset before each request:
+    the random streams of the queries are not used, and motions may differ on another device or driver.
     """
 
-    version = 2
+    version = 3
     batch_size = BATCH
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
@@ -97,7 +100,7 @@ class CuroboPlanner(BatchPlanner):
         return refused
 
     def _plan_alone(self, problem: _Problem) -> MotionPlan:
-        """Return the first success over some goal sets, or the failure that came nearest to one."""
+        """Return the first successful plan over subsets of the goals, or the failure that got furthest."""
         goals = problem.query.goals
         if problem.query.goal_q is not None:
             return self._ask([problem], batch=1)[0]
@@ -157,11 +160,11 @@ class CuroboPlanner(BatchPlanner):
         begin, positions, scene = time.process_time(), np.array(positions), query.scene
         start = np.asarray(query.start_q, dtype=float)
         if len(positions) < 2 or np.abs(positions[0] - start).max() > _START_DISTANCE:
-            return MotionPlan(status=MotionStatus.REJECTED, detail="does not begin where the arm is")
+            return MotionPlan(status=MotionStatus.REJECTED, detail="does not begin at the arm's posture")
         positions[0] = start
         if query.goal_q is not None:
             if np.abs(positions[-1] - query.goal_q).max() > END_ANGLE:
-                return MotionPlan(status=MotionStatus.REJECTED, detail="ends in another posture")
+                return MotionPlan(status=MotionStatus.REJECTED, detail="does not end at the goal posture")
             positions[-1] = query.goal_q
         elif miss := _miss(scene.tool_pose(positions[-1]), query.goals[goal]):
             return MotionPlan(status=MotionStatus.REJECTED, detail=miss)
@@ -199,7 +202,7 @@ _NEARNESS = (
     MotionStatus.REJECTED,
     MotionStatus.SUCCESS,
 )
-"""Failures, ordered by the progress before them."""
+"""Results in the order of the stage at which planning ended, earliest first."""
 
 
 def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> MotionPlan | None:
@@ -224,7 +227,7 @@ def refuse(scene: PlanningScene, q: FloatArray, *, is_goal: bool = False) -> Mot
 
 
 def _subsets(count: int) -> Iterator[list[int]]:
-    """Yield sets of goals to request: all of them, then the first few singly."""
+    """Yield indices of goals to request together: sets that cover all of them, then the first few one by one."""
     for first in range(0, count, GOALS):
         yield list(range(first, min(first + GOALS, count)))
     if count > 1:

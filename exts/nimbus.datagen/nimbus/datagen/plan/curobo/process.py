@@ -96,9 +96,9 @@ class CuroboProcess:
             while "notice" in answer:
                 answer, found = self._receive_at_last()
         except (EOFError, OSError) as error:
-            raise RuntimeError(f"cuRobo's process ended: {self._last_words(20)}") from error
+            raise RuntimeError(f"cuRobo's process ended: {self._last_words(60)}") from error
         if "error" in answer:
-            raise RuntimeError(f"in cuRobo's process:\n{answer['error']}")
+            raise RuntimeError(f"in cuRobo's process:\n{answer['error']}\nits last output:\n{self._tail(20)}")
         return answer, found
 
     def _receive_at_last(self) -> tuple[dict[str, Any], wire.Arrays]:
@@ -111,6 +111,14 @@ class CuroboProcess:
     def is_alive(self) -> bool:
         """Return True if it accepts requests."""
         return self._process.poll() is None
+
+    def interrupt(self) -> None:
+        """End the process from another thread; the pending request fails and shows where the process was."""
+        self._process.terminate()  # its stacks go to its output
+        try:
+            self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
     def close(self) -> None:
         """End the process."""
@@ -125,9 +133,14 @@ class CuroboProcess:
     def _last_words(self, count: int) -> str:
         self._process.kill()
         self._process.wait()
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return "\n".join(lines[-count:]) or f"no output, exit code {self._process.returncode}"
+        return self._tail(count) or f"no output, exit code {self._process.returncode}"
+
+    def _tail(self, count: int) -> str:
+        """Return the last lines of the process's output; the offset is the process's own too, so it is not moved."""
+        size = os.fstat(self._log.fileno()).st_size
+        start = max(0, size - 500 * count)
+        text = os.pread(self._log.fileno(), size - start, start).decode(errors="replace")
+        return "\n".join(text.strip().splitlines()[-count:])
 
 
 def check_curobo(*, where: str = "--planner") -> None:
@@ -156,6 +169,12 @@ def curobo_process() -> CuroboProcess:
         running = _running[os.getpid()] = CuroboProcess()
         atexit.register(running.close)
     return running
+
+
+def interrupt_curobo() -> None:
+    """End this process's cuRobo from another thread, if it runs."""
+    if running := _running.get(os.getpid()):
+        running.interrupt()
 
 
 def _environment(python: str) -> dict[str, str]:

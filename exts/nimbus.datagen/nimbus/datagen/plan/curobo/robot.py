@@ -1,8 +1,8 @@
 """Description of the robot for cuRobo: a chain of links in a URDF, with spheres on them.
 
 Everything is derived from the simulator's model, so that no second description of the robot can diverge. Bodies that
-move with the tool but not by the arm's joints (fingers, held object) are spheres of one more link, updated by each
-query.
+move with the tool but not by the arm's joints (fingers, held object) are spheres of one more link, which are updated
+for each query.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ BASE, TOOL, ATTACHED = "nimbus_world", "nimbus_tool", "nimbus_attached"
 SLOTS = 64
 """Number of spheres for attached bodies."""
 _FASTEST = 2.0
-"""Speed of the fastest joint at which cuRobo plans [rad/s]; slower motions are stretched, so that the robot stays the
-same."""
+"""Speed at which cuRobo plans the fastest joint [rad/s]. It is the same at all speed limits, so that the description of
+the robot does not change; the motion is retimed afterwards."""
 _STAND_OFF = 0.015
-"""Distance of the base's spheres from its support [m]."""
+"""Smallest distance between the spheres of the base and its support [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ def describe_robot(
 
 
 def links(parts: SceneParts) -> list[int]:
-    """Return bodies that move only if the tool moves, parents first."""
+    """Return the robot's bodies that are moved by joints of the chain to the tool alone, parents first."""
     chain = set(joints_above(parts.model, parts.tool_body))
     return sorted(body for body in parts.robot if set(joints_above(parts.model, body)) <= chain)
 
@@ -139,7 +139,7 @@ def _lifted(parts: SceneParts, body: int, spheres: FloatArray) -> FloatArray:
     room = np.full(len(spheres), np.inf)
     for geom in parts.world_geoms:
         if joints_above(parts.model, int(parts.model.geom_bodyid[geom])):
-            continue  # a loose object: nothing to stand on
+            continue  # the robot does not stand on a loose object
         world_T_geom = geom_pose(parts, geom)
         local = (centers - world_T_geom[:3, 3]) @ world_T_geom[:3, :3]
         plane = parts.model.geom_type[geom] == mujoco.mjtGeom.mjGEOM_PLANE
@@ -150,7 +150,11 @@ def _lifted(parts: SceneParts, body: int, spheres: FloatArray) -> FloatArray:
 
 
 def _ignored(parts: SceneParts, spheres: dict[str, FloatArray], home: FloatArray) -> dict[str, list[str]]:
-    """Return pairs of links that the simulator ignores too, and those whose spheres touch though the links do not."""
+    """Return the pairs of links that cuRobo must not test.
+
+    These are the pairs that the simulator does not test either, and those whose spheres touch in the home posture
+    although the links do not.
+    """
     model, names = parts.model, list(spheres)
     number = {name: model.body(name).id for name in names}
     data = mujoco.MjData(model)

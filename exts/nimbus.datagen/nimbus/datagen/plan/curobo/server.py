@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib.util
 import signal
 import socket
@@ -21,6 +22,8 @@ def main(descriptor: int) -> None:
     Args:
         descriptor: Socket to the client.
     """
+    faulthandler.enable()
+    faulthandler.register(signal.SIGTERM, chain=True)  # shows where it was when it was interrupted
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends it by closing the socket
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(EOFError, ConnectionError):
         found = look_for_curobo()

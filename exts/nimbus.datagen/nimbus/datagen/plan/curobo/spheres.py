@@ -13,10 +13,10 @@ from scipy.spatial import ConvexHull, KDTree
 from nimbus.datagen.arrays import FloatArray
 
 TOLERANCE = 0.008
-"""Largest protrusion of a sphere from its shape, if there are enough spheres [m]."""
+"""Largest protrusion of a sphere from its shape when the number of spheres suffices [m]."""
 
 _ROUND = 24
-"""Corners of a polygon that replaces a round edge."""
+"""Number of corners of the polygon that replaces a circle."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Hull:
         return cls(vertices=vertices, faces=faces, planes=hull.equations)
 
     def depth(self, points: FloatArray) -> FloatArray:
-        """Return (N,) depths of points inside [m]; outside they are negative, a bound on the distance."""
+        """Return the depths (N,) of points below the surface [m]; outside they are negative, and bound the distance."""
         return -(points @ self.planes[:, :3].T + self.planes[:, 3]).max(axis=1)
 
 
@@ -86,7 +86,7 @@ def geom_points(model: mujoco.MjModel, geom: int) -> FloatArray:
 def cover(points: FloatArray, *, limit: int = 36, tolerance: float = TOLERANCE) -> FloatArray:
     """Return (N, 4) centers and radii of spheres that cover the hull of some points [m], the most useful first.
 
-    The tolerance grows where it would need more than ``limit`` spheres.
+    The tolerance is increased when more than ``limit`` spheres would be needed.
     """
     rounded = np.ascontiguousarray(np.round(points, 6)).tobytes()
     spheres, is_covered = _cover(rounded, limit, tolerance)

@@ -1,6 +1,6 @@
 """Messages between Nimbus and cuRobo's process: a JSON header and raw arrays, over a socket.
 
-cuRobo's interpreter may lack all of Nimbus's dependencies but NumPy, so this file imports nothing else.
+cuRobo's interpreter may have none of Nimbus's dependencies except NumPy, so this file imports nothing else.
 """
 
 from __future__ import annotations

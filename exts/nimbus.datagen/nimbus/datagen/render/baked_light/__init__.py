@@ -1,1 +1,1 @@
-"""Precomputed light for static parts: a basis of lamps and sky, combined into looks as weighted sums."""
+"""Precomputed light of static parts: a basis of lamps and sky, whose weighted sums are the looks of episodes."""

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 LIGHT_VERSION = 1
 """Version of the bake; raised when its results change."""
 _AWAY = 1.1
-"""Distance of lamps from the workplace along x and along y [m]; less where a wall is near."""
+"""Distance of lamps from the workplace along x and along y [m]; smaller when a wall is nearer."""
 _HEIGHT = 2.0
-"""Height of lamps above the workplace where no ceiling is lower [m]."""
+"""Height of lamps above the workplace when no ceiling is lower [m]."""
 _FREE, _HIGHEST = 0.8, 4.0
 """Range above the workplace in which a ceiling is searched for [m]."""
 _SIDE = 0.6
@@ -35,9 +35,9 @@ _SIDE = 0.6
 _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 """Distance from the workplace within which samples are finer, and the fine and coarse spacing [m]."""
 _PROBE = 0.15
-"""Height above the workplace at which the light for moving things is sampled [m]."""
+"""Height above the workplace at which the light for moving bodies is sampled [m]."""
 _USUAL_DROP = 1.6
-"""Distance below a home's lamp at which strength 1 equals light 1 from above [m]."""
+"""Distance below a home's lamp at which a lamp of strength 1 gives light 1 from above [m]."""
 _SLOW = 240.0
 """Upper bound of a bake's duration, kernel compilation included [s]."""
 
@@ -85,7 +85,7 @@ def bake(scene: StillScene) -> LightBasis:
     """Trace the light of a scene; equal scenes give identical bytes."""
     from scipy.sparse import csr_array
 
-    # Only here: a run that bakes nothing need not compile the tracer's kernels.
+    # Imported here, so that a run that bakes nothing does not compile the tracer's kernels.
     from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
 
     corners, tracer = scene.corners, BakeTracer(scene.corners)
@@ -112,6 +112,7 @@ def bake(scene: StillScene) -> LightBasis:
     values = np.full(len(rows), 1.0 / RAYS, dtype=np.float32)
     gather = csr_array((values, (rows, seen[surface])), shape=(len(seen), len(seen)))
     mask = (group[:, None] == np.arange(GROUPS)).astype(np.float32)
+    # Bounces are kept by group, so that a new color of a surface needs a new sum but no new bake.
     bounce = [gather @ (direct * mask[:, [one]]) for one in range(GROUPS)]
     return LightBasis(
         steps=grid.steps,

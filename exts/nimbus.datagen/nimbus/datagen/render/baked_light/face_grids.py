@@ -12,7 +12,7 @@ from nimbus.datagen.arrays import Float32Array, FloatArray, IntArray
 _MOST_STEPS = 80
 """Largest number of steps along an edge; a floor of 8 m is sampled every 10 cm."""
 _INSET = 0.02
-"""Distance of samples from the edge of their face [m], where an adjoining face would block all rays."""
+"""Shift of samples toward the center of their face [m]; exactly at an edge, an adjoining face could block all rays."""
 _MOST_INSET = 0.3
 """Largest shift of a sample, as a fraction of the way to the center of its face."""
 
@@ -67,6 +67,7 @@ def place_grids(
         )
         turned[rows] = np.einsum("nk,fkd->fnd", shares, normals[chosen])
     turned /= np.maximum(np.linalg.norm(turned, axis=1, keepdims=True), 1e-9)
+    # Points are merged by their exact positions: the inset ones of adjoining faces differ.
     samples, first = _distinct(exact, turned)
     grid = FaceGrid(steps=steps, start=start, samples=samples)
     return grid, places[first].astype(np.float32), turned[first].astype(np.float32)

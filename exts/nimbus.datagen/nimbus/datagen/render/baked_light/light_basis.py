@@ -14,7 +14,7 @@ PLACES = 4
 GROUPS = 5
 """Number of groups of surfaces that share a reflectance."""
 SKY_BINS = 6
-"""Parts of the surroundings: four quarters about the vertical up to 60 degrees, the zenith, and everything below."""
+"""Number of parts of the surroundings: four quarters up to 60 degrees, the zenith, and all below the horizon."""
 ZENITH = 0.866
 """Sine of the elevation at which the zenith begins."""
 
@@ -24,8 +24,8 @@ class LightBasis:
     """Light at S samples from K sources of strength 1: PLACES lamps, then SKY_BINS parts of the sky.
 
     A lamp of strength 1 lights the workplace like light 1 from above; a part of the sky of radiance 1 is as bright as
-    white under light 1. The last six samples float over the workplace and face +x, -x, +y, -y, +z, -z. The one before
-    them is emissive.
+    white under light 1. The last six samples are at a point above the workplace and face +x, -x, +y, -y, +z, -z. The
+    sample before them is emissive.
     """
 
     steps: NDArray[np.int32]

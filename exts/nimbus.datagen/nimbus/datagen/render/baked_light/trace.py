@@ -35,6 +35,7 @@ def _see_lamps(
     normal = normals[sample]
     start = points[sample] + normal * _OFF
     total = wp.float32(0.0)
+    # Rays go to a regular grid on the lamp instead of random points: equal on all machines, and without noise.
     for x in range(_LAMP_RAYS):
         for y in range(_LAMP_RAYS):
             across = ((float(x) + 0.5) / float(_LAMP_RAYS) - 0.5) * side
@@ -42,6 +43,7 @@ def _see_lamps(
             ray = lamps[lamp] + wp.vec3(across, along, 0.0) - start
             distance = wp.length(ray)
             ray = ray / distance
+            # Cosine at the surface times cosine at the lamp, which faces down.
             facing = wp.dot(ray, normal) * ray[2]
             if wp.dot(ray, normal) > 0.0 and ray[2] > 0.0:
                 if not wp.mesh_query_ray_anyhit(mesh, start, ray, distance):
@@ -73,6 +75,7 @@ def _look_around(
 ):
     sample = wp.tid()
     normal = normals[sample]
+    # Any tangent will do; the second axis avoids a cross product of nearly parallel vectors.
     side = wp.normalize(
         wp.cross(normal, wp.where(wp.abs(normal[2]) < 0.9, wp.vec3(0.0, 0.0, 1.0), wp.vec3(1.0, 0.0, 0.0)))
     )
@@ -87,6 +90,7 @@ def _look_around(
             face = query.face
             if open_faces[face] == wp.uint8(0):
                 parts = steps[face]
+                # The nearest point of the grid; i and j may both round up, beyond the last point of row i.
                 i = wp.clamp(wp.int32(wp.round(query.u * float(parts))), 0, parts)
                 j = wp.clamp(wp.int32(wp.round(query.v * float(parts))), 0, parts - i)
                 seen = samples[starts[face] + i * (parts + 1) - (i * (i - 1)) / 2 + j]

@@ -13,7 +13,7 @@ from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BI
 DAYLIGHT = 4.0
 """Brightness of a home's windows relative to the light's sky."""
 _DIMMED = 0.3
-"""Fraction of the sky's light that each lamp gives without a light of its own; rooms have several lamps."""
+"""Light of each lamp other than the key light, as a fraction of the sky's light; drawn lights are added to it."""
 _WINDOWS = 8.0
 """Largest brightness of windows relative to an open scene's sky, so that they light a room."""
 _GLOW = 1.6
@@ -34,10 +34,10 @@ class WeighedLight:
     values: Float32Array
     """(S, 4) linear light on each sample, and the fraction of ``key`` in it."""
     key: Vector
-    """Linear light of the lamp that casts the shadows of moving things, at a sample with fraction 1."""
+    """Linear light of the lamp that casts the shadows of moving bodies, at a sample with fraction 1."""
     light: Light
-    """Light for moving things: that lamp as a direction, and the remaining light at the workplace from above and
-    below."""
+    """Light for moving bodies: that lamp as a directional light, and the remaining light at the workplace from above
+    and below."""
 
 
 def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray | None = None) -> WeighedLight:
@@ -63,14 +63,19 @@ def weigh(basis: LightBasis, light: Light, colors: FloatArray, sky: FloatArray |
     direct = basis.direct.astype(np.float32)
     if sky is None:
         sky = np.array([light.sky] * (SKY_BINS - 1) + [light.ground])
+    # The less of the sky the workplace sees (sample -2 faces up there), the brighter the sky is made, so that windows
+    # light a room as an open sky would.
     weights[PLACES:] = sky * min(_WINDOWS, 1.0 / max(float(direct[-2, PLACES:].sum()), 1e-3))
     total = direct @ weights.astype(np.float32) + _reflected(basis, weights, colors)
     goal = weights[chosen] + ambient
     exposure = float(np.clip(_LUMINANCE @ goal / max(_LUMINANCE @ total[-2], 1e-6), _LEAST, _MOST))
     total, key = total * exposure, weights[chosen] * exposure
     share = direct[:, chosen]
+    # Sample -7 stands for all light sources, such as windows; no shadow falls on it.
     total[-7], share[-7] = _GLOW, 0.0
     above, below = (np.maximum(total[end] - share[end] * key, 0.0) for end in (-2, -1))
+    # The probe is horizontal. Division by the cosine gives the light on a surface that faces the lamp; the lower bound
+    # keeps a low lamp from becoming extremely bright.
     key_light = key * share[-2] / max(float(towards[chosen, 2]), 0.2)
     moving = replace(
         light,

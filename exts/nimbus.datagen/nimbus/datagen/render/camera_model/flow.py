@@ -80,7 +80,7 @@ def optical_flow(
     count, height, width = depth.shape
     u, v = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
     rays = np.stack([u, v, np.ones_like(u)], axis=-1) @ np.linalg.inv(matrix).T
-    # An identity is appended as the last body: static parts have row -1.
+    # An identity is appended as the last body, because static parts have row -1, which is the last one.
     moved = np.concatenate([next_world_T_body @ np.linalg.inv(world_T_body), np.tile(np.eye(4), (count, 1, 1, 1))], 1)
     camera_T_camera = np.linalg.inv(next_world_T_camera)[:, None] @ moved @ world_T_camera[:, None]
     to_pixels = matrix @ camera_T_camera[:, :, :3]

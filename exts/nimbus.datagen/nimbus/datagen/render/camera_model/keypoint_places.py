@@ -1,4 +1,4 @@
-"""Places of keypoints in images, and their visibility: exact, and equal for all renderers."""
+"""Positions of keypoints in images, and their visibility; the same computation for all renderers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.render.camera_model.lens import is_inside
 
 HIDDEN, VISIBLE = 1, 2
-"""Values of ``keypoint_visibility`` inside the image, as those of COCO; 0 is outside."""
+"""Values of ``keypoint_visibility`` inside the image, as in COCO; 0 means outside."""
 _MARGIN = 0.002
-"""Distance by which a surface may be in front of a keypoint that counts as visible [m]: meshes of the robot are
-simplified by less. The extent of a pixel at that depth is added, across which a surface at 45 degrees rises as much."""
+"""Distance by which a surface may be in front of a keypoint that still counts as visible [m]. Meshes of the robot are
+simplified by less. The width of a pixel at that depth is added, because a surface at 45 degrees rises by as much."""
 _NEAR = 1e-3
 """Smallest depth of a keypoint in front of the camera [m]."""
 
@@ -25,7 +25,7 @@ _NEAR = 1e-3
 def with_keypoints(
     frames: CameraFrames, keypoints: Keypoints, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray
 ) -> CameraFrames:
-    """Add the places of keypoints to a pinhole camera's frames, whose depth decides on visibility.
+    """Add the positions of keypoints to a pinhole camera's frames; visibility is decided by the depth of the frames.
 
     Args:
         frames: Frames of K steps.

@@ -14,7 +14,7 @@ from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.geometry import cameras
 
 _ITERATIONS = 20
-"""Number of fixed-point iterations that invert the distortion; those accepted below converge much earlier."""
+"""Number of fixed-point iterations that invert the distortion; the accepted distortions converge much earlier."""
 
 
 class Lens:
@@ -55,7 +55,7 @@ class Lens:
             factor = 1.0 + square * (k1 + k2 * square)
             x, y = seen_x / factor, seen_y / factor
         square = x * x + y * y
-        # The derivative of the distorted radius: where it is not positive, the mapping is not invertible.
+        # This is the derivative of the distorted radius: the mapping is invertible only where it is positive.
         if (1.0 + square * (3.0 * k1 + 5.0 * k2 * square)).min() <= 0.05:
             raise ValueError(f"a distortion of {k1:g}, {k2:g} folds the image of camera '{camera.name}' over")
         return x, y
@@ -71,7 +71,7 @@ class Lens:
         self._offsets = (0, 1, width, width + 1)
 
     def bend(self, frames: CameraFrames) -> CameraFrames:
-        """Distort the frames of :attr:`pinhole`; visibility of instances stays that of the pinhole."""
+        """Distort the frames of :attr:`pinhole`; the visibility of instances is not changed."""
         instance = self._labels(frames.instance)
         if frames.keypoints_2d is not None and frames.keypoint_visibility is not None:
             places = self._bent_place(frames.keypoints_2d.astype(np.float64))

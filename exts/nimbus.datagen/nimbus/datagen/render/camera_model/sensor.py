@@ -20,7 +20,7 @@ _BLOB = 3.0
 def shown_poses(
     positions: FloatArray, wxyz: FloatArray, *, rate: float, latency: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return body poses a latency before each step; before the first step everything stands still.
+    """Return the body poses at a latency before each step; the scene is static before the first step.
 
     Args:
         positions: (T, B, 3) [m].
@@ -35,7 +35,7 @@ def shown_poses(
     after = np.minimum(before + 1, len(positions) - 1)
     share = (late - before)[:, None, None]
     one, other = wxyz[before], wxyz[after]
-    # q and -q are the same rotation: interpolate along the shorter arc.
+    # q and -q are the same rotation; the sign is chosen for interpolation along the shorter arc.
     other = np.where(np.sum(one * other, axis=-1, keepdims=True) < 0.0, -other, other)
     turned = (1.0 - share) * one + share * other
     turned /= np.linalg.norm(turned, axis=-1, keepdims=True)
@@ -59,7 +59,7 @@ class SensorModel:
         self._curve = _exposed(sensor.exposure)
         if sensor.grain:
             self._grain = np.rint(255.0 * sensor.grain * rng.standard_normal((*self._shape, 3))).astype(np.int16)
-        # Color and depth have separate seeds, so that one can be drawn anew without the other.
+        # Color and depth have separate seeds, so that one can be redrawn without the other.
         rng = generator(sensor.depth_seed, "depth")
         self._holes, self._depth_noise = np.zeros(self._shape, bool), np.zeros(self._shape, np.float32)
         if sensor.depth_noise:

@@ -33,7 +33,7 @@ def frames_from_buffers(
         labels: Meaning of the indices.
         camera: The camera.
         eyes: (K, 3) camera positions in the region's frame, which equals the world frame [m].
-        turns: (K, 4) camera orientations wxyz, OpenGL axes.
+        turns: (K, 4) orientations of the camera, wxyz, OpenGL axes.
         far: Far clipping distance [m].
     """
     depth = np.asarray(buffers["distance_to_image_plane"], dtype=np.float32).reshape(instance.shape)
@@ -99,7 +99,7 @@ def _numbers(
     *,
     missing: int,
 ) -> NDArray[np.int16]:
-    """Return (K, H, W) numbers for ids, each that of the deepest known path below its region."""
+    """Return numbers (K, H, W) for ids; each is the number of the deepest known path that contains the prim."""
     known = {int(number): path for number, path in paths.items() if str(path).startswith("/")}
     table = np.full(int(max([*known, *np.unique(ids)], default=0)) + 1, missing, dtype=np.int16)
     roots = {region.root for region in regions}

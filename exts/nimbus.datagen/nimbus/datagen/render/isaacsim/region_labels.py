@@ -25,7 +25,7 @@ class _LabelBox:
 
 @dataclass(frozen=True)
 class _Thing:
-    """Properties of a part that labels need."""
+    """Properties of a part from which labels are made."""
 
     instance: str
     body: str

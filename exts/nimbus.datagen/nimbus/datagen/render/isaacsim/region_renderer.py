@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 ANNOTATORS = ["rgb", "distance_to_image_plane", "normals", "instance_id_segmentation"]
 _IDS = "instance_id_segmentation"
 _TRIES = 4
-"""Largest number of steps until every annotator has given an image; the first may give none."""
+"""Largest number of steps until every annotator has returned an image; the first steps may return none."""
 _UNDONE = "STEPPING"
-"""Replicator's status while a frame is rendered, and after it gave up on one, which it only logs."""
+"""Replicator's status while it renders a frame. It also keeps this status after it gave up on a frame."""
 _WRITTEN = 1e-3
 """Tolerance of a pose that is read back [m]."""
 _AFTER_STOP = 3
@@ -52,7 +52,7 @@ Images = dict[str, tuple[NDArray[Any], dict[str, Any]]]
 
 
 class NoImageError(RuntimeError):
-    """Raised when an annotator gives no image, or repeats the previous one."""
+    """Raised when an annotator returns no image, or the previous one again."""
 
 
 class RegionRenderer:
@@ -150,7 +150,7 @@ class RegionRenderer:
         refresh_places()
 
     def close(self) -> None:
-        """Stop the timeline and release the sensors first, because closing a stage that they use crashes Kit."""
+        """Release everything: first the timeline and the sensors, because closing a stage that they use crashes Kit."""
         import isaacsim.core.experimental.utils.app as app_utils
         import omni.replicator.core as rep
 
@@ -174,7 +174,7 @@ class RegionRenderer:
             positions: (K, B, 3) [m], world frame.
             wxyz: (K, B, 4) unit quaternions.
             following: Poses one step later, for optical flow; K - 1 of them at the end of an episode.
-            flow: Also compute optical flow for cameras that do not ask for it.
+            flow: Also compute optical flow for cameras that do not list it.
         """
         following = following or (positions[:0], wxyz[:0])
         rows = {name: row for row, name in enumerate(self._names)}
@@ -213,7 +213,7 @@ class RegionRenderer:
         """Render one batch; returns the images of every camera.
 
         Raises:
-            NoImageError: There is none after several steps, or no new one.
+            NoImageError: There is no image after several steps, or no new one.
         """
         import omni.replicator.core as rep
 
@@ -248,7 +248,7 @@ class RegionRenderer:
 
 
 def _check_written(found: Any, wanted: FloatArray) -> None:
-    """Verify a write by reading it back: Kit only logs a write that finds no prims, and would render stale poses."""
+    """Verify a write by reading it back: if a write finds no prims, Kit only logs that, and renders the old poses."""
     places = found[0].numpy() if found else np.full(wanted.shape, np.nan)  # an empty result means that no prims matched
     if not np.allclose(np.reshape(places, (-1, 3)), wanted.reshape(-1, 3), atol=_WRITTEN):
         raise RuntimeError("Isaac Sim did not apply the written poses; see its log")

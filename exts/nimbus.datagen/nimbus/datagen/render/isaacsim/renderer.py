@@ -1,6 +1,6 @@
-"""Stacked rendering in Isaac Sim: RTX renders K steps together, in K regions of one stage.
+"""Pipeline stage of rendering in Isaac Sim: RTX renders K steps together, in K regions of one stage.
 
-Loaded by workers that run in Isaac Sim's Python. Kit is imported inside functions, after it has been started.
+Workers that run in Isaac Sim's Python load it. Kit is imported inside functions, after it has been started.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import VisibleAssets
 
 _STACK, _MOST = 16, 64
-"""K without a known GPU memory, and the largest default K."""
+"""K when the GPU's memory is unknown, and the largest default K."""
 _MESHES = 64 << 20
 """Estimated GPU memory of one region's copy of the scene [bytes], to be replaced by a measurement."""
 _PATIENCE = 600.0
@@ -48,7 +48,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
     """Renders trajectories in chunks of K steps, on the writer's demand.
 
     Args:
-        stack: K; as many as fit into the memory by default.
+        stack: K; by default the largest number that fits into the memory.
         free_bytes: Free memory of the GPU; 0 if unknown.
         warm_up: Updates after a stage was loaded, before the first valid frame.
         settle: Frames rendered for each batch, until the denoiser's history of the previous batch has faded.
@@ -119,13 +119,13 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             with nullcontext() if self._has_rendered else allow(_PATIENCE):
                 seen = renderer.render(positions, wxyz, following=following, flow=self._flow)
             self._has_rendered = True
-            tick()  # once per batch: iterations of Kit's loop are no progress while it renders
+            tick()  # once per batch: iterations of Kit's loop do not show progress of the rendering
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
             yield Observation(start=start, cameras=taken)
             start += len(positions)
 
     def _load(self, item: Planned[VisibleAssets], layout: Layout) -> RegionRenderer:
-        """Load a layout, unless it is the one shown last."""
+        """Load a layout, unless it is already loaded."""
         if self._shown is None or self._shown[0] is not layout:
             self._count += 1
             assets = item.scene.assets
@@ -149,9 +149,9 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
                     with progress_by_update():
                         renderer.open(warm_up=self._warm_up)
                 except BaseException:
-                    self._leave()  # closed in order, because sensors that are only dropped crash Kit
+                    self._leave()  # closed explicitly, because Kit crashes when sensors are garbage-collected
                     raise
-                # The previous stage is closed by now, so that its files can go.
+                # The previous stage is closed by now, so that its files can be removed.
                 shutil.rmtree(self._folder.path / f"{self._count - 1:05d}", ignore_errors=True)
         return self._shown[1]
 

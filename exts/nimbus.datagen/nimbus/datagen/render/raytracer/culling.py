@@ -1,26 +1,35 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Culling: rectangles that a tile of the image can show, and meshes that cast shadows into a cell of the light grid.
+"""Culling: finds the rectangles that a tile of the image can show, and the meshes that shade a cell of the light grid.
 
 Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import warp as wp
-from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, Sets, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import (
+    GRID,
+    SEAM,
+    TILE,
+    Boxes,
+    DeviceLight,
+    DeviceScene,
+    Sets,
+    Steps,
+    Views,
+)
 
 wp.set_module_options({"enable_backward": False})
 
 _NEAR = wp.constant(2.0e-3)
 """Depth of the near plane [m]; nearer geometry is ignored."""
 _SLACK = wp.constant(0.01)
-"""Margin as a fraction of a rectangle's edge and of a cell, above the error of single precision."""
+"""Margin for the error of single precision, as a fraction of a rectangle's edge and of a cell."""
 _NOTHING = wp.constant(wp.vec4(1.0e9, 1.0e9, -1.0e9, -1.0e9))
+_SMALLEST = wp.constant(1.0e-6)
+"""Smallest extent of a grid across the light [m]."""
 
 
 @wp.func
@@ -40,17 +49,24 @@ def _widened(bounds: wp.vec4, row: float, column: float) -> wp.vec4:
 
 
 @wp.func
-def _projected(views: Views, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
-    row = (0.5 * float(views.height) + views.focal * seen[1] / seen[2]) / float(TILE)
-    column = (0.5 * float(views.width) - views.focal * seen[0] / seen[2]) / float(TILE)
+def _projected(views: Views, focal: float, seen: wp.vec3, bounds: wp.vec4) -> wp.vec4:
+    row = (0.5 * float(views.height) + focal * seen[1] / seen[2]) / float(TILE)
+    column = (0.5 * float(views.width) - focal * seen[0] / seen[2]) / float(TILE)
     return _widened(bounds, row, column)
 
 
 @wp.kernel
-def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(dtype=wp.vec4)):
-    """Compute the tile rows and columns that each box covers."""
-    step, box = wp.tid()
-    row = step * mesh_count + boxes.mesh[box]
+def _image_bounds(
+    scenes: wp.array(dtype=DeviceScene), mesh_rows: int, box_rows: int, views: Views, bounds: wp.array(dtype=wp.vec4)
+):
+    """Compute the tile rows and columns that the box of each rectangle covers."""
+    view, box = wp.tid()
+    scene = scenes[views.layouts[view]]
+    if box >= scene.rectangle_count:
+        return
+    boxes = scene.boxes
+    focal = views.focals[view]
+    row = view * mesh_rows + boxes.mesh[box]
     origin = views.origins[row]
     turn = views.mesh_R_camera[row]
     found = wp.vec4(_NOTHING)
@@ -58,12 +74,13 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
     for corner in range(boxes.eight):
         seen = (_corner(boxes, box, corner) - origin) * turn
         if seen[2] < -_NEAR:
-            found = _projected(views, seen, found)
+            found = _projected(views, focal, seen, found)
         else:
             behind += 1
-    # A box across the near plane: its visible corners and the cuts of its edges with the plane bound it.
+    # A box that the near plane cuts is bounded by its visible corners and by the points where its edges meet the
+    # plane. Corners behind the camera would project to the wrong side.
     if behind > 0 and behind < 8:
-        # Edge = axis and corner; each edge is taken from its lower corner only.
+        # An edge is an axis and a corner; only the lower of its two corners counts, so that no edge is taken twice.
         for edge in range(3 * boxes.eight):
             axis = 1 << (edge >> 3)
             corner = edge & 7
@@ -71,54 +88,133 @@ def _image_bounds(boxes: Boxes, mesh_count: int, views: Views, bounds: wp.array(
                 one = (_corner(boxes, box, corner) - origin) * turn
                 other = (_corner(boxes, box, corner | axis) - origin) * turn
                 if (one[2] < -_NEAR) != (other[2] < -_NEAR):
-                    # Cut of the edge with the plane at depth _NEAR, where the camera looks along -z.
+                    # The camera looks along -z, so the plane is at z = -_NEAR.
                     share = (one[2] + _NEAR) / (one[2] - other[2])
-                    found = _projected(views, one + share * (other - one), found)
-    bounds[step * boxes.count + box] = found
+                    found = _projected(views, focal, one + share * (other - one), found)
+    bounds[view * box_rows + box] = found
 
 
 @wp.kernel
-def _light_bounds(
-    boxes: Boxes, mesh_count: int, steps: Steps, along: wp.vec3, across: wp.vec3, bounds: wp.array(dtype=wp.vec4)
-):
+def _light_bounds(scenes: wp.array(dtype=DeviceScene), lights: wp.array(dtype=DeviceLight), steps: Steps):
     """Compute the extent of each box across the light, with the margin of its mesh [m]."""
     step, box = wp.tid()
-    row = step * mesh_count + boxes.mesh[box]
+    boxes = scenes[steps.layouts[step]].boxes
+    if box >= boxes.count:
+        return
+    along = lights[steps.layouts[step]].along
+    across = lights[steps.layouts[step]].across
+    row = step * steps.mesh_rows + boxes.mesh[box]
     found = wp.vec4(_NOTHING)
     for corner in range(boxes.eight):
         point = steps.world_R_mesh[row] * _corner(boxes, box, corner) + steps.positions[row]
         found = _widened(found, wp.dot(point, along), wp.dot(point, across))
     margin = steps.margins[row]
-    bounds[step * boxes.count + box] = found + wp.vec4(-margin[0], -margin[1], margin[0], margin[1])
+    steps.bounds[step * steps.box_rows + box] = found + wp.vec4(-margin[0], -margin[1], margin[0], margin[1])
+
+
+@wp.kernel
+def _frame_casters(scenes: wp.array(dtype=DeviceScene), steps: Steps, extents: wp.array(dtype=wp.vec4d)):
+    """Place the grid of each step around everything that casts a shadow."""
+    step = wp.tid()
+    zero = wp.float64(0.0)
+    far = wp.float64(1.0e9)
+    low = wp.vec2d(far, far)
+    high = wp.vec2d(-far, -far)
+    for mesh in range(scenes[steps.layouts[step]].mesh_count):
+        row = step * steps.mesh_rows + mesh
+        if steps.active[row] != wp.uint8(0):
+            found = extents[row]
+            low = wp.min(low, wp.vec2d(found[0], found[1]))
+            high = wp.max(high, wp.vec2d(found[2], found[3]))
+    if low[0] > high[0]:
+        low = wp.vec2d(zero, zero)
+        high = wp.vec2d(wp.float64(1.0), wp.float64(1.0))
+    cells = wp.float64(wp.float32(GRID))
+    least = wp.float64(1.0e-6)
+    steps.grid_corner[step] = wp.vec2(wp.float32(low[0]), wp.float32(low[1]))
+    steps.grid_scale[step] = wp.vec2(
+        wp.float32(cells / wp.max(high[0] - low[0], least)), wp.float32(cells / wp.max(high[1] - low[1], least))
+    )
+
+
+@wp.kernel
+def _grow(
+    scenes: wp.array(dtype=DeviceScene),
+    steps: Steps,
+    moves: wp.array(dtype=wp.uint8),
+    grown: wp.array(dtype=wp.vec4),
+    limits: wp.array2d(dtype=wp.float32),
+):
+    """Extend the boxes of moving meshes by two seams, and find the limits of all of a step."""
+    step, box = wp.tid()
+    boxes = scenes[steps.layouts[step]].boxes
+    if box >= boxes.count:
+        return
+    if moves[step * steps.mesh_rows + boxes.mesh[box]] == wp.uint8(0):
+        return
+    reach = 2.0 * SEAM
+    found = steps.bounds[step * steps.box_rows + box] + wp.vec4(-reach, -reach, reach, reach)
+    grown[step * steps.box_rows + box] = found
+    for side in range(2):
+        wp.atomic_min(limits, step, side, found[side])
+        wp.atomic_max(limits, step, side + 2, found[side + 2])
+
+
+@wp.kernel
+def _frame_near(steps: Steps, limits: wp.array2d(dtype=wp.float32)):
+    """Place the grid of each step around everything that moves."""
+    step = wp.tid()
+    cells = float(GRID)
+    steps.near_corner[step] = wp.vec2(limits[step, 0], limits[step, 1])
+    steps.near_scale[step] = wp.vec2(
+        cells / wp.max(limits[step, 2] - limits[step, 0], _SMALLEST),
+        cells / wp.max(limits[step, 3] - limits[step, 1], _SMALLEST),
+    )
+
+
+@wp.struct
+class CellMarking:
+    """Boxes to put into the cells of grids, one grid for each of K steps or views."""
+
+    layouts: wp.array(dtype=wp.int32)
+    mesh_rows: wp.int32
+    box_rows: wp.int32
+    bounds: wp.array(dtype=wp.vec4)
+    corners: wp.array(dtype=wp.vec2)
+    scales: wp.array(dtype=wp.vec2)
+    active: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 to consider it."""
+    rows: wp.int32
+    columns: wp.int32
+    has_rectangles_only: wp.bool
+    is_clipped: wp.bool
+    """True to leave rectangles out of the cells beside their shadows."""
 
 
 @wp.kernel
 def _mark(
-    boxes: Boxes,
-    mesh_count: int,
-    bounds: wp.array(dtype=wp.vec4),
-    corners: wp.array(dtype=wp.vec2),
-    scales: wp.array(dtype=wp.vec2),
-    active: wp.array(dtype=wp.uint8),
-    rows: int,
-    columns: int,
-    sets: Sets,
+    scenes: wp.array(dtype=DeviceScene),
+    lights: wp.array(dtype=DeviceLight),
     steps: Steps,
-    rectangles: int,
-    along: wp.vec3,
-    across: wp.vec3,
+    marking: CellMarking,
+    sets: Sets,
 ):
-    """Put each box's mesh into the sets of the cells that the box covers.
-
-    The first ``rectangles`` meshes are left out of the cells beside the shadows of those rectangles.
-    """
+    """Put each box's mesh into the sets of the cells that the box covers."""
     step, box = wp.tid()
-    mesh = step * mesh_count + boxes.mesh[box]
-    if active[mesh] == wp.uint8(0):
+    layout = marking.layouts[step]
+    scene = scenes[layout]
+    boxes = scene.boxes
+    if box >= wp.where(marking.has_rectangles_only, scene.rectangle_count, boxes.count):
         return
-    found = bounds[step * boxes.count + box]
-    corner = corners[step]
-    scale = scales[step]
+    mesh = step * marking.mesh_rows + boxes.mesh[box]
+    if marking.active[mesh] == wp.uint8(0):
+        return
+    rows = marking.rows
+    columns = marking.columns
+    is_clipped = marking.is_clipped and boxes.mesh[box] < scene.rectangle_count
+    found = marking.bounds[step * marking.box_rows + box]
+    corner = marking.corners[step]
+    scale = marking.scales[step]
     limit = wp.vec2(float(rows), float(columns))
     low = wp.vec2((found[0] - corner[0]) * scale[0], (found[1] - corner[1]) * scale[1])
     high = wp.vec2((found[2] - corner[0]) * scale[0], (found[3] - corner[1]) * scale[1])
@@ -132,7 +228,9 @@ def _mark(
     shares = wp.vec4(0.0)
     slopes = wp.vec4(0.0)
     room = wp.vec2(1.0)
-    if boxes.mesh[box] < rectangles:
+    if is_clipped:
+        along = lights[layout].along
+        across = lights[layout].across
         # Coordinates along both edges at the center of the first cell, and their increments from cell to cell.
         one = steps.shades[mesh * 3 + 1]
         two = steps.shades[mesh * 3 + 2]
@@ -146,120 +244,101 @@ def _mark(
             wp.dot(slope_two, across) / scale[1],
         )
         shares = wp.vec4(wp.dot(slope_one, middle) + one[3], wp.dot(slope_two, middle) + two[3], 0.0, 0.0)
-        # Half a cell to either side of half of the edge.
+        # A cell may touch the shadow up to half an edge and half a cell from the middle of the edge.
         room = wp.vec2(
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[0]) + wp.abs(slopes[1])),
             0.5 + _SLACK + (0.5 + _SLACK) * (wp.abs(slopes[2]) + wp.abs(slopes[3])),
         )
     for row in range(wp.int32(wp.max(low[0], 0.0)), last_row + 1):
         for column in range(first_column, last_column + 1):
-            if boxes.mesh[box] < rectangles:
+            if is_clipped:
                 s = shares[0] + float(row) * slopes[0] + float(column) * slopes[1]
                 t = shares[1] + float(row) * slopes[2] + float(column) * slopes[3]
                 if wp.abs(s - 0.5) > room[0] or wp.abs(t - 0.5) > room[1]:
                     continue
-            # Boxes of one step run in different threads on a GPU, and |= on an array is atomic in Warp.
+            # Several threads mark the same word on a GPU. In Warp, |= on an array is atomic, and the result does not
+            # depend on their order.
             sets.bits[((step * rows + row) * columns + column) * sets.words + word] |= bit
 
 
-def cover_image(boxes: Boxes, active: NDArray[np.bool_], views: Views, *, count: int) -> None:
-    """Set the ``tiles`` that rectangles cover.
+def cover_image(scenes: wp.array, views: Views, *, mesh_rows: int, rectangle_rows: int) -> None:
+    """Set the ``tiles`` that rectangles with their front toward the camera cover.
 
     Args:
-        boxes: Boxes around pieces of G meshes.
-        active: (K, G) True for meshes to consider.
-        views: Camera at K steps; receives ``tiles``.
-        count: Number of boxes to consider, from the first on.
+        scenes: Scenes by layout.
+        views: V views with ``seen``; receives ``tiles``.
+        mesh_rows: Rows of a view in the tables of meshes.
+        rectangle_rows: Largest number of rectangles of a scene; they have one box each, and come first.
     """
-    steps, meshes = active.shape
-    device = boxes.mesh.device
-    bounds = wp.empty(steps * boxes.count, dtype=wp.vec4, device=device)
-    wp.launch(_image_bounds, dim=(steps, count), inputs=[boxes, meshes, views, bounds], device=device)
-    shape = -(-views.height // TILE), -(-views.width // TILE)
-    identity = np.tile(((0.0, 0.0), (1.0, 1.0)), (steps, 1, 1))
-    views.tiles = _sets(boxes, bounds, identity[:, 0], identity[:, 1], active, shape, count)
+    count, device = len(views.layouts), scenes.device
+    marking = CellMarking()
+    marking.layouts, marking.mesh_rows, marking.box_rows = views.layouts, mesh_rows, rectangle_rows
+    marking.bounds = wp.empty(count * rectangle_rows, dtype=wp.vec4, device=device)
+    inputs = [scenes, mesh_rows, rectangle_rows, views, marking.bounds]
+    wp.launch(_image_bounds, dim=(count, rectangle_rows), inputs=inputs, device=device)
+    marking.corners = wp.zeros(count, dtype=wp.vec2, device=device)
+    marking.scales = wp.full(count, wp.vec2(1.0, 1.0), dtype=wp.vec2, device=device)
+    marking.active, marking.has_rectangles_only = views.seen, True
+    marking.rows, marking.columns = -(-views.height // TILE), -(-views.width // TILE)
+    views.tiles = _sets(scenes, marking, boxes=rectangle_rows)
 
 
-def cover_light(
-    boxes: Boxes,
-    casts: NDArray[np.bool_],
-    steps: Steps,
-    axes: tuple[Any, Any],
-    extents: NDArray[np.float64],
-    *,
-    rectangles: int,
-) -> None:
+def cover_light(scenes: wp.array, lights: wp.array, steps: Steps, extents: wp.array) -> None:
     """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
 
     Args:
-        boxes: Around pieces of G meshes.
-        casts: (K, G) True for meshes that cast shadows.
-        steps: K steps with ``margins`` and ``shades``; receives ``bounds``, ``grid_corner``, ``grid_scale``, ``cells``.
-        axes: Unit vectors along the rows and the columns of the grid.
-        extents: (K, G, 2, 2) lower and upper corners of the meshes with those margins, along the rows and the columns
-            [m].
-        rectangles: Number of meshes that are rectangles; they come first.
+        scenes: Scenes by layout.
+        lights: Light of each.
+        steps: K steps with ``active``, ``margins`` and ``shades``; receives ``bounds``, ``grid_corner``,
+            ``grid_scale``, ``cells``.
+        extents: Extents of the meshes across the light with those margins, as in ``Placed`` [m].
     """
-    count, meshes = casts.shape
-    device = boxes.mesh.device
-    bounds = wp.empty(count * boxes.count, dtype=wp.vec4, device=device)
-    along, across = (wp.vec3(*axis) for axis in axes)
-    inputs = [boxes, meshes, steps, along, across, bounds]
-    wp.launch(_light_bounds, dim=(count, boxes.count), inputs=inputs, device=device)
-    steps.bounds = bounds
-    low = np.where(casts[..., None], extents[:, :, 0], np.inf).min(axis=1)
-    high = np.where(casts[..., None], extents[:, :, 1], -np.inf).max(axis=1)
-    low, high = np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 1.0)
-    scale = GRID / np.maximum(high - low, 1e-6)
-    steps.grid_corner = wp.array(low, dtype=wp.vec2, device=device)
-    steps.grid_scale = wp.array(scale, dtype=wp.vec2, device=device)
-    clipping = steps, rectangles, along, across
-    steps.cells = _sets(boxes, bounds, low, scale, casts, (GRID, GRID), boxes.count, clipping)
+    count, device = len(steps.layouts), scenes.device
+    steps.bounds = wp.empty(count * steps.box_rows, dtype=wp.vec4, device=device)
+    wp.launch(_light_bounds, dim=(count, steps.box_rows), inputs=[scenes, lights, steps], device=device)
+    steps.grid_corner, steps.grid_scale = (wp.empty(count, dtype=wp.vec2, device=device) for _ in range(2))
+    wp.launch(_frame_casters, dim=count, inputs=[scenes, steps, extents], device=device)
+    marking = _light_marking(steps, steps.bounds, steps.grid_corner, steps.grid_scale)
+    marking.active, marking.is_clipped = steps.active, True
+    steps.cells = _sets(scenes, marking, boxes=steps.box_rows, lights=lights, steps=steps)
 
 
-def cover_near(boxes: Boxes, moves: NDArray[np.bool_], steps: Steps, around: NDArray[np.float64]) -> None:
-    """Set a grid across the light with the cells within two seams of moving meshes, and boxes around these meshes.
+def cover_near(scenes: wp.array, steps: Steps, moves: wp.array) -> None:
+    """Set a grid across the light with the cells within two seams of moving meshes.
 
     Args:
-        boxes: Around pieces of G meshes.
-        moves: (K, G) True for meshes that move.
-        steps: K steps with ``bounds``; receives the fields that begin with ``near``.
-        around: (K, G, 8, 3) corners of a box around each mesh, in the world frame [m].
+        scenes: Scenes by layout.
+        steps: K steps with ``bounds``; receives ``near``, ``near_corner`` and ``near_scale``.
+        moves: One byte per mesh: 1 if it moves.
     """
-    device, reach = boxes.mesh.device, 2 * SEAM
-    low, high = around.min(axis=2) - SEAM, around.max(axis=2) + SEAM
-    steps.near_low = wp.array(low.reshape(-1, 3), dtype=wp.vec3, device=device)
-    steps.near_high = wp.array(high.reshape(-1, 3), dtype=wp.vec3, device=device)
-    bounds = steps.bounds.numpy().reshape(len(moves), -1, 4) + np.array((-reach, -reach, reach, reach), np.float32)
-    shown = moves[:, boxes.mesh.numpy(), None]
-    low = np.where(shown, bounds[..., :2], np.inf).min(axis=1)
-    high = np.where(shown, bounds[..., 2:], -np.inf).max(axis=1)
-    scale = GRID / np.maximum(high - low, 1e-6)
-    steps.near_corner = wp.array(low, dtype=wp.vec2, device=device)
-    steps.near_scale = wp.array(scale, dtype=wp.vec2, device=device)
-    grown = wp.array(bounds.reshape(-1, 4), dtype=wp.vec4, device=device)
-    steps.near = _sets(boxes, grown, low, scale, moves, (GRID, GRID), boxes.count)
+    count, device = len(steps.layouts), scenes.device
+    limits = wp.array(np.tile(np.float32((1e9, 1e9, -1e9, -1e9)), (count, 1)), dtype=wp.float32, device=device)
+    grown = wp.empty(count * steps.box_rows, dtype=wp.vec4, device=device)
+    wp.launch(_grow, dim=(count, steps.box_rows), inputs=[scenes, steps, moves, grown, limits], device=device)
+    steps.near_corner, steps.near_scale = (wp.empty(count, dtype=wp.vec2, device=device) for _ in range(2))
+    wp.launch(_frame_near, dim=count, inputs=[steps, limits], device=device)
+    marking = _light_marking(steps, grown, steps.near_corner, steps.near_scale)
+    marking.active = moves
+    steps.near = _sets(scenes, marking, boxes=steps.box_rows)
+
+
+def _light_marking(steps: Steps, bounds: wp.array, corners: wp.array, scales: wp.array) -> CellMarking:
+    marking = CellMarking()
+    marking.layouts, marking.mesh_rows, marking.box_rows = steps.layouts, steps.mesh_rows, steps.box_rows
+    marking.bounds, marking.corners, marking.scales = bounds, corners, scales
+    marking.rows = marking.columns = GRID
+    return marking
 
 
 def _sets(
-    boxes: Boxes,
-    bounds: wp.array,
-    corner: NDArray[Any],
-    scale: NDArray[Any],
-    active: NDArray[np.bool_],
-    shape: tuple[int, int],
-    boxes_looked_at: int,
-    clipping: tuple[Steps, int, Any, Any] | None = None,
+    scenes: wp.array, marking: CellMarking, *, boxes: int, lights: wp.array | None = None, steps: Steps | None = None
 ) -> Sets:
-    steps, count = active.shape
-    device = bounds.device
+    count, device = len(marking.layouts), scenes.device
     sets = Sets()
-    sets.words = -(-count // 32)
-    sets.bits = wp.zeros(steps * shape[0] * shape[1] * sets.words, dtype=wp.uint32, device=device)
-    uploads = [wp.array(values, dtype=wp.vec2, device=device) for values in (corner, scale)]
-    uploads += [wp.array(active.ravel(), dtype=wp.uint8, device=device)]
-    inputs = [boxes, count, bounds, *uploads, *shape, sets, *(clipping or (Steps(), 0, wp.vec3(), wp.vec3()))]
-    wp.launch(_mark, dim=(steps, boxes_looked_at), inputs=inputs, device=device)
+    sets.words = -(-marking.mesh_rows // 32)
+    sets.bits = wp.zeros(count * marking.rows * marking.columns * sets.words, dtype=wp.uint32, device=device)
+    inputs = [scenes, lights, Steps() if steps is None else steps, marking, sets]
+    wp.launch(_mark, dim=(count, boxes), inputs=inputs, device=device)
     return sets
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.episode.layout import SurfaceLook, Tone
+from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.render.baked_light.weighing import WeighedLight
@@ -24,7 +24,7 @@ from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _MOST_RECTANGLES = 64
-"""Largest number of rectangles of a part that are tested one by one; more are faster as a mesh."""
+"""Largest number of rectangles of a part that are tested one by one; a part with more is faster as a mesh."""
 _EVEN = 1e-5
 """Difference up to which texture coordinates count as equal."""
 _NO_SHADOW = frozenset({"floor", "backdrop"})
@@ -41,19 +41,6 @@ class Geometry:
     """``DeviceScene`` of the ray tracer."""
     bodies: tuple[str, ...]
     """Body of each of the G meshes; empty for static ones."""
-    boxes: Any
-    """``Boxes`` around pieces of the meshes."""
-    bounds: NDArray[np.float64]
-    """(G, 2, 3) lower and upper corner of each mesh in its own frame [m]."""
-    casts_shadow: NDArray[np.bool_]
-    """(G,) True for meshes that cast shadows."""
-    flat: NDArray[np.bool_]
-    """(G,) True for rectangles, which are visible and cast shadows from their front only."""
-    rectangles: NDArray[np.float64]
-    """(R, 4, 3) first corner [m], unit normal, and both edges divided by their squared lengths [1/m], of each rectangle
-    in its own frame."""
-    tones: Mapping[Tone, wp.array]
-    """Tables from linear light to sRGB bytes, by the sensor's tone curve."""
     keep: tuple[wp.Mesh, ...]
     """Device meshes, kept alive because the scene refers to them by number only."""
 
@@ -73,7 +60,7 @@ def build_geometry(
     looks = [look_of(part, surface) for part, surface in zip(ordered, worn, strict=True)]
     meshes = [None if group.rectangle is not None else _device_mesh(group.triangles, device) for group in groups]
     counts = [len(triangles.faces) for triangles, _ in looks]
-    # By identity: parts that show the same image object share its texels on the device.
+    # Images are compared by identity: parts that show the same object share its texels on the device.
     distinct = {id(image): image for _, image in looks}
     texture = {key: place for place, key in enumerate(distinct)}
     images = [mipmap(image) for image in distinct.values()]
@@ -92,7 +79,7 @@ def build_geometry(
     scene.meshes = upload(np.array([mesh.id if mesh else 0 for mesh in meshes], dtype=np.uint64), wp.uint64)
     scene.face_start = upload(np.cumsum([0] + [len(group.triangles.faces) for group in groups[:-1]]), wp.int32)
     pieces = [cut(group.triangles) for group in groups]
-    # Faces of a piece are neighbors in memory, because they are drawn together.
+    # Faces of a piece are drawn together, so they are neighbors in memory.
     order = _face_order(groups, pieces)
     scene.face_part = upload(np.repeat(np.arange(len(ordered)), counts)[order], wp.int32)
     solid = [piece for piece, group in zip(pieces, groups, strict=True) if group.rectangle is None]
@@ -106,6 +93,7 @@ def build_geometry(
     rows = np.zeros(len(ordered), dtype=np.dtype(MaterialRow.numpy_dtype()))  # pyright: ignore[reportArgumentType, reportCallIssue]
     rows["tint"], rows["instance"] = tone_tables.linear(np.array(tints)), [instance[part.instance] for part in ordered]
     paints = [_paint(triangles, image) for triangles, image in looks]
+    # A part of plain colors needs no texture: its negative density tells the kernel to use face_paint.
     rows["density"] = [
         _texel_density(triangles, image) if paint is None else -1.0
         for (triangles, image), paint in zip(looks, paints, strict=True)
@@ -120,27 +108,20 @@ def build_geometry(
     rows["height"] = [images[place].height for place in rows["texture"]]
     scene.looks = upload(rows, MaterialRow)
     starts = np.cumsum([0] + sizes[:-1])
+    # Small textures have fewer levels; the kernel never reads the repeated entries that fill up their rows.
     levels = [np.resize(image.starts, LEVELS) + start for image, start in zip(images, starts, strict=True)]
     scene.level_start = upload(np.stack(levels).astype(np.int32), wp.int32)
     scene.texels = upload(np.concatenate([image.texels for image in images]), wp.uint32)
     scene.semantics = upload(labels.instance_semantics, wp.uint8)
     scene.to_linear = upload(tone_tables.LINEAR_OF_SRGB, wp.float32)
-    tones: dict[Tone, wp.array] = {name: upload(table, wp.uint8) for name, table in tone_tables.BYTE_OF_LIGHT.items()}
-    scene.to_srgb = tones["plain"]
+    scene.to_srgb = upload(np.concatenate([*tone_tables.BYTE_OF_LIGHT.values()]), wp.uint8)
     _put_grids(scene, ordered, baked, order, upload)
-    boxes, every = Boxes(), np.concatenate([piece.boxes for piece in pieces])
-    boxes.count, boxes.eight = len(every), 8
-    boxes.mesh = upload(np.repeat(np.arange(len(groups)), [len(piece.boxes) for piece in pieces]), wp.int32)
-    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
+    _put_boxes(scene, pieces, upload)
+    scene.casts = upload(np.array([group.casts_shadow for group in groups], dtype=np.uint8), wp.uint8)
+    scene.rectangles = upload(_rectangle_rows(groups).reshape(-1, 3), wp.vec3d)
     return Geometry(
         scene=scene,
         bodies=tuple(group.body for group in groups),
-        boxes=boxes,
-        bounds=np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces]),
-        casts_shadow=np.array([group.casts_shadow for group in groups]),
-        flat=flat,
-        rectangles=_rectangle_rows(groups),
-        tones=tones,
         keep=tuple(mesh for mesh in meshes if mesh is not None),
     )
 
@@ -194,6 +175,20 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
     scene.vertex_mesh = upload(np.repeat(mesh_of_piece, point_counts), wp.int32)
 
 
+def _put_boxes(scene: Any, pieces: Sequence[MeshPieces], upload: Callable[[NDArray, Any], wp.array]) -> None:
+    """Upload boxes around the pieces of all meshes, and around each mesh."""
+    boxes = Boxes()
+    every = np.concatenate([piece.boxes for piece in pieces])
+    boxes.count, boxes.eight = len(every), 8
+    boxes.mesh = upload(np.repeat(np.arange(len(pieces)), [len(piece.boxes) for piece in pieces]), wp.int32)
+    boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
+    # Structures are assigned by value, hence after their fields are set.
+    scene.boxes = boxes
+    bounds = np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces])
+    scene.middles = upload(bounds.mean(axis=1), wp.vec3d)
+    scene.halves = upload(0.5 * np.ptp(bounds, axis=1), wp.vec3d)
+
+
 def _put_grids(
     scene: Any,
     parts: Sequence[RenderPart],
@@ -216,7 +211,7 @@ def _put_grids(
 
 
 def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return texture coordinates (3 R, 2) at rectangles' first corners and along both edges, and (R,) their validity.
+    """Return the texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges; (R,) validity.
 
     Args:
         uvs: (6 R, 2) of the corners of the two faces of each, which share the diagonal from the first corner.
@@ -252,6 +247,7 @@ def _group(parts: Sequence[RenderPart]) -> list[_Group]:
     found: list[_Group] = []
     meshes: dict[tuple[str, bool], list[RenderPart]] = {}
     for part in parts:
+        # Baked light already contains the shadows of static parts.
         casts = part.casts_shadow and part.instance not in _NO_SHADOW and part.grid is None
         flat = None if part.is_furnishing else _flat_pieces(part.triangles)
         if flat is None:
@@ -281,7 +277,7 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
 
 
 def look_of(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
-    """Return a part's triangles and the image that it wears; a procedural texture is projected onto it."""
+    """Return a part's triangles and its image; a procedural texture is projected onto the part."""
     image = surface_image(surface)
     if image is None:
         return part.triangles, part.image
@@ -292,10 +288,11 @@ _joined_cache: dict[tuple[Triangles, ...], Triangles] = {}
 
 
 def _joined(pieces: tuple[Triangles, ...]) -> Triangles:
-    """Join pieces, with the same object returned for the same pieces, so that its device mesh is built once."""
+    """Join pieces; equal arguments return the same object, so that its device mesh is built only once."""
     if len(pieces) == 1:
         return pieces[0]
     if pieces not in _joined_cache:
+        # The cache is bounded by dropping everything; meshes that are still in use are joined again.
         if len(_joined_cache) >= 64:
             _joined_cache.clear()
         _joined_cache[pieces] = Triangles.concatenate(list(pieces))

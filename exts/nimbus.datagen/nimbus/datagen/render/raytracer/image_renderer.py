@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 import warp as wp
 
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.render.raytracer.kernel_data import TILE, Images
 from nimbus.datagen.render.raytracer.raytrace import render_views
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, SceneTable
 from nimbus.datagen.render.raytracer.still import Shown, choose_tiles, find_changes
-
-if TYPE_CHECKING:
-    from nimbus.datagen.render.raytracer.geometry import Geometry
 
 _BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
 """Linear color of rays that leave the scene."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ImageSize:
+    """Number and size of images."""
+
+    count: int
+    width: int
+    height: int
+    has_normals: bool = False
+    has_meshes: bool = False
+    """True to also write the number of the visible mesh of each pixel."""
+
+
 class ImageRenderer:
-    """Renders views of one episode at a time, and keeps the last image of each static camera.
+    """Renders views, and keeps the last image of each static camera of an episode.
 
     Args:
         device: Device to render on.
@@ -29,73 +39,77 @@ class ImageRenderer:
 
     def __init__(self, device: wp.Device, *, reuse: bool) -> None:
         self._device, self._reuse = device, reuse
-        self._images: dict[tuple[int | bool | str, ...], Any] = {}
+        self._images: dict[tuple[ImageSize, str], tuple[int, Any]] = {}
         self._shown: dict[Camera, Shown] = {}
 
     def forget(self) -> None:
         """Drop kept pixels before another episode."""
         self._shown.clear()
 
-    def render(
-        self,
-        geometry: Geometry,
-        light: Any,
-        camera: Camera,
-        now: Shown,
-        *,
-        stack: int,
-        normals: bool,
-        meshes: bool = False,
-    ) -> Any:
-        """Render at most ``stack`` steps into images that the next call overwrites.
+    def render(self, table: SceneTable, placed: PlacedSteps, view: Any, *, size: ImageSize) -> Any:
+        """Render views into images that the next call overwrites.
 
         Args:
-            geometry: Meshes of the episode.
-            light: A ``DeviceLight``.
-            camera: Camera of ``now.view``.
-            now: The steps.
-            stack: Number of images to allocate.
-            normals: Also write normals.
-            meshes: Also write the numbers of meshes.
+            table: Scenes of the layouts.
+            placed: The steps of the views.
+            view: ``Views`` of the kernels.
+            size: Images to allocate.
         """
-        images = self._buffers(camera, stack, normals=normals, meshes=meshes)
-        geometry.scene.to_srgb = geometry.tones[camera.sensor.tone]
-        runs = camera.height * -(-camera.width // TILE)
-        inputs = [geometry.scene, light, now.steps, now.view, _BACKGROUND, images]
-        # A mounted camera moves, so that all of its pixels change.
-        if not self._reuse or camera.mount:
-            wp.launch(render_views, dim=len(now.positions) * runs, inputs=[*inputs, 0], device=self._device)
-            return images
-        before, view = self._shown.get(camera), now.view
+        images = self._buffers(size, "")
+        self._launch(table, placed, view, images, count=len(view.steps) * view.height * -(-view.width // TILE))
+        return images
+
+    def render_still(
+        self, table: SceneTable, placed: PlacedSteps, view: Any, *, size: ImageSize, camera: Camera
+    ) -> Any:
+        """Render all steps of a camera that does not move, of one layout, each from the step before.
+
+        Args:
+            table: Scene of the layout.
+            placed: The steps, one for each view.
+            view: ``Views`` of the kernels.
+            size: Images to allocate.
+            camera: The camera; its latest image is kept.
+        """
+        if not self._reuse:
+            return self.render(table, placed, view, size=size)
+        images, now, before = self._buffers(size, camera.name), Shown(placed=placed, view=view), self._shown.get(camera)
+        runs = view.height * -(-view.width // TILE)
         view.is_still = True
-        tiles = -(-camera.height // TILE) * -(-camera.width // TILE)
+        tiles = -(-view.height // TILE) * -(-view.width // TILE)
         view.stale = wp.zeros(tiles, dtype=wp.uint8, device=self._device)
         view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
-        changes = find_changes(geometry, now, before)
+        changes = find_changes(table.scenes, now, before, is_baked=table.has_seams)
         # One launch per step, because each begins with the pixels of the step before.
-        for step in range(len(now.positions)):
-            choose_tiles(geometry.scene, now, before, changes, step)
+        for step in range(len(now)):
+            choose_tiles(table.scenes, now, before, changes, step)
             if step or before:
-                _copy_step(images, step - 1 if step else changes.step_before, step, camera.width * camera.height)
-            wp.launch(render_views, dim=runs, inputs=[*inputs, step * runs], device=self._device)
+                _copy_step(images, step - 1 if step else changes.step_before, step, view.width * view.height)
+            self._launch(table, placed, view, images, count=runs, first=step * runs)
         self._shown[camera] = now
         return images
 
-    def _buffers(self, camera: Camera, stack: int, *, normals: bool, meshes: bool) -> Any:
-        """Return image buffers, kept between launches; each static camera has its own."""
-        shape = stack, camera.height, camera.width
-        key = (*shape, normals, meshes, "" if camera.mount else camera.name)
-        if key not in self._images:
-            pixels = int(np.prod(shape))
-            self._images[key] = images = Images()
+    def _launch(
+        self, table: SceneTable, placed: PlacedSteps, view: Any, images: Any, *, count: int, first: int = 0
+    ) -> None:
+        inputs = [table.scenes, table.lights, placed.steps, view, _BACKGROUND, images, first]
+        wp.launch(render_views, dim=count, inputs=inputs, device=self._device)
+
+    def _buffers(self, size: ImageSize, camera: str) -> Any:
+        """Return image buffers, kept between launches and enlarged on demand; each static camera has its own."""
+        key = replace(size, count=0), camera
+        if key not in self._images or self._images[key][0] < size.count:
+            pixels = size.count * size.height * size.width
+            images = Images()
             images.rgb = wp.zeros(pixels * 3, dtype=wp.uint8, device=self._device)
             images.depth = wp.zeros(pixels, dtype=wp.float32, device=self._device)
             images.instance = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
             images.semantic = wp.zeros(pixels, dtype=wp.uint8, device=self._device)
-            images.with_normals, images.with_meshes = normals, meshes
-            images.mesh = wp.zeros(pixels if meshes else 0, dtype=wp.int32, device=self._device)
-            images.normals = wp.zeros(pixels * 3 if normals else 0, dtype=wp.int8, device=self._device)
-        return self._images[key]
+            images.with_normals, images.with_meshes = size.has_normals, size.has_meshes
+            images.mesh = wp.zeros(pixels if size.has_meshes else 0, dtype=wp.int32, device=self._device)
+            images.normals = wp.zeros(pixels * 3 if size.has_normals else 0, dtype=wp.int8, device=self._device)
+            self._images[key] = size.count, images
+        return self._images[key][1]
 
 
 def _copy_step(images: Any, source: int, step: int, pixels: int) -> None:

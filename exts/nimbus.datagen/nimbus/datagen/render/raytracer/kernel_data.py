@@ -22,7 +22,7 @@ LEVELS = wp.constant(12)
 TONES = wp.constant(16384)
 """Entries of the table from linear light to sRGB bytes."""
 SEAM = wp.constant(0.02)
-"""Distance within which moving things darken a surface beside them, and width of these seams [m]."""
+"""Width of seams [m]: the distance within which a moving body darkens a surface beside it."""
 BRIGHTEST = wp.constant(4.0)
 """Linear light at the end of the table of TONES entries."""
 
@@ -41,17 +41,29 @@ class MaterialRow:
 
 
 @wp.struct
-class DeviceScene:
-    """Constant data of an episode: G meshes, F faces, P parts.
+class Boxes:
+    """Boxes around pieces of meshes, in the frames of the meshes [m]."""
 
-    A mesh with the number 0 is a rectangle.
+    count: wp.int32
+    eight: wp.int32
+    """Number of corners of a box; a variable, so that loops over them are not unrolled."""
+    mesh: wp.array(dtype=wp.int32)
+    lower: wp.array(dtype=wp.vec3)
+    upper: wp.array(dtype=wp.vec3)
+
+
+@wp.struct
+class DeviceScene:
+    """Constant data of a layout: G meshes, F faces, P parts; rectangles come first.
+
+    A mesh with the number 0 is a rectangle. Kernels take an array of scenes, one for each layout.
     """
 
     mesh_count: wp.int32
     rectangle_count: wp.int32
     vertex_count: wp.int32
     face_count: wp.int32
-    """Number of faces of meshes; faces of rectangles come before them and are not counted."""
+    """Number of faces of meshes; the faces of rectangles, which come before them, are not counted."""
     piece_count: wp.int32
     """Number of pieces of meshes; each is a range of faces and of vertices."""
     piece_mesh: wp.array(dtype=wp.int32)
@@ -60,11 +72,11 @@ class DeviceScene:
     """Half extents of a box around the piece, in the frame of its mesh [m]."""
     piece_points: wp.array(dtype=wp.int32)
     piece_faces: wp.array(dtype=wp.int32)
-    """Starts of the faces of each piece, and the end; faces are numbered piece after piece."""
+    """First face of each piece, and the end of the last one; faces are numbered piece after piece."""
     outward: wp.array(dtype=wp.vec3)
     """Outward normals of faces of closed surfaces; zero for faces of open ones, whose backs can be visible."""
     face_normals: wp.array(dtype=wp.vec3)
-    """Unit normals of the faces of meshes, in the frame of each."""
+    """Unit normals of the faces of meshes, in the frame of each mesh."""
     points: wp.array(dtype=wp.vec3)
     """Vertices of all meshes in their own frames, piece after piece."""
     vertex_mesh: wp.array(dtype=wp.int32)
@@ -88,6 +100,7 @@ class DeviceScene:
     semantics: wp.array(dtype=wp.uint8)
     to_linear: wp.array(dtype=wp.float32)
     to_srgb: wp.array(dtype=wp.uint8)
+    """Tables of all tone curves, one after the other."""
     is_baked: wp.bool
     """True if some faces have baked light, in the grids of :class:`FaceGrid`."""
     grid_steps: wp.array(dtype=wp.int32)
@@ -98,6 +111,15 @@ class DeviceScene:
     """Linear light at each sample, and the fraction of the key light in it."""
     key: wp.vec3
     """Key light where its fraction is 1."""
+    boxes: Boxes
+    casts: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 if it casts shadows."""
+    middles: wp.array(dtype=wp.vec3d)
+    halves: wp.array(dtype=wp.vec3d)
+    """Centers and half extents of boxes around the meshes, in the frame of each [m]."""
+    rectangles: wp.array(dtype=wp.vec3d)
+    """Four rows per rectangle, in the frame of its body: first corner [m], unit normal, and both edges divided by their
+    squared lengths [1/m]."""
 
 
 @wp.struct
@@ -110,6 +132,8 @@ class DeviceLight:
     ground: wp.vec3
     across: wp.vec3
     along: wp.vec3
+    axes: wp.mat33d
+    """Rows are the same three unit vectors in double precision: across, along, toward the light."""
     shadows: wp.bool
     lamp_count: wp.int32
     lamps_towards: wp.array(dtype=wp.vec3)
@@ -126,34 +150,28 @@ class Sets:
 
 
 @wp.struct
-class Boxes:
-    """Boxes around pieces of meshes, in the frames of the meshes [m]."""
-
-    count: wp.int32
-    eight: wp.int32
-    """Number of corners of a box; a variable, so that loops over them are not unrolled."""
-    mesh: wp.array(dtype=wp.int32)
-    lower: wp.array(dtype=wp.vec3)
-    upper: wp.array(dtype=wp.vec3)
-
-
-@wp.struct
 class Raster:
-    """Rasterized meshes at K steps, from a camera or from the light; V vertices."""
+    """Rasterized meshes at K steps, from a camera or from the light."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each step."""
+    mesh_rows: wp.int32
+    vertex_rows: wp.int32
+    piece_rows: wp.int32
+    """Rows of a step in the tables of meshes, vertices and pieces: those of the largest scene."""
     width: wp.int32
     height: wp.int32
     perspective: wp.bool
     matrices: wp.array(dtype=wp.mat33)
-    """Transform from the frame of each mesh to pixels and depth; in perspective the first two are multiplied by the
-    depth."""
+    """Transform from the frame of each mesh to column, row and depth; in perspective, column and row are multiplied by
+    the depth."""
     offsets: wp.array(dtype=wp.vec3)
     shown: wp.array(dtype=wp.uint8)
     """One byte per mesh: 1 if it is drawn."""
     drawn: wp.array(dtype=wp.uint8)
     """One byte per piece: 1 if its mesh is drawn and it overlaps the image."""
     places: wp.array(dtype=wp.vec3)
-    """(K * V) column and row [px], and nearness: one over the depth, or the height toward the light."""
+    """Column and row of each vertex [px], and nearness: one over the depth, or the height toward the light."""
     nearest: wp.array(dtype=wp.uint64)
     """Packed nearness and face of each pixel of a camera, see ``raster``."""
     tops: wp.array(dtype=wp.uint32)
@@ -162,8 +180,18 @@ class Raster:
 
 @wp.struct
 class Steps:
-    """State of K steps of G meshes, step after step."""
+    """State of K steps, step after step."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each step, and of its light."""
+    mesh_rows: wp.int32
+    box_rows: wp.int32
+    """Rows of a step in the tables of meshes and of boxes: those of the largest scene."""
+    rectangle_rows: wp.int32
+    solid_rows: wp.int32
+    """Largest numbers of rectangles and of other meshes of a scene."""
+    active: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 if it casts a shadow."""
     world_R_mesh: wp.array(dtype=wp.mat33)
     positions: wp.array(dtype=wp.vec3)
     light_in_mesh: wp.array(dtype=wp.vec3)
@@ -171,7 +199,8 @@ class Steps:
     normals: wp.array(dtype=wp.vec3)
     """Normals of rectangles, in the world frame."""
     shades: wp.array(dtype=wp.vec4)
-    """Three planes of each rectangle: distance to it along the light, and edge coordinates, of a world point."""
+    """Three linear functions of a world point for each rectangle: distance to it along the light, and edge
+    coordinates."""
     tops: wp.array(dtype=wp.float32)
     """Extent of each mesh along the light [m]."""
     margins: wp.array(dtype=wp.vec2)
@@ -185,20 +214,20 @@ class Steps:
     grid_corner: wp.array(dtype=wp.vec2)
     grid_scale: wp.array(dtype=wp.vec2)
     near: Sets
-    """Moving meshes within two seams of a place, in each cell of a second grid across the light; no words where
-    there are no seams."""
+    """Moving meshes within two seams of each cell of a second grid across the light; without words when there are no
+    seams."""
     near_corner: wp.array(dtype=wp.vec2)
     near_scale: wp.array(dtype=wp.vec2)
     near_low: wp.array(dtype=wp.vec3)
     near_high: wp.array(dtype=wp.vec3)
-    """Corners of a box around each mesh and all within a seam of it, along the axes of the world [m]."""
+    """Corners of a box around each mesh, enlarged by a seam, along the axes of the world [m]."""
     corners: wp.array(dtype=wp.vec3)
     edges: wp.array(dtype=wp.vec3)
     """First corner of each rectangle in the world frame [m], and both edges divided by their squared lengths [1/m]."""
     heights: Raster
-    """Height maps of the meshes that cast shadows: one below the other, ``MAP`` lines for each."""
+    """Height maps of the meshes that cast shadows, one below the other, with ``MAP`` lines each."""
     pictures: wp.array(dtype=wp.int32)
-    """Number of each mesh's height map; that of an earlier step while the mesh does not move."""
+    """Number of each mesh's height map; a map of an earlier step is used while the mesh does not move."""
     map_corner: wp.array(dtype=wp.vec2)
     map_scale: wp.array(dtype=wp.vec2)
     """Corner of each mesh's height map across the light [m], and its pixels per meter."""
@@ -206,18 +235,28 @@ class Steps:
 
 @wp.struct
 class Views:
-    """One camera at K steps."""
+    """Views of one size, each of a step."""
 
+    layouts: wp.array(dtype=wp.int32)
+    """Number of the scene of each view."""
+    steps: wp.array(dtype=wp.int32)
+    """Step of each view."""
+    focals: wp.array(dtype=wp.float32)
+    """Focal lengths [px]."""
+    tones: wp.array(dtype=wp.int32)
+    """Start of each view's tone curve in ``DeviceScene.to_srgb``."""
     width: wp.int32
     height: wp.int32
-    focal: wp.float32
+    seen: wp.array(dtype=wp.uint8)
+    """One byte per mesh: 1 for a rectangle whose front is toward the camera."""
     positions: wp.array(dtype=wp.vec3)
     world_R_camera: wp.array(dtype=wp.mat33)
     origins: wp.array(dtype=wp.vec3)
     """Camera position in the frame of each mesh."""
     mesh_R_camera: wp.array(dtype=wp.mat33)
     planes: wp.array(dtype=wp.vec3)
-    """Three planes of each rectangle over the image: one over depth, and its edge coordinates over depth."""
+    """Three linear functions of a pixel for each rectangle: 1 / depth, and both edge coordinates divided by the
+    depth."""
     tiles: Sets
     """Rectangles that each tile may show."""
     meshes: Raster

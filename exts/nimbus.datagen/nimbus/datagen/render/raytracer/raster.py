@@ -26,7 +26,7 @@ _LANES = 16
 
 @wp.func
 def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.bool:
-    """Return True if a piece's box shows that it covers no pixel center; half a pixel is left for rounding."""
+    """Return True if a piece cannot cover a pixel center, judged by its box; half a pixel is left for rounding."""
     matrix = raster.matrices[row]
     half = scene.piece_half[piece]
     middle = matrix * scene.piece_middle[piece] + raster.offsets[row]
@@ -51,32 +51,37 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
 
 
 @wp.kernel
-def _place_vertices(scene: DeviceScene, raster: Raster, lanes: int):
+def _place_vertices(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: int):
     """Project each vertex to the image, with its nearness; 0 for a vertex that is not in front of the camera."""
     step, piece, lane = wp.tid()
-    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    scene = scenes[raster.layouts[step]]
+    if piece >= scene.piece_count:
+        return
+    row = step * raster.mesh_rows + scene.piece_mesh[piece]
     if raster.shown[row] == wp.uint8(0) or _is_outside(scene, raster, row, piece):
         return
-    raster.drawn[step * scene.piece_count + piece] = wp.uint8(1)
+    raster.drawn[step * raster.piece_rows + piece] = wp.uint8(1)
     matrix = raster.matrices[row]
     offset = raster.offsets[row]
     for vertex in range(scene.piece_points[piece] + lane, scene.piece_points[piece + 1], lanes):
         seen = matrix * scene.points[vertex] + offset
         if raster.perspective:
-            # Screen coordinates and 1 / depth are affine over a projected face; depth itself is not.
+            # Nearness is stored instead of depth, because only 1 / depth is affine over a projected face.
             closeness = wp.where(seen[2] >= _NEAR, 1.0 / seen[2], 0.0)
             seen = wp.vec3(seen[0] * closeness, seen[1] * closeness, closeness)
-        raster.places[step * scene.vertex_count + vertex] = seen
+        raster.places[step * raster.vertex_rows + vertex] = seen
 
 
 @wp.func
 def _keep(raster: Raster, index: int, closeness: float, face: int):
-    # Bits of positive floats order like the floats. The plain read skips most of the costly atomics.
+    # Bits of positive floats have the order of the floats, so that an integer maximum finds the nearest. The plain read
+    # skips most of the costly atomics; values only grow, so an outdated one costs no more than a needless atomic.
     if not raster.perspective:
         top = wp.cast(closeness, wp.uint32)
         if top > raster.tops[index]:
             wp.atomic_max(raster.tops, index, top)
         return
+    # Equally near faces are decided by the face number in the low bits: the higher one wins in any order of threads.
     key = (wp.uint64(wp.cast(closeness, wp.uint32)) << wp.uint64(32)) | wp.uint64(face + 1)
     if key > raster.nearest[index]:
         wp.atomic_max(raster.nearest, index, key)
@@ -84,30 +89,32 @@ def _keep(raster: Raster, index: int, closeness: float, face: int):
 
 @wp.func
 def long_shares(scene: DeviceScene, raster: Raster, row: int, face: int, x: float, y: float) -> wp.vec3:
-    """Return barycentric coordinates at a pixel, over the face's depth; valid for corners behind the camera too."""
+    """Return barycentric coordinates at a pixel, divided by the depth there; corners may be behind the camera."""
     matrix = raster.matrices[row]
     offset = raster.offsets[row]
     pixel = wp.vec3(x, y, 0.0)
     one = matrix * scene.points[scene.corners[face * 3]] + offset
     two = matrix * scene.points[scene.corners[face * 3 + 1]] + offset
     three = matrix * scene.points[scene.corners[face * 3 + 2]] + offset
-    # Relative to the pixel, whose ray then becomes the third axis.
+    # Corners are sheared so that the pixel's ray becomes the third axis.
     one = one - pixel * one[2]
     two = two - pixel * two[2]
     three = three - pixel * three[2]
-    # Homogeneous rasterization (Olano and Greer 1997): solve for the corners' weights on the pixel's ray.
+    # Homogeneous rasterization (Olano and Greer 1997) solves for the corners' weights on the pixel's ray without a
+    # division by the depth of a corner, which may be zero or negative here.
     volume = wp.dot(one, wp.cross(two, three))
     shares = wp.vec3(
         two[0] * three[1] - two[1] * three[0],
         three[0] * one[1] - three[1] * one[0],
         one[0] * two[1] - one[1] * two[0],
     )
+    # A face seen edge-on has no volume; all of its weights become zero, and it is not drawn.
     return shares / wp.where(wp.abs(volume) > 1.0e-20, volume, 1.0e20)
 
 
 @wp.func
 def _cut(one: wp.vec3, other: wp.vec3, bounds: wp.vec4) -> wp.vec4:
-    """Extend bounds in the image by the visible portion of an edge."""
+    """Extend bounds in the image by the visible part of an edge."""
     a = one
     b = other
     if one[2] < _NEAR:
@@ -139,6 +146,7 @@ def _draw_long(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     for y in range(wp.int32(wp.max(bounds[1], 0.0)), last_y + 1):
         for x in range(wp.int32(wp.max(bounds[0], 0.0)), last_x + 1):
             shares = long_shares(scene, raster, row, face, float(x) + 0.5, float(y) + 0.5)
+            # The bounds are those of the visible part; the near plane itself is tested in each pixel.
             closeness = shares[0] + shares[1] + shares[2]
             if wp.min(shares) >= 0.0 and closeness > 0.0 and closeness < 1.0 / _NEAR:
                 _keep(raster, (step * raster.height + y) * raster.width + x, closeness, face)
@@ -146,6 +154,7 @@ def _draw_long(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
 
 @wp.func
 def _inverse(slope: float) -> float:
+    # A side parallel to the line meets it far outside the image instead of causing a division by zero.
     return 1.0 / wp.where(slope >= 0.0, wp.max(slope, 1.0e-12), wp.min(slope, -1.0e-12))
 
 
@@ -161,7 +170,7 @@ def _span(span: wp.vec2, value: float, inverse: float) -> wp.vec2:
 @wp.func
 def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: int):
     """Draw a face into the pixels whose centers it covers."""
-    first = step * scene.vertex_count
+    first = step * raster.vertex_rows
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
@@ -174,6 +183,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     right = wp.max(wp.max(one[0], two[0]), three[0])
     top = wp.min(wp.min(one[1], two[1]), three[1])
     bottom = wp.max(wp.max(one[1], two[1]), three[1])
+    # Faces left of or above all pixel centers end here: below, truncation would turn their negative end into pixel 0.
     if right < 0.5 - _SEAM or bottom < 0.5 - _SEAM:
         return
     first_x = wp.int32(wp.max(left + 0.5 - _SEAM, 0.0))
@@ -193,6 +203,8 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     inverse = 1.0 / area
     # The seam in barycentric units; it is symmetric, so that both faces of a shared edge cover its pixels.
     seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
+    # In the seam the plane of the face is extrapolated. Its nearness is limited to that of the corners, so that a face
+    # seen nearly edge-on does not hide what is before it.
     nearest = wp.max(wp.max(one[2], two[2]), three[2])
     farthest = wp.min(wp.min(one[2], two[2]), three[2])
     # Barycentric coordinates are affine in the pixel; a pixel is covered where none is negative.
@@ -227,15 +239,16 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
 
 
 @wp.kernel
-def _draw_faces(scene: DeviceScene, raster: Raster, lanes: int):
+def _draw_faces(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: int):
     """Draw each face of the pieces that overlap the image.
 
-    From the light, which is outside all meshes, backs of closed surfaces are hidden by their fronts and skipped.
+    For height maps, backs of closed surfaces are skipped: the light is outside all meshes, so fronts hide them.
     """
     step, piece, lane = wp.tid()
-    if raster.drawn[step * scene.piece_count + piece] == wp.uint8(0):
+    if raster.drawn[step * raster.piece_rows + piece] == wp.uint8(0):
         return
-    row = step * scene.mesh_count + scene.piece_mesh[piece]
+    scene = scenes[raster.layouts[step]]
+    row = step * raster.mesh_rows + scene.piece_mesh[piece]
     towards = raster.matrices[row][2]
     for place in range(scene.piece_faces[piece] + lane, scene.piece_faces[piece + 1], lanes):
         if raster.perspective or wp.dot(scene.outward[place], towards) >= 0.0:
@@ -257,7 +270,7 @@ def nearness(key: wp.uint64) -> float:
 @wp.func
 def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face: int, x: float, y: float) -> wp.vec3:
     """Return the barycentric coordinates of the visible point of a face at (x, y)."""
-    first = step * scene.vertex_count
+    first = step * raster.vertex_rows
     one = raster.places[first + scene.corners[face * 3]]
     two = raster.places[first + scene.corners[face * 3 + 1]]
     three = raster.places[first + scene.corners[face * 3 + 2]]
@@ -268,6 +281,7 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
         b_x = three[0] - one[0]
         b_y = three[1] - one[1]
         inverse = 1.0 / (a_x * b_y - a_y * b_x)
+        # A pixel of the seam lies slightly outside the face and takes the value at its border.
         s = wp.clamp(((x - one[0]) * b_y - (y - one[1]) * b_x) * inverse, 0.0, 1.0)
         t = wp.clamp(((y - one[1]) * a_x - (x - one[0]) * a_y) * inverse, 0.0, 1.0 - s)
         # Weights by nearness make the interpolation perspective-correct; the return value normalizes them.
@@ -277,15 +291,15 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
     return shares / (shares[0] + shares[1] + shares[2])
 
 
-def draw(scene: DeviceScene, raster: Raster, *, steps: int, device: wp.Device) -> None:
+def draw(scenes: wp.array, raster: Raster, *, steps: int, device: wp.Device) -> None:
     """Draw all meshes that are shown at K steps; sets ``places``, and ``nearest`` or ``tops``."""
-    raster.places = wp.empty(steps * scene.vertex_count, dtype=wp.vec3, device=device)
+    raster.places = wp.empty(steps * raster.vertex_rows, dtype=wp.vec3, device=device)
     pixels = steps * raster.height * raster.width
     raster.nearest = wp.zeros(pixels if raster.perspective else 0, dtype=wp.uint64, device=device)
     raster.tops = wp.zeros(0 if raster.perspective else pixels, dtype=wp.uint32, device=device)
-    raster.drawn = wp.zeros(steps * scene.piece_count, dtype=wp.uint8, device=device)
+    raster.drawn = wp.zeros(steps * raster.piece_rows, dtype=wp.uint8, device=device)
     # On a GPU neighboring threads share a piece; on a CPU one thread draws all of it.
     lanes = _LANES if device.is_cuda else 1
-    if scene.face_count:
+    if raster.piece_rows:
         for kernel in (_place_vertices, _draw_faces):
-            wp.launch(kernel, dim=(steps, scene.piece_count, lanes), inputs=[scene, raster, lanes], device=device)
+            wp.launch(kernel, dim=(steps, raster.piece_rows, lanes), inputs=[scenes, raster, lanes], device=device)

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Contact shadows ("seams"): ambient light missing where a moving thing stands on or beside another one."""
+"""Contact shadows ("seams"): less ambient light where a moving body stands on another surface or beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.render.raytracer.shading import lowest
 wp.set_module_options({"enable_backward": False})
 
 _SEAM_DEPTH = wp.constant(0.75)
-"""Fraction of the ambient light that is missing where two things touch."""
+"""Fraction of the ambient light that is missing at a contact."""
 
 
 @wp.func
@@ -19,6 +19,8 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
     """Return the nearness of a mesh to a point one seam width above a surface: 1 at contact, 0 from one width on."""
     distance = wp.float32(SEAM)
     if scene.meshes[mesh] == wp.uint64(0):
+        # Edges are stored divided by their squared length, so that a product with one is a coordinate from 0 to 1, and
+        # the edge itself is one / |one|^2.
         off = point - steps.corners[row]
         one = steps.edges[row * 2]
         other = steps.edges[row * 2 + 1]
@@ -26,6 +28,7 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
         across = other * (wp.clamp(wp.dot(off, other), 0.0, 1.0) / wp.length_sq(other))
         distance = wp.length(off - along - across)
     else:
+        # Without a sign: only the distance matters, and open meshes have no inside.
         start = (point - steps.positions[row]) * steps.world_R_mesh[row]
         found = wp.mesh_query_point_no_sign(scene.meshes[mesh], start, SEAM)
         if found.result:
@@ -38,7 +41,7 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
 def open_share(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, instance: int, place: wp.vec3, normal: wp.vec3
 ) -> float:
-    """Return the fraction of ambient light that reaches a point beside moving things; its own instance is ignored."""
+    """Return the fraction of ambient light that reaches a point beside moving bodies; its own instance is ignored."""
     if steps.near.words == 0:
         return 1.0
     corner = steps.near_corner[step]
@@ -54,9 +57,10 @@ def open_share(
         while bits != wp.uint32(0):
             mesh = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
-            at = step * scene.mesh_count + mesh
+            at = step * steps.mesh_rows + mesh
             outside = wp.max(steps.near_low[at] - above, above - steps.near_high[at])
             if wp.max(outside) < 0.0:
                 if scene.looks[scene.face_part[scene.face_start[mesh]]].instance != instance:
                     closeness = wp.max(closeness, _closeness(scene, steps, at, mesh, above))
+    # Only the nearest body counts: a sum would darken places between several of them too much.
     return 1.0 - _SEAM_DEPTH * closeness

@@ -26,9 +26,9 @@ _FAR = wp.constant(1.0e6)
 _LEVEL = wp.constant(3.0e-4)
 """Height above a face up to which a height map's pixel counts as the face itself [m]."""
 _MOST_CELLS = wp.constant(16)
-"""Largest number of cells across the light in which casters of one row of a tile are looked for together."""
+"""Largest number of cells of the grid in which casters are searched for a whole row of a tile."""
 _ABOVE = wp.constant(4.0e-3)
-"""Height above a face from which geometry counts as something else [m]."""
+"""Height above a face from which geometry in a height map counts as a caster [m]."""
 
 
 @wp.struct
@@ -67,7 +67,7 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
             + scene.corner_normals[hit.face * 3 + 1] * hit.v
             + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
         )
-        turned = wp.normalize(steps.world_R_mesh[step * scene.mesh_count + hit.mesh] * smooth)
+        turned = wp.normalize(steps.world_R_mesh[step * steps.mesh_rows + hit.mesh] * smooth)
         # Corner normals may point to the other side of an open surface.
         if wp.dot(turned, flat) < 0.0:
             turned = -turned
@@ -80,12 +80,14 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
 @wp.func
 def lowest(bits: wp.uint32) -> int:
     """Return the number of the lowest bit that is set."""
+    # bits & -bits keeps the lowest bit; one less has a bit for each position below it. Warp has no instruction for
+    # this.
     return wp.int32(wp.bit_count((bits & (~bits + wp.uint32(1))) - wp.uint32(1)))
 
 
 @wp.func
 def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.vec3) -> wp.bool:
-    row = step * scene.mesh_count + mesh
+    row = step * steps.mesh_rows + mesh
     if scene.meshes[mesh] == wp.uint64(0):
         place = wp.vec4(point[0], point[1], point[2], 1.0)
         distance = wp.dot(steps.shades[row * 3], place)
@@ -109,19 +111,20 @@ def _from_map(
     # At grazing light the plane of the face rises too steeply over a pixel of the map to be compared with it.
     if facing < 0.1:
         return wp.int32(-1)
-    corner = steps.map_corner[step * scene.mesh_count + mesh]
-    scale = steps.map_scale[step * scene.mesh_count + mesh]
+    corner = steps.map_corner[step * steps.mesh_rows + mesh]
+    scale = steps.map_scale[step * steps.mesh_rows + mesh]
     x = (wp.dot(point, light.across) - corner[0]) * scale[0] - 0.5
     y = (wp.dot(point, light.along) - corner[1]) * scale[1] - 0.5
     column = wp.int32(wp.floor(x))
     line = wp.int32(wp.floor(y))
+    # The map covers the whole mesh with a margin, so nothing of the mesh is above a point outside it.
     if column < -1 or line < -1 or column >= MAP or line >= MAP:
         return wp.int32(0)
     height = wp.dot(point, light.towards) + _BASE
-    # Slope of the face's plane over the map's pixels, so that a face does not shade itself.
+    # Heights are compared with the plane of the face over each pixel of the map, so that a face does not shade itself.
     rise_x = -wp.dot(normal, light.across) / (facing * scale[0])
     rise_y = -wp.dot(normal, light.along) / (facing * scale[1])
-    first = steps.pictures[step * scene.mesh_count + mesh] * MAP
+    first = steps.pictures[step * steps.mesh_rows + mesh] * MAP
     lit = wp.int32(0)
     dark = wp.int32(0)
     for pixel in range(4):
@@ -135,7 +138,7 @@ def _from_map(
             lit += 1
         elif top > wp.max(plane, height) + _ABOVE:
             dark += 1
-    # Only unanimous pixels decide; at the border of a shadow a ray is traced.
+    # The map decides only where all four pixels agree; at the border of a shadow a ray is traced.
     return wp.where(lit == 4, 0, wp.where(dark == 4, 1, -1))
 
 
@@ -166,18 +169,18 @@ def _blocker(
     for word in range(steps.cells.words):
         bits = steps.cells.bits[cell + word]
         while bits != wp.uint32(0):
-            # Try the last caster first, because neighboring points are mostly in the same shadow.
+            # The last caster is tried first, because neighboring points are mostly in the same shadow. The order does
+            # not change the image: all casters give the same shadow.
             mesh = tried
             if tried >= 0:
                 tried = wp.int32(-1)
             else:
                 mesh = word * 32 + lowest(bits)
-                # Clear the lowest set bit.
                 bits = bits & (bits - wp.uint32(1))
                 if mesh == last:
                     continue
             # A mesh that ends below the point, along the light, cannot shade it.
-            if steps.tops[step * scene.mesh_count + mesh] > height:
+            if steps.tops[step * steps.mesh_rows + mesh] > height:
                 if scene.meshes[mesh] != wp.uint64(0):
                     known = _from_map(scene, steps, light, step, mesh, point, normal)
                     if known == 1:
@@ -214,7 +217,7 @@ def can_be_shaded(
         while bits != wp.uint32(0):
             mesh = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
-            if mesh != own and steps.tops[step * scene.mesh_count + mesh] > height:
+            if mesh != own and steps.tops[step * steps.mesh_rows + mesh] > height:
                 return wp.bool(True)
     return wp.bool(False)
 
@@ -250,6 +253,7 @@ def sample(scene: DeviceScene, look: MaterialRow, uv: wp.vec2, level: int) -> wp
     row = wp.int32(wp.floor(y))
     a = wp.uint32((x - float(column)) * 16.0)
     b = wp.uint32((y - float(row)) * 16.0)
+    # Textures repeat: the neighbors of a texel at the border are at the opposite border.
     left = wp.where(column < 0, width - 1, column)
     right = wp.where(column + 1 >= width, 0, column + 1)
     above = start + wp.where(row < 0, height - 1, row) * width
@@ -301,6 +305,7 @@ def surface_light(light: DeviceLight, normal: wp.vec3) -> Received:
 
 @wp.func
 def _baked_value(scene: DeviceScene, start: int, steps: int, i: int, j: int) -> wp.vec4:
+    # Row r has steps - r + 1 points; the rows before i add up to the first two terms.
     return scene.light_values[scene.grid_samples[start + i * (steps + 1) - (i * (i - 1)) / 2 + j]]
 
 
@@ -319,6 +324,7 @@ def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
     b = wp.min(y - float(j), 1.0)
     up = _baked_value(scene, start, steps, i + 1, j)
     side = _baked_value(scene, start, steps, i, j + 1)
+    # A cell consists of two triangles; at the long side of the face only the first one exists.
     if a + b <= 1.0 or i + j + 2 > steps:
         return _baked_value(scene, start, steps, i, j) * wp.max(1.0 - a - b, 0.0) + up * a + side * b
     return _baked_value(scene, start, steps, i + 1, j + 1) * (a + b - 1.0) + up * (1.0 - b) + side * (1.0 - a)
@@ -328,8 +334,8 @@ def baked_light(scene: DeviceScene, hit: Hit) -> wp.vec4:
 def footprint(look: MaterialRow, depth: float, ray: wp.vec3, normal: wp.vec3, pixel: float) -> float:
     """Return the width of a pixel on a surface [texels]; ``pixel`` is its width at unit distance."""
     long = wp.length(ray)
-    # The square root below is a compromise between both axes of the elongated footprint; the floor keeps grazing
-    # surfaces from becoming too blurred.
+    # On a slanted surface a pixel covers an ellipse. Dividing by the square root of the slant gives the geometric mean
+    # of its axes; the lower bound keeps surfaces at grazing angles from becoming too blurred.
     slant = wp.max(-wp.dot(normal, ray) / long, 0.2)
     return depth * long * pixel * look.density / wp.sqrt(slant)
 
@@ -365,6 +371,6 @@ def caster(
 
 
 @wp.func
-def byte(scene: DeviceScene, value: float) -> wp.uint8:
-    """Return the sRGB byte of linear light."""
-    return scene.to_srgb[wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]
+def byte(scene: DeviceScene, tone: int, value: float) -> wp.uint8:
+    """Return the sRGB byte of linear light, by the tone curve that starts at ``tone``."""
+    return scene.to_srgb[tone + wp.int32(wp.clamp(value * (float(TONES) / BRIGHTEST), 0.0, float(TONES - 1)))]

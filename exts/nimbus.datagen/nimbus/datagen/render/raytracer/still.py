@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Reuse of pixels: tiles of a static camera that show the same as in the previous step.
+"""Reuse of pixels: finds the tiles of a static camera that show the same as in the previous step.
 
 A tile is kept when none of its inputs has changed: the meshes drawn there, the rectangles that it may show, and the
 casters of shadows on its visible points. Pixels are therefore bit-identical with and without reuse, and independent of
@@ -9,29 +9,29 @@ earlier renderings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, Boxes, DeviceScene, Steps, Views
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, DeviceScene, Steps, Views
 from nimbus.datagen.render.raytracer.raster import face_number
-
-if TYPE_CHECKING:
-    from nimbus.datagen.render.raytracer.geometry import Geometry
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps
 
 wp.set_module_options({"enable_backward": False})
 
 _ROUNDING = 1.0e-3
-"""Margin above the start distance of shadow rays and the error of single precision [m]."""
+"""Margin [m], above the offset of shadow rays and the error of single precision."""
 _WORDS = wp.constant(GRID // 32)
 """Words per row of the grid across the light, one bit per cell."""
 
 
 @wp.struct
 class Changes:
-    """Differences of K steps from their predecessors, with a grid of changed shadows across the light."""
+    """Differences of K steps from the steps before them, with a grid across the light of the shadows that changed."""
 
     step_before: wp.int32
     """Number of the step before the first one, in the previously rendered stack."""
@@ -55,19 +55,20 @@ def _has_moved(changes: Changes, step: int, mesh: int) -> wp.bool:
 
 
 @wp.kernel
-def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
+def _mark_shadows(scenes: wp.array(dtype=DeviceScene), steps: Steps, before: Steps, changes: Changes):
     """Mark the cells that the boxes of changed shadows cover."""
     step, box, which = wp.tid()
+    boxes = scenes[0].boxes
     mesh = boxes.mesh[box]
     if changes.shades[step, mesh] == wp.uint8(0):
         return
-    found = steps.bounds[step * boxes.count + box]
+    found = steps.bounds[step * steps.box_rows + box]
     # A shadow changes both the cells that it covers now and those that it covered a step before.
     if which == 1:
         if step == 0:
-            found = before.bounds[changes.step_before * boxes.count + box]
+            found = before.bounds[changes.step_before * steps.box_rows + box]
         else:
-            found = steps.bounds[(step - 1) * boxes.count + box]
+            found = steps.bounds[(step - 1) * steps.box_rows + box]
     corner = changes.corners[step]
     scale = changes.scales[step]
     limit = float(GRID - 1)
@@ -78,6 +79,7 @@ def _mark_shadows(boxes: Boxes, steps: Steps, before: Steps, changes: Changes):
     for word in range(low_y >> 5, (high_y >> 5) + 1):
         bits = _range_bits(low_y, high_y, word)
         for row in range(low_x, high_x + 1):
+            # Boxes overlap, and their threads set bits of the same word.
             wp.atomic_or(changes.cells, step, row * _WORDS + word, bits)
 
 
@@ -91,9 +93,12 @@ def _range_bits(low: int, high: int, word: int) -> wp.uint32:
 
 
 @wp.kernel
-def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Changes, step: int, step_before: int):
+def _choose_tiles(
+    scenes: wp.array(dtype=DeviceScene), views: Views, before: Views, changes: Changes, step: int, step_before: int
+):
     """Mark the tiles of a step that have to be rendered."""
     tile = wp.tid()
+    scene = scenes[0]
     columns = (views.width + TILE - 1) // TILE
     rows = (views.height + TILE - 1) // TILE
     left = (tile % columns) * TILE
@@ -102,7 +107,7 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
     for word in range(views.tiles.words):
         now = views.tiles.bits[(step * rows * columns + tile) * views.tiles.words + word]
         then = before.tiles.bits[(step_before * rows * columns + tile) * views.tiles.words + word]
-        # A rectangle that moved into, out of or within the tile.
+        # Sets of both steps are needed, because a rectangle may have moved into, out of or within the tile.
         if ((now | then) & changes.moved[step * changes.words + word]) != wp.uint32(0):
             return
     last = wp.int32(-1)
@@ -113,7 +118,7 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
         start_before = (step_before * views.height + y) * views.width
         for x in range(left, wp.min(left + TILE, views.width)):
             key = views.meshes.nearest[start + x]
-            # The key has nearness and face, so that equal keys mean the same mesh point in the pixel.
+            # The key contains nearness and face: where it differs, the pixel shows something else.
             if key != before.meshes.nearest[start_before + x]:
                 return
             face = face_number(key)
@@ -122,6 +127,8 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
                 if _has_moved(changes, step, scene.vertex_mesh[scene.corners[face * 3]]):
                     return
                 last = face
+        # The bounds are those of the points that the tile showed when it was last rendered. They still hold, because
+        # nothing that is visible in it has moved since.
         reach = views.reach[y * columns + tile % columns]
         low = wp.min(low, wp.vec2(reach[0], reach[1]))
         high = wp.max(high, wp.vec2(reach[2], reach[3]))
@@ -143,48 +150,60 @@ def _choose_tiles(scene: DeviceScene, views: Views, before: Views, changes: Chan
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """Stack of K steps as shown by a camera."""
+    """Stack of K steps of one layout as shown by a camera."""
 
-    positions: NDArray[np.float64]
-    """(K, G, 3) mesh positions [m]."""
-    rotations: NDArray[np.float64]
-    """(K, G, 3, 3) mesh orientations."""
-    casts: NDArray[np.bool_]
-    """(K, G) True for meshes that cast shadows."""
-    extents: NDArray[np.float64]
-    """(K, G, 2, 2) lower and upper corners of the meshes across the light, from :func:`rasterize.draw_heights` [m]."""
-    steps: Any
+    placed: PlacedSteps
     view: Any
 
+    @cached_property
+    def poses(self) -> FloatArray:
+        """Positions [m] and rotation matrices of G meshes at each step (K, G, 12)."""
+        placed = self.placed.placed
+        positions, rotations = placed.positions.numpy(), placed.rotations.numpy()
+        return np.concatenate([positions, rotations.reshape(-1, 9)], axis=1).reshape(len(self), -1, 12)
 
-def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
+    @cached_property
+    def casts(self) -> NDArray[np.bool_]:
+        """(K, G) True for meshes that cast shadows."""
+        return self.placed.steps.active.numpy().reshape(len(self), -1) > 0
+
+    @cached_property
+    def extents(self) -> FloatArray:
+        """(K, G, 2, 2) lower and upper corners of the meshes across the light, as in ``Placed`` [m]."""
+        return self.placed.placed.extents.numpy().reshape(len(self), -1, 2, 2)
+
+    def __len__(self) -> int:
+        return len(self.placed.steps.layouts)
+
+
+def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked: bool) -> Any:
     """Return the changes of each of K steps from its predecessor.
 
     Args:
-        geometry: G meshes.
+        scenes: The scene of all steps, on the device.
         now: The steps.
         before: Stack rendered previously by the same camera; None for none.
+        is_baked: True for a scene with seams.
     """
-    device = geometry.boxes.mesh.device
+    device = scenes.device
     before = before or now
-    last = len(before.positions) - 1
+    last = len(before) - 1
 
     def earlier(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(before, name)[last:], getattr(now, name)[:-1]])
 
-    moved = np.any(now.positions != earlier("positions"), axis=-1)
-    moved |= np.any(now.rotations != earlier("rotations"), axis=(-2, -1))
+    moved = np.any(now.poses != earlier("poses"), axis=-1)
     casts = now.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
-    margin = _ROUNDING + (2 * SEAM if geometry.scene.is_baked else 0.0)
+    margin = _ROUNDING + (2 * SEAM if is_baked else 0.0)
     extents = np.stack([now.extents, earlier("extents")])
     low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
     high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
     changes = Changes()
     changes.margin = margin
     changes.step_before, changes.words = last, -(-moved.shape[1] // 32)
-    # Pack the flags into 32-bit words, as the kernel's sets have them.
+    # Flags are packed into 32-bit words, in the layout of the kernel's sets.
     bits = np.zeros((len(moved), changes.words * 32), dtype=bool)
     bits[:, : moved.shape[1]] = moved
     words = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
@@ -193,17 +212,18 @@ def find_changes(geometry: Geometry, now: Shown, before: Shown | None) -> Any:
     changes.corners = wp.array(low, dtype=wp.vec2, device=device)
     changes.scales = wp.array(GRID / np.maximum(high - low, 1e-6), dtype=wp.vec2, device=device)
     changes.cells = wp.zeros((len(moved), GRID * (GRID // 32)), dtype=wp.uint32, device=device)
-    inputs = [geometry.boxes, now.steps, before.steps, changes]
-    wp.launch(_mark_shadows, dim=(len(moved), geometry.boxes.count, 2), inputs=inputs, device=device)
+    steps = now.placed.steps
+    inputs = [scenes, steps, before.placed.steps, changes]
+    wp.launch(_mark_shadows, dim=(len(moved), steps.box_rows, 2), inputs=inputs, device=device)
     return changes
 
 
-def choose_tiles(scene: Any, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
+def choose_tiles(scenes: wp.array, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
     """Mark stale tiles of a step: all in the first step of a camera."""
     stale, earlier = now.view.stale, now if step else before
     if earlier is None:
         stale.fill_(1)
         return
     step_before = step - 1 if step else changes.step_before
-    inputs = [scene, now.view, earlier.view, changes, step, step_before]
+    inputs = [scenes, now.view, earlier.view, changes, step, step_before]
     wp.launch(_choose_tiles, dim=len(stale), inputs=inputs, device=stale.device)

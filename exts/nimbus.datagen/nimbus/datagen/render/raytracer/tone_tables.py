@@ -34,3 +34,5 @@ BYTE_OF_LIGHT: dict[Tone, NDArray[np.uint8]] = {
     "filmic": np.rint(encoded(_filmic(_light)) * 255.0).astype(np.uint8),
 }
 """(TONES,) sRGB bytes over linear light from 0 to BRIGHTEST, by tone curve."""
+TONE_STARTS: dict[Tone, int] = {tone: place * TONES for place, tone in enumerate(BYTE_OF_LIGHT)}
+"""Start of each curve in the tables of :data:`BYTE_OF_LIGHT`, one after the other."""

@@ -1,4 +1,4 @@
-"""Content hashes of episodes, of the stored arrays and texts."""
+"""Content hashes of episodes, computed from the stored arrays and texts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from nimbus.datagen.store.ledger.attempt import Video, has_size
 LEVELS = {"D0": "layouts and plans", "D1": "layouts, plans and pixels"}
 """Content compared by each level of determinism."""
 _ROWS_BYTES = 8 << 20
-"""Memory for the rows that are read at a time [bytes]."""
+"""Largest size of the rows that are read together [bytes]."""
 
 
 class ContentHash:
-    """Hash of an episode's datasets, updated as rows arrive, in any interleaving of the datasets."""
+    """Hash of an episode's datasets, updated as rows arrive; rows of several datasets may alternate."""
 
     def __init__(self) -> None:
         self._digests: dict[str, Any] = {}
@@ -51,7 +51,7 @@ class ContentHash:
             self._digests[path].update(len(text).to_bytes(8, "little") + text)
 
     def hexdigest(self, level: str = "D1", *, fields: int = FIELD_SCHEMA) -> str:
-        """Return the hash of the fields compared at ``level`` and contained in field schema ``fields``."""
+        """Return the hash over the fields that ``level`` compares and that field schema ``fields`` contains."""
         total = hashlib.sha256()
         for path in sorted(self._digests):
             field = field_of(path)
@@ -62,7 +62,7 @@ class ContentHash:
 
 
 class CombinedHash:
-    """Hash over episode hashes, added in the order of their ids; when an id repeats, its last hash counts."""
+    """Hash over episode hashes, which are added in the order of their ids; of a repeated id, the last hash counts."""
 
     def __init__(self) -> None:
         self._total = hashlib.sha256()
@@ -116,7 +116,7 @@ def is_whole(path: Path, *, sha256: str, byte_count: int) -> bool:
     try:
         with EpisodeFile(path) as episode:
             return content_hash(episode).hexdigest() == sha256
-    except (InputError, OSError, RuntimeError, KeyError, ValueError):  # all that HDF5 raises for a damaged file
+    except (InputError, OSError, RuntimeError, KeyError, ValueError):  # HDF5 raises all of these for damaged files
         return False
 
 
@@ -129,7 +129,7 @@ def is_whole_video(path: Path, video: Video) -> bool:
 
 
 def _blocks(dataset: h5py.Dataset) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows that need a small part of the memory."""
+    """Yield ranges of rows, each of a limited size in memory."""
     if not dataset.shape or not dataset.size:
         return
     count = dataset.shape[0]

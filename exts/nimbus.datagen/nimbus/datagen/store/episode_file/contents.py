@@ -1,4 +1,4 @@
-"""Checks of an HDF5 file's contents before they are read: they lie in the file, and are as large as they declare."""
+"""Checks of an HDF5 file before its contents are read: they are in this file, and have their declared sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import h5py
 _LEAST = 1 << 20
 """Size up to which a dataset is read without a comparison with its stored bytes [bytes]."""
 _DEFLATE = 1100
-"""Upper bound of deflate's compression ratio: at most 1032, plus some overhead of chunks."""
+"""Upper bound of deflate's compression ratio, which is at most 1032, with a margin for chunks."""
 
 _HARD: int = h5py.h5l.TYPE_HARD  # pyright: ignore[reportAttributeAccessIssue]
 """Type of a link that is a group's own entry rather than an alias."""
@@ -19,7 +19,7 @@ def check_size(dataset: h5py.Dataset) -> None:
     """Refuse a dataset that declares far more than it stores, because missing rows would read as zeros.
 
     Raises:
-        ValueError: The dataset is of this kind.
+        ValueError: The declared size is impossible for the stored bytes.
     """
     declared = int(dataset.size or 0) * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
@@ -39,7 +39,7 @@ def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:
     """
     links: Any = file.id.links
     parts = path.encode().split(b"/")
-    # Every part of the path is checked, because a group on the way may be a link as well.
+    # Every part of the path is checked, because a group in it may be a link as well.
     for count in range(1, len(parts) + 1):
         try:
             kind = links.get_info(b"/".join(parts[:count])).type

@@ -15,7 +15,7 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.h264 import GROUP
 
 _QUICK = {"analyzeduration": "0", "probesize": "2048"}
-"""Options that skip probing: the header is complete, and probing would decode frames of a fragmented file."""
+"""Options that skip probing, which would decode frames of a fragmented file: the header contains everything."""
 _LARGEST = 16_384
 """Largest accepted side of a frame [px]."""
 _MEND = "restore this file from a copy, or delete it and run again"
@@ -24,8 +24,8 @@ _MEND = "restore this file from a copy, or delete it and run again"
 def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
     """Return a function that converts decoded frames to (H, W, 3) sRGB images.
 
-    One converter serves all frames in this thread: a converter per frame would build its tables and threads each time,
-    which takes ten times as long.
+    One converter serves all frames. A new converter for each frame would build its tables and threads each time, which
+    takes ten times as long.
     """
     from av.video.reformatter import VideoReformatter
 
@@ -34,7 +34,7 @@ def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
 
 
 class VideoReader:
-    """Decodes frames in any order, consecutive ones fastest. One thread at a time may use it.
+    """Decodes frames in any order; consecutive frames are fastest. Only one thread at a time may use it.
 
     Args:
         file: The video: a path, or an open file.
@@ -55,7 +55,7 @@ class VideoReader:
             if isinstance(file, Path) and file.exists():
                 check_regular(file)
             source: Any = str(file) if isinstance(file, Path) else file
-            # The format is fixed: a guessed one could be a playlist, which names files outside the dataset.
+            # The format is fixed, because a guessed one could be a playlist, which may name files outside the dataset.
             self._container: Any = av.open(source, format="mp4", options=_QUICK)
             self._stream: Any = self._container.streams.video[0]
         except FileNotFoundError:
@@ -67,12 +67,12 @@ class VideoReader:
             raise self._unreadable(ValueError("no decoder for its images"))
         if self._stream.time_base is None or max(self.size) > _LARGEST:
             raise self._unreadable(ValueError(f"images of {self.size[0]} x {self.size[1]}"))
-        # Readers decode in many processes at once; threads inside each would only compete.
+        # One thread: readers run in many processes at once, whose threads would compete for the cores.
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())
         self._next = -1
-        """Lowest frame number that the decoder can give next; -1 before the first seek."""
+        """Number of the next frame of the decoder; -1 before the first seek."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -104,7 +104,7 @@ class VideoReader:
         if start >= stop:
             return
         try:
-            # Seek only when a keyframe lies in between; nearer frames are reached faster by decoding on.
+            # Decoding on to a near frame is faster than seeking, which starts again at a keyframe.
             if not self._next <= start < self._next + GROUP or self._next < 0:
                 self._seek(start)
             wanted = start

@@ -120,7 +120,7 @@ class EpisodeEncoder:
         self._text("provenance", to_json(provenance))
 
     def attribute(self, name: str, value: str | int) -> None:
-        """Write a further attribute, which enters no hash."""
+        """Write a further attribute, which is not part of any hash."""
         self._file.attrs[name] = value
 
     def observation(self, observation: Observation, *, step_count: int) -> None:
@@ -252,7 +252,8 @@ class EpisodeEncoder:
         values = np.ascontiguousarray(values, dtype=_field(path).dtype)
         self.hash.array(path, values)
         compressed = values.nbytes > _CHUNKED_BYTES
-        # Byte shuffle before gzip: neighboring values differ in their low bytes only.
+        # Bytes are shuffled before gzip: neighboring values differ in their low bytes only, and equal high bytes
+        #     compress well.
         options: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compressed else {}
         self._create(path, data=values, **options)
 
@@ -267,7 +268,7 @@ class EpisodeEncoder:
                 self._describe(create_images(self._file, path, shape, values.dtype, level=self._compression), path)
             else:
                 self._create(path, shape=shape, dtype=values.dtype)
-        # The hash covers values, not file bytes, which differ between compressors and HDF5 versions.
+        # The hash covers values instead of file bytes, which differ between compressors and versions of HDF5.
         self.hash.extend(path, values)
         dataset = self._file[path]
         assert isinstance(dataset, h5py.Dataset)

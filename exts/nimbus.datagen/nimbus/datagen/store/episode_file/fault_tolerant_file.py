@@ -11,8 +11,9 @@ from nimbus.datagen.files.own_files import create_file
 class FaultTolerantFile:
     """File object for h5py that keeps the first write error instead of raising it.
 
-    HDF5 cannot close a file whose last writes fail, and crashes the process at exit. After an error this object
-    therefore accepts and drops all writes; the owner checks :attr:`error`, closes the file and deletes it.
+    HDF5 cannot close a file whose last writes fail, and then crashes the process at exit. After an error this object
+    therefore pretends that writes succeed and drops them; the owner checks :attr:`error`, closes the file and deletes
+    it.
 
     Raises:
         FileExistsError: The file already exists.

@@ -19,19 +19,19 @@ ENCODER = {
     "crf": "20",
     "g": str(GROUP),
     "keyint_min": str(GROUP),
-    # No keyframes at scene cuts: they stand at multiples of GROUP exactly, which seeking relies on.
+    # No extra keyframes at scene cuts: seeking relies on keyframes at the multiples of GROUP.
     "sc_threshold": "0",
-    # No B-frames: decoding a frame needs earlier ones only, and frames come out in the order of their times.
+    # No B-frames: a frame then depends on earlier frames only, and frames are decoded in the order of their times.
     "bf": "0",
     "threads": "1",  # the encoded bytes depend on the number of threads
 }
 TICKS = 1000
-"""Ticks per frame of a file's clock, so that times are whole numbers in files of any length."""
+"""Number of ticks per frame of a file's clock, so that all times are whole numbers."""
 PLAIN = "+faststart"
 FRAGMENTED = "frag_keyframe+delay_moov+default_base_moof"
-"""One fragment per group of frames: bytes once written never change."""
+"""Layout with one fragment per group of frames, in which bytes never change once they are written."""
 INDEXED = f"{FRAGMENTED}+global_sidx"
-"""Fragments with one index before them, so that long files open quickly; needs a seekable file."""
+"""Layout with fragments and one index before them, so that long files open quickly; needs a seekable file."""
 
 
 class File(Protocol):

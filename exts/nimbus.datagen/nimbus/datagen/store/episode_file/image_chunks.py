@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 try:
     from isal import isal_zlib
-except ImportError:  # processors without wheels: the streams are larger or smaller, their content is the same
+except ImportError:  # isal has no wheel for this processor; zlib's streams have other sizes and the same content
     isal_zlib = None
 
 _IGZIP_LEVEL = 2
-"""Level of igzip, 0 to 3, on another scale than zlib's; docs/decisions.md has the figures."""
+"""Level of igzip, 0 to 3, which is not comparable with zlib's levels; docs/decisions.md has the figures."""
 
 
 def create_images(group: h5py.Group, path: str, shape: tuple[int, ...], dtype: Any, *, level: int = 1) -> h5py.Dataset:
@@ -62,7 +62,7 @@ def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
         which: Rows.
 
     Raises:
-        Exception: What h5py raises for the same rows.
+        Exception: The error that h5py raises for the same rows.
     """
     rows = range(len(images))[which]
     if isal_zlib is None or rows == range(0) or not _holds_deflated_bytes(images):
@@ -73,11 +73,11 @@ def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
         return np.stack([_read_frame(images, row) for row in rows])
     # isal's stub declares its error as an instance.
     except (OSError, RuntimeError, ValueError, isal_zlib.error):  # pyright: ignore[reportGeneralTypeIssues]
-        return images[which]  # HDF5 says what is damaged
+        return images[which]  # HDF5 raises the error that describes the damage
 
 
 def _holds_deflated_bytes(images: h5py.Dataset) -> bool:
-    """Return True for one frame of bytes per chunk, compressed by gzip alone."""
+    """Return True if each chunk is one frame of bytes, compressed by gzip without other filters."""
     if images.chunks != (1, *images.shape[1:]) or images.dtype.itemsize > 1:
         return False
     created = images.id.get_create_plist()

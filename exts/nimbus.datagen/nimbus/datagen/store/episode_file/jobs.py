@@ -28,7 +28,7 @@ class EpisodeJobs:
     """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and commits it.
 
     Videos of its cameras are ``stage/<episode_id>.<camera>.<lease>.<pid>.tmp``. A job that fails removes the files, and
-    the jobs behind it are skipped.
+    the following jobs of the episode are skipped.
 
     Args:
         item: The attempt; its observations follow through :meth:`observe`.
@@ -99,7 +99,7 @@ class EpisodeJobs:
         self._io.put(partial(self._run, self._seal_and_commit, render_time, beside))
 
     def abandon(self) -> None:
-        """Remove the files after an error; no job runs any more when this returns."""
+        """Remove the files after an error; all jobs have ended when this returns."""
         self._io.end_with(self._discard)
 
     def _run(self, job: Callable[..., object], *args: Any, **options: Any) -> None:

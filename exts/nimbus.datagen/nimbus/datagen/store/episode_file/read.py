@@ -40,7 +40,7 @@ from nimbus.datagen.store.remote.working_copy import local
 T = TypeVar("T")
 
 _FASTEST = 100_000.0
-"""Largest accepted rate [Hz], far above that of any controller."""
+"""Largest accepted rate [Hz], far above the rate of any controller."""
 _MEND = "restore this file from a copy, or delete it and run again"
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
@@ -74,7 +74,7 @@ class EpisodeFile:
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
         self._sizes: dict[str, int] = {}
-        """Sizes by symbol of the schema, bound by the datasets read so far."""
+        """Sizes by symbol of the schema, as found in the datasets read so far."""
         if not isinstance(path, ByteRange) or path.is_here:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
@@ -106,7 +106,7 @@ class EpisodeFile:
         with self._reading("rate"):
             rate = float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
             if not 0.0 < rate <= _FASTEST:
-                raise ValueError(f"{rate:g} Hz, possible are up to {_FASTEST:g}")
+                raise ValueError(f"a rate of {rate:g} Hz; the limit is {_FASTEST:g}")
             return rate
 
     @property
@@ -150,7 +150,7 @@ class EpisodeFile:
 
     @property
     def scene_graph(self) -> tuple[RelationSpan, ...] | None:
-        """Relations at the boundaries of skill steps; None where they were not stored."""
+        """Relations at the boundaries of skill steps; None if they are not stored."""
         if "scene_graph" not in self.file:
             return None
         columns = [self.texts(f"scene_graph/{column}") for column in ("relation", "object", "target")]
@@ -223,7 +223,7 @@ class EpisodeFile:
 
     @property
     def end_effectors(self) -> EndEffectors | None:
-        """Poses of the tools; None where the task did not ask for them."""
+        """Poses of the tools; None if the task did not request them."""
         if "names/end_effectors" not in self.file:
             return None
         return EndEffectors(
@@ -344,7 +344,7 @@ class EpisodeFile:
         return iter(sorted(found))
 
     def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
-        """Fetch the bytes of images in steps ``[start, stop)``, where the episode lies in a store; else do nothing."""
+        """Fetch the bytes of images in steps ``[start, stop)`` if the episode is in a store; otherwise do nothing."""
         if self._source is None or self._span is None or self._span.is_here:
             return
         for camera in cameras:

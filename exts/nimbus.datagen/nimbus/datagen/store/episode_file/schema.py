@@ -30,15 +30,15 @@ class Field:
 
     Args:
         path: Path in the file; ``*`` stands for a camera or a measure.
-        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, E arms, N instances, Q keypoints,
-            S segments, R relations, H, W pixels.
+        dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, E arms, N instances, M classes,
+        Q keypoints, S segments, R relations, K motion plans, H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One-line description.
-        partial: NaN marks absent measurements; all values of other fields are finite.
-        pixels: The values follow from rendering and are compared at level D1 only.
-        optional: An episode may lack it.
-        varying: The values (times, versions) always differ and enter no content hash.
+        partial: True if the values may be NaN, for absent measurements; values of all other fields are finite.
+        pixels: True if the values depend on rendering; they are compared at level D1 only.
+        optional: True if an episode may lack the field.
+        varying: True if the values, such as times and versions, always differ; they are not part of content hashes.
         since: Number of the field schema that introduced it.
     """
 
@@ -76,7 +76,7 @@ FIELDS = (
         "T A",
         "float64",
         "rad, m",
-        "what the robot was fed, for replay: action with execution noise; not there where that is off",
+        "commands that were executed, for replay: action with execution noise; absent without execution noise",
         optional=True,
         since=2,
     ),
@@ -90,7 +90,7 @@ FIELDS = (
         "T E 3",
         "float64",
         "m",
-        "origin of each arm's tool frame in the world frame; only where a task asks for it",
+        "origin of each arm's tool frame in the world frame; only if a task requests it",
         optional=True,
         since=5,
     ),
@@ -133,8 +133,8 @@ FIELDS = (
         "T H W 2",
         "float16",
         "px",
-        "right and down, to where what is seen is in the next step; NaN where nothing was hit and in the last step; "
-        "only where asked for",
+        "displacement of each visible point to its pixel in the next step, right and down; NaN where nothing was hit "
+        "and in the last step; only if requested",
         partial=True,
     ),
     _image(
@@ -142,7 +142,7 @@ FIELDS = (
         "T Q 3",
         "float32",
         "m",
-        "keypoints in the frame of the camera, OpenCV axes; only where asked for",
+        "keypoints in the frame of the camera, OpenCV axes; only if requested",
         since=5,
     ),
     _image(
@@ -150,7 +150,7 @@ FIELDS = (
         "T Q 2",
         "float32",
         "px",
-        "column and row of keypoints, also of hidden ones; NaN behind the camera",
+        "column and row of keypoints, including hidden ones; NaN behind the camera",
         partial=True,
         since=5,
     ),
@@ -159,7 +159,7 @@ FIELDS = (
         "T Q",
         "uint8",
         "",
-        "2: visible; 1: hidden behind a surface, also its own; 0: outside the image",
+        "2: visible; 1: hidden behind a surface, including its own; 0: outside the image",
         since=5,
     ),
     _image("intrinsics", "3 3", "float64", "px", "pinhole matrix"),
@@ -168,35 +168,40 @@ FIELDS = (
     _field("names/actions", "A", TEXT, "", "meaning of each column of action"),
     _field("names/bodies", "B", TEXT, "", "body of each row of body_positions and body_wxyz"),
     _field("names/end_effectors", "E", TEXT, "", "arm of each tool frame", optional=True, since=5),
-    _field("labels/instance_names", "N", TEXT, "", "instances that the masks tell apart; 0 is background"),
+    _field("labels/instance_names", "N", TEXT, "", "names of the instances in masks; 0 is background"),
     _field(
         "labels/instance_bodies",
         "N",
         TEXT,
         "",
-        "body that each instance moves with; empty when it stands still or, like the robot, is more than one body",
+        "body that each instance moves with; empty for a static instance and for one of several bodies, like the robot",
     ),
     _field("labels/instance_semantics", "N", "uint8", "", "semantic index of each instance"),
-    _field("labels/semantic_names", "M", TEXT, "", "classes that the masks tell apart; 0 is background"),
+    _field("labels/semantic_names", "M", TEXT, "", "names of the classes in masks; 0 is background"),
     _field(
         "labels/boxes_3d",
         "N 2 3",
         "float64",
         "m",
-        "lower and upper corner in the frame of the instance's body; NaN where it has no box",
+        "lower and upper corner in the frame of the instance's body; NaN for an instance without a box",
         partial=True,
     ),
     _field("labels/keypoint_names", "Q", TEXT, "", "name of each keypoint, such as items_0.top", since=5),
     _field("labels/keypoint_bodies", "Q", TEXT, "", "body that each keypoint moves with", since=5),
     _field("labels/keypoint_instances", "Q", "uint8", "", "instance that each keypoint belongs to", since=5),
     _field(
-        "labels/keypoint_positions", "Q 3", "float64", "m", "place of each keypoint in the frame of its body", since=5
+        "labels/keypoint_positions",
+        "Q 3",
+        "float64",
+        "m",
+        "position of each keypoint in the frame of its body",
+        since=5,
     ),
     _field("skills/step", "T", "int32", "", "row of the segment table that each step belongs to; -1 for none"),
     _field("skills/start", "S", "int64", "step", "first step of each segment"),
     _field("skills/stop", "S", "int64", "step", "step after the last of each segment"),
     _field("skills/skill", "S", TEXT, "", "skill of each segment"),
-    _field("skills/target", "S", TEXT, "", "object or place that it acts on"),
+    _field("skills/target", "S", TEXT, "", "object or place that the skill acts on"),
     _field("skills/phase", "S", TEXT, "", "part of the skill"),
     _field(
         "scene_graph/start",
@@ -212,31 +217,37 @@ FIELDS = (
         "R",
         "int64",
         "step",
-        "boundary at which it holds no longer; T + 1 where it holds at the end, which is boundary T",
+        "first boundary at which the relation no longer holds; T + 1 if it holds at the end, which is boundary T",
         optional=True,
         since=3,
     ),
     _field("scene_graph/relation", "R", TEXT, "", "name of each relation, such as in", optional=True, since=3),
-    _field("scene_graph/object", "R", TEXT, "", "thing that it is of", optional=True, since=3),
+    _field("scene_graph/object", "R", TEXT, "", "object that has the relation", optional=True, since=3),
     _field(
-        "scene_graph/target", "R", TEXT, "", "the other thing, empty for a state of one thing", optional=True, since=3
+        "scene_graph/target",
+        "R",
+        TEXT,
+        "",
+        "the other object; empty for a state of a single object",
+        optional=True,
+        since=3,
     ),
     _field("start/joint_positions", "P", "float64", "", "all generalized positions of the simulator before step 0"),
     _field("start/joint_velocities", "V", "float64", "", "all generalized velocities of the simulator before step 0"),
-    _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of that name at each step"),
+    _field("contacts/*", "T", "float64", "m, m/s, N", "contact measure of this name at each step"),
     _field(
-        "signals/*", "T", "float64", "m", "measure of that name of a driving body at each step", optional=True, since=4
+        "signals/*", "T", "float64", "m", "measure of this name of a driving body at each step", optional=True, since=4
     ),
     _field(
         "plan_statistics/*",
         "K",
         "float64",
         "s, m, rad",
-        "measure of that name of each motion plan; NaN where not measured",
+        "measure of this name of each motion plan; NaN where not measured",
         partial=True,
         varying=True,
     ),
-    _field("instruction", "", TEXT, "", "what the robot is told"),
+    _field("instruction", "", TEXT, "", "instruction to the robot"),
     _field("outcome", "", TEXT, "", "JSON: success, and the phase and reason of a failure"),
     _field("layout", "", TEXT, "", "JSON: everything that was drawn for this episode, and its address"),
     _field("provenance", "", TEXT, "", "JSON: task text, hashes, settings, versions and ancestors", varying=True),
@@ -248,11 +259,11 @@ FIELD_SCHEMA = max(field.since for field in FIELDS)
 
 _RENAMED: dict[Modality, str] = {"rgb": "images", "boxes": "boxes_2d"}
 CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality) for modality in DEFAULT_MODALITIES}
-"""Group under ``observations`` by modality, of those that are stored by default."""
+"""Group under ``observations`` of each modality that is stored by default."""
 ANNOTATION_GROUPS: dict[Modality, tuple[str, ...]] = dict(
     zip(ANNOTATIONS, (("flow",), ("keypoints_3d", "keypoints_2d", "keypoint_visibility")), strict=True)
 )
-"""Groups under ``observations`` by modality, of those that are stored only where asked for; also the fields of
+"""Groups under ``observations`` of each modality that is stored only on request; also the fields of
 ``CameraFrames``."""
 
 _BY_PATH = {field.path: field for field in FIELDS}

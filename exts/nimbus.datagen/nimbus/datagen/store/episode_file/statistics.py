@@ -43,10 +43,10 @@ class VectorTotal:
     def add(self, values: NDArray[Any]) -> None:
         """Add an episode's (T, D) rows."""
         rows = values.astype(np.float64).reshape(len(values), -1)
-        # The stride continues across episodes, so that each row has the same chance whatever the episodes' lengths.
+        # The stride continues across episodes, so that the lengths of episodes do not bias the sample.
         self._kept.append(values.reshape(len(values), -1)[-self._count % self._every :: self._every])
         total, mean = self._count + len(rows), rows.mean(axis=0)
-        # Chan's parallel update of mean and variance is stable where a sum of squares cancels.
+        # Chan's parallel update of mean and variance is stable; a sum of squares would lose digits by cancellation.
         step = mean - self._mean
         self._squares = self._squares + ((rows - mean) ** 2).sum(axis=0) + step**2 * self._count * len(rows) / total
         self._mean = self._mean + step * len(rows) / total

@@ -149,7 +149,7 @@ def stored_video(record: VideoRecord, *, episode: str, camera: str) -> Video:
 
 
 NO_IMAGES = "none"
-"""Choice for a run without rendering, whose layouts have no cameras."""
+"""Value of the setting for a run without rendering, whose layouts have no cameras."""
 
 
 def image_settings(images: str) -> dict[str, str]:
@@ -160,7 +160,7 @@ def image_settings(images: str) -> dict[str, str]:
 
 
 def check_cameras(task: BaseTask) -> None:
-    """Refuse a task whose images no video can hold, before anything is made.
+    """Refuse a task whose images cannot be stored as video, before anything is made.
 
     Raises:
         InputError: A camera's size is odd, or the rate is not a whole number.

@@ -51,7 +51,7 @@ class Video:
 
     def __post_init__(self) -> None:
         if not _VIDEO_PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is not that of a video")
+            raise ValueError(f"'{self.path}' is not the path of a video")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class KeptFailure:
 
     def __post_init__(self) -> None:
         if not _FAILURE_PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is not that of a kept failure")
+            raise ValueError(f"'{self.path}' is not the path of a kept failure")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +113,11 @@ class Attempt:
 
     def __post_init__(self) -> None:
         if self.path and not _PATH.fullmatch(self.path):
-            raise ValueError(f"path '{self.path}' is not that of an episode")
+            raise ValueError(f"'{self.path}' is not the path of an episode")
 
     @property
     def split(self) -> str:
-        """Split of a stored episode, by whether it was disturbed."""
+        """Split of a stored episode; disturbed episodes have a separate one."""
         return RECOVERY if any(step.split(" ")[0] == DISTURBED for step in self.steps) else TRAIN
 
     @property
@@ -127,7 +127,7 @@ class Attempt:
 
     @property
     def work_seconds(self) -> float:
-        """CPU time of its stages, without one-time loading and waits [s]."""
+        """CPU time of the attempt's stages, without one-time loading and waits [s]."""
         return sum(seconds for name, seconds in self.times.items() if name != "load" and not name.endswith("_wait"))
 
     @property
@@ -212,7 +212,7 @@ def attempt_of(
 
 
 def _rounded(value: Any) -> Any:
-    """Convert to plain JSON values with five digits: enough to place a number in its range."""
+    """Convert to plain JSON values, with numbers rounded to five digits, which is enough for yields by value."""
     if isinstance(value, Mapping):
         return {str(key): _rounded(part) for key, part in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -42,10 +42,10 @@ _ORDER = "task, seed, idx, variant, attempt"
 _DRAWN = """COALESCE((
 SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND draws.attempt = attempts.attempt
 ), drawn)"""
-"""SQL for the drawn values of an attempt; earlier versions kept them in its row."""
+"""SQL for the drawn values of an attempt; ledgers of earlier versions have them in the attempt's row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
 _SPREAD = 2654435761
-"""Factor that scatters indices (Knuth, 1973): episodes of one part of a run are every n-th."""
+"""Factor of a hash that scatters indices (Knuth, 1973), because the episodes of one part of a run are every n-th."""
 _PAGE = 500
 """Number of rows fetched at a time."""
 _NO_INDEX = 1 << 62
@@ -72,7 +72,7 @@ class Ledger:
         self.path, self.task = folder / FILE_NAME, task
         self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
         self._most_rows = sys.maxsize
-        """Upper bound of a table's rows; guards against damaged pages that form a cycle and yield rows endlessly."""
+        """Upper bound of a table's rows: damaged pages may form a cycle that yields rows endlessly."""
         if read_only:
             files = (self.path, self.path.with_name(f"{FILE_NAME}-wal"))
             self._most_rows = sum(path.stat().st_size for path in files if path.exists())
@@ -99,12 +99,12 @@ class Ledger:
                 yield
                 return
             self._in_batch = True
-            # Copies: what is deferred inside the block waits for the next batch, and a failed batch loses nothing.
+            # Copies are written: rows deferred inside the block wait for the next batch, and a failed batch loses none.
             rows, states = list(self._deferred), dict(self._deferred_states)
             self._deferred_states = {}
             try:
                 with writing(self.path):
-                    # IMMEDIATE takes the write lock now, so that a transaction cannot fail half-way for lack of it.
+                    # IMMEDIATE takes the write lock at once, so that the transaction cannot fail to get it half-way.
                     self._connection.execute("BEGIN IMMEDIATE")
                     self._insert([*rows, *states.values()])
                 yield
@@ -133,7 +133,7 @@ class Ledger:
             self._remember(rows)
 
     def defer(self, *rows: Row) -> None:
-        """Add rows with the next batch, before its own rows; :meth:`episode` sees them at once."""
+        """Queue rows that the next batch writes before its own rows; :meth:`episode` returns them at once."""
         with self._lock:
             for row in rows:
                 if isinstance(row, EpisodeState):
@@ -226,8 +226,8 @@ class Ledger:
         Args:
             only_stored: Yield only attempts that have a file.
             with_drawn: Also read the drawn values, which make up a third of a row.
-            order: ``place`` is the order of :meth:`walk_episodes`, whatever tasks and seeds the rows name; ``id`` is
-                the order of episode ids.
+            order: ``place`` is the order of :meth:`walk_episodes`, by index and variant only; ``id`` is the order of
+            episode ids.
         """
         which = "WHERE path != ''" if only_stored else ""
         place = "task, idx, variant, attempt" if self.has_tasks else "idx, variant, attempt"
@@ -253,8 +253,7 @@ class Ledger:
         """
         with self._lock, reading(self.path):
             (last,) = self._connection.execute("SELECT COALESCE(MAX(idx), 0) FROM attempts").fetchone()
-        # Sampled by a hash of the index: every n-th index would always be the same part of a run that was split into
-        # parts.
+        # Indices are sampled by a hash: every n-th index could all belong to the same part of a run in parts.
         share = -(-(last + 1) // most)
         which = f"WHERE ((idx * {_SPREAD}) & 4294967295) % {share} = 0" if share > 1 else ""
         return self._walk(ATTEMPTS, f"{_WITH_DRAWN} {which} ORDER BY {_ORDER}")
@@ -268,7 +267,7 @@ class Ledger:
         return self._walk(SPANS, f"{SPANS.select} WHERE run = :run ORDER BY rowid", {"run": run})
 
     def attempts_of(self, episode_ids: Sequence[str]) -> list[Attempt]:
-        """Return the attempts of some episodes that have a file, without their drawn values."""
+        """Return those attempts at the given episodes that have a file, without their drawn values."""
         marks = ", ".join("?" for _ in episode_ids)
         statement = f"{_WITHOUT_DRAWN} WHERE episode_id IN ({marks}) AND (path != '' OR failure != 'null')"
         with self._lock, reading(self.path):
@@ -276,7 +275,7 @@ class Ledger:
             return [ATTEMPTS.parse(row) for row in rows]
 
     def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
-        """Return the paths of all files of those of some episodes that are stored."""
+        """Return the paths of all files of the given episodes, as far as they are stored."""
         return {path for row in self.attempts_of(episode_ids) if row.path for path in row.files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
@@ -319,7 +318,7 @@ class Ledger:
             key = (self.task, index, variant)
             if known := self._deferred_states.get(key) or self._open.get(key):
                 return known
-            # Most lookups are of new episodes, which cannot have a row yet: this saves a query for each lease.
+            # Most lookups are for new episodes, which cannot have a row yet; the comparison saves a query per lease.
             if (index, variant) > self._last:
                 return None
             which = f"WHERE idx = :idx AND variant = :variant AND {_OWN}"
@@ -352,7 +351,7 @@ class Ledger:
         return self._read(RUNS, "ORDER BY id")
 
     def close(self) -> None:
-        """Close. A writer's last close leaves a single file; deferred rows that were not flushed are lost."""
+        """Close the file, which is then a single one after a writer; deferred rows that were not flushed are lost."""
         self._connection.close()
 
     def _remember(self, rows: Iterable[Row]) -> None:
@@ -376,7 +375,7 @@ class Ledger:
         return list(self._walk(table, f"{table.select} {rest}", values))
 
     def _walk(self, table: Table[T], statement: str, values: Mapping[str, str | int] | None = None) -> Iterator[T]:
-        """Yield rows; a repeated row, or more rows than the file can hold, means that the file is damaged."""
+        """Yield rows. Repeated rows, or more rows than the file can hold, are reported as a damaged file."""
         count = 0
         before: tuple[Any, ...] | None = None
         with self._lock, reading(self.path):
@@ -391,7 +390,7 @@ class Ledger:
                     before = table.key_of(row)
                 count += len(rows)
                 if count > self._most_rows:
-                    raise ValueError("it gives more rows than its file has room for")
+                    raise ValueError("it yields more rows than its file can hold")
             if not rows:
                 return
             yield from rows

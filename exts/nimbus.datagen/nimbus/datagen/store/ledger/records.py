@@ -23,7 +23,7 @@ class EpisodeStatus(StrEnum):
     REJECTED = "REJECTED"
     """Last attempt failed; ``detail`` is the reason."""
     QUARANTINED = "QUARANTINED"
-    """Excluded because it ends workers; ``detail`` is the evidence as JSON."""
+    """Excluded because workers die at it; ``detail`` is the evidence as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class EpisodeState:
     """State of one episode, identified by task, index and variant."""
 
     task: str = ""
-    """Task in a dataset of several tasks; empty in a dataset of one."""
+    """Name of the task in a dataset of several tasks; empty in a dataset of one task."""
     idx: Count
     variant: Count
     state: EpisodeStatus
@@ -50,7 +50,7 @@ class EpisodeState:
 
 
 def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeState], tuple[str, int, int]]:
-    """Return a function that gives a row's task, index and variant; the task is empty in a dataset of one.
+    """Return a function from a row to its task, index and variant; the task is empty in a dataset of one task.
 
     Args:
         states: States of the dataset's episodes.
@@ -61,7 +61,7 @@ def place_finder(states: Iterable[EpisodeState]) -> Callable[[Attempt | EpisodeS
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnValues:
-    """Drawn values of an attempt, in a table of their own: a third of a row, and read by the report only."""
+    """Drawn values of an attempt, in a separate table: they are a third of a row, and only the report reads them."""
 
     episode_id: str
     attempt: Count

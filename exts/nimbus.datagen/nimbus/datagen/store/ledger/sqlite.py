@@ -17,9 +17,9 @@ from nimbus.datagen.store.ledger.tables import TABLES, Table
 _LONGEST = 64 << 20
 """Longest value of a row [bytes]."""
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""Magic at the end of a journal that names a super-journal."""
+"""Magic number at the end of a journal that names a super-journal."""
 _EXPRESSION = -2
-"""Column number that SQLite gives an expression in an index."""
+"""Number that SQLite reports for an expression in the place of an index's column."""
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -29,7 +29,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         InputError: The file is a link, damaged, or not a ledger.
         StorageError: The disk is full.
     """
-    for suffix in ("", "-wal", "-shm", "-journal"):  # SQLite follows links, and waits for pipes
+    for suffix in ("", "-wal", "-shm", "-journal"):  # SQLite would follow a link, and wait for a pipe
         file = path.with_name(path.name + suffix)
         check_own(file)
         if file.exists():
@@ -44,7 +44,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         with writing(path):
             # WAL lets readers (reports, the page of a run) see a consistent state while the run writes.
             connection.execute("PRAGMA journal_mode = WAL")
-            # FULL, not NORMAL: in WAL mode NORMAL syncs only at checkpoints, and a commit could be lost with the power.
+            # FULL instead of NORMAL, which syncs only at checkpoints in WAL mode: a power failure could lose a commit.
             connection.execute("PRAGMA synchronous = FULL")
         with reading(path):
             _check_pages(connection)
@@ -61,10 +61,11 @@ def open_to_write(path: Path) -> sqlite3.Connection:
 def _check_journal(journal: Path) -> None:
     """Refuse a rollback journal that names a super-journal, because SQLite deletes the named file wherever it is.
 
-    A ledger attaches no other database, so its own journals name none. Format: https://sqlite.org/fileformat2.html
+    A ledger attaches no other database, so its own journals never name one. Format:
+    https://sqlite.org/fileformat2.html
 
     Raises:
-        InputError: The journal names one.
+        InputError: The journal names a super-journal.
     """
     if not journal.exists():
         return
@@ -81,12 +82,13 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """Open for reading, also during a run and on a read-only disk.
 
     Raises:
-        InputError: There is no ledger, or the file is not one.
+        InputError: There is no ledger, or the file is not a ledger.
     """
     if not path.exists():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
     check_regular(path)
-    # A WAL reader creates files and so fails on a read-only disk: without a writer, the file is opened as immutable.
+    # A reader in WAL mode creates files, which fails on a read-only disk. Without a writer, the file is opened as
+    # immutable.
     live = path.with_name(path.name + "-wal").exists()
     error: sqlite3.Error | None = None
     for options in ("mode=ro", "mode=ro&immutable=1") if live else ("mode=ro&immutable=1",):
@@ -114,7 +116,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn errors of damaged content into one line."""
+    """Convert errors of damaged content to one line."""
     try:
         yield
     except (sqlite3.Error, ValueError) as error:
@@ -123,7 +125,7 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn errors of a full disk or a damaged file into one line."""
+    """Convert errors of a full disk or a damaged file to one line."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -169,10 +171,10 @@ def _check_schema(connection: sqlite3.Connection) -> None:
     """Refuse a schema that could execute code or compute rows: a ledger has plain tables only.
 
     Raises:
-        ValueError: It has a view, a trigger, a virtual table, or a computed column or index.
+        ValueError: The schema has a view, a trigger, a virtual table, or a computed column or index.
     """
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-    # A dataset may come from a stranger: its file must not run functions or allocate without limit when it is read.
+    # A dataset may come from an untrusted source: reading it must not run functions or allocate without limit.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     for kind, name, sql in connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master"):

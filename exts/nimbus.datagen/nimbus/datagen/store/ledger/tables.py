@@ -24,9 +24,9 @@ class Table(Generic[T]):
     row: type[T]
     key: tuple[str, ...] = ()
     index: str = ""
-    """Column with an index of its own, by which rows are looked up."""
+    """Column with a separate index, by which rows are looked up."""
     order: tuple[str, ...] = ()
-    """Columns of an index that gives rows in walking order without sorting."""
+    """Columns of an index that yields rows in the order of a walk without sorting."""
     is_later: bool = False
     """True when ledgers of earlier versions lack this table."""
     later: dict[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Table(Generic[T]):
         columns = [f"{name} {_TYPES.get(types[name], 'TEXT')} NOT NULL" for name in self.columns]
         key = [f"PRIMARY KEY ({', '.join(self.key)})"] if self.key else []
         made = f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(columns + key)})"
-        # Rows are stored in the order of the key, which saves a separate index and a lookup for each row.
+        # WITHOUT ROWID stores rows in the order of the key, which saves a separate index and a lookup for each row.
         made += " WITHOUT ROWID" if self.key else ""
         indices: dict[str, str] = {f"{self.name}_by_{self.index}": self.index} if self.index else {}
         indices |= {f"{self.name}_in_order": ", ".join(self.order)} if self.order else {}

@@ -13,7 +13,7 @@ from nimbus.datagen.errors import InputError, suggest
 SCHEMES = ("s3", "gs", "az", "file", "http", "https")
 READ_ONLY = ("http", "https")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_KEEP = "keys come from the environment, a profile or a role of the machine, and never stand in an address"
+_KEEP = "keys come from the environment, a profile or a role of the machine; remove them from the address"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class StoreAddress:
 
     @property
     def key(self) -> str:
-        """Name of a local folder for it, unique for each address."""
+        """Name of a local folder for the dataset, unique for each address."""
         last = re.sub(r"[^A-Za-z0-9_.-]", "_", self.prefix.rpartition("/")[2] or self.bucket).lstrip(".")[:40]
         return f"{last or 'dataset'}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
 
@@ -75,10 +75,12 @@ def parse_address(text: str) -> StoreAddress:
         raise InputError(what, where=without_secrets(text), instead="write s3://bucket/path/of/the/dataset")
     if scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise InputError("a file is on this machine", where=without_secrets(text), instead="write file:///path")
+            raise InputError("a file:// address has no host", where=without_secrets(text), instead="write file:///path")
         return StoreAddress(scheme="file", bucket="", prefix=path)
     if not parts.netloc:
-        raise InputError("no bucket in it", where=without_secrets(text), instead=f"write {scheme}://bucket/path")
+        raise InputError(
+            "the address has no bucket", where=without_secrets(text), instead=f"write {scheme}://bucket/path"
+        )
     return StoreAddress(scheme=scheme, bucket=parts.netloc, prefix=path)
 
 

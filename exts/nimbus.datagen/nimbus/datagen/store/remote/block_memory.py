@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 
 _MEMORY = 192 << 20
-"""Largest size of all blocks together, enough for two pools of samples with lossless images [bytes]."""
+"""Largest total size of the blocks [bytes], enough for two pools of samples with lossless images."""
 
 
 class BlockMemory:

@@ -1,4 +1,4 @@
-"""Shared cache of several nodes: consistent hashing assigns each block to a node, and the store backs them all."""
+"""Shared cache of several nodes: hashing assigns each block to a node; the store is read when its nodes lack it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOKEN = "NIMBUS_CACHE_TOKEN"
 """Environment variable with the token of cache servers."""
 CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
-"""Number of nodes asked for a block before the store; the second one takes over the blocks of a lost node."""
+"""Number of nodes that are asked for a block before the store; the second node takes over for a lost one."""
 _TIMEOUT = 5.0
 """Time without a byte after which a node counts as lost [s]; long enough for it to fetch the block itself."""
 _MOST_BYTES = 2 << 20
 """Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0
-"""Time for which a lost node is not asked [s]."""
+"""Time for which a lost node is not asked again [s]."""
 
 
 class CachePeers:
@@ -48,7 +48,7 @@ class CachePeers:
         return bool(self._urls)
 
     def order(self, address: str, name: str, number: int) -> list[str]:
-        """Order the nodes for a block (rendezvous hashing): without a node, only its own blocks move."""
+        """Order the nodes for a block by rendezvous hashing: when a node is removed, only its own blocks move."""
         block = f"{address}\0{name}\0{number}\0"
         return sorted(self._urls, key=lambda url: hashlib.sha256((block + url).encode()).digest(), reverse=True)
 
@@ -84,7 +84,7 @@ class CachePeers:
         if answer.status != http.client.OK or len(block) < needed:
             raise ConnectionError(f"{answer.status}, {len(block)} bytes")
         if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):
-            raise ConnectionError("damaged on its way, or too long")
+            raise ConnectionError("the block was damaged in transit, or is too long")
         return block
 
     def _connection(self, url: str) -> http.client.HTTPConnection:
@@ -115,5 +115,7 @@ def _peers(text: str, token: str) -> CachePeers:
     for url in urls:
         parts = urlsplit(url)
         if parts.scheme != "http" or not parts.netloc or parts.path or "@" in parts.netloc:
-            raise InputError(f"no server of a cache: '{url}'", where=PEERS, instead="write http://node1:7070,…")
+            raise InputError(
+                f"'{url}' is not the address of a cache server", where=PEERS, instead="write http://node1:7070,…"
+            )
     return CachePeers(urls, token)

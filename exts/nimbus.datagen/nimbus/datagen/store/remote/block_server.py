@@ -1,4 +1,4 @@
-"""Server of this node's cache for other nodes, which serves only blocks of named datasets."""
+"""Server of this node's cache for other nodes; it serves only blocks of the datasets that it is started with."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nimbus.datagen.store.remote.object_store import MissingObjectError
 _IDLE = 60.0
 """Time after which a connection without a request is closed [s]."""
 _MOST_NUMBER = 1 << 40
-"""Largest number of a block: 10¹⁸ bytes."""
+"""Largest accepted block number; it is at 10¹⁸ bytes."""
 
 
 class BlockServer(ThreadingHTTPServer):
-    """Serves blocks for requests with the token; a missing block is fetched from the store once, and kept.
+    """Serves blocks for requests with the token; a missing block is fetched from the store once and cached.
 
     Args:
         host: Address to listen on.
@@ -41,7 +41,7 @@ class BlockServer(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, addresses: Iterable[str], *, token: str = "") -> None:
         if not token and not is_loopback(host):
             what = "other machines could read the cache without a token"
-            raise InputError(what, where=f"--serve {host}:{port}", instead=f"set {TOKEN} to the same word on all nodes")
+            raise InputError(what, where=f"--serve {host}:{port}", instead=f"give all nodes the same {TOKEN}")
         self.addresses, self.token = frozenset(addresses), token
         try:
             super().__init__((host, port), _BlockHandler)
@@ -85,7 +85,7 @@ class _BlockHandler(BaseHTTPRequestHandler):
             self._answer(HTTPStatus.OK, block)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write no log, because one line per block would be too much."""
+        """Do nothing: a log with one line per block would be too long."""
 
     def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
         self.send_response(status)

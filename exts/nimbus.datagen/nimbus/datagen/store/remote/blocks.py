@@ -19,11 +19,11 @@ from nimbus.datagen.store.remote.lru import note_use
 from nimbus.datagen.store.remote.working_copy import BUDGET, TRAFFIC, copy_folder, entry_lock, open_store
 
 BLOCK = 1 << 20
-"""Size of a read [bytes]; one image and the signals of a 50 MB episode take 4 requests, with 64 kB they take 8."""
+"""Size of a block [bytes]. One image and the signals of a 50 MB episode take 4 requests, and 8 with blocks of 64 kB."""
 BLOCKS = "blocks"
 """Folder in a dataset's copy, with one folder of blocks per object."""
 _CHECK_BYTES = 4
-"""CRC-32 appended to each stored block."""
+"""Size of the CRC-32 that is appended to each stored block [bytes]."""
 _THREADS = 16
 """Number of blocks fetched in parallel."""
 
@@ -34,7 +34,7 @@ class ObjectBlocks:
     Args:
         address: Address of the dataset in a store.
         name: Name of the object below it.
-        asks_peers: False to ask no other node, as in the cache server itself.
+        asks_peers: False to ask no other node, for the cache server itself.
     """
 
     def __init__(self, address: str, name: str, *, asks_peers: bool = True) -> None:
@@ -63,7 +63,7 @@ class ObjectBlocks:
         return block
 
     def fetch(self, numbers: Iterable[int], end: int) -> None:
-        """Load blocks into memory, several in parallel; a missing one raises when it is read."""
+        """Load blocks into memory, several in parallel; an error is raised only when the block is read."""
 
         def try_one(number: int) -> None:
             with suppress(InputError):
@@ -89,7 +89,7 @@ class ObjectBlocks:
         return block
 
     def _from_peer(self, number: int, needed: int) -> bytes | None:
-        """Read a block from another node's cache, without a lock, because the server may be this node's own."""
+        """Read a block from a node's cache; without a lock, because the server may be in this process."""
         block = peers().read(self.address, self.name, number, needed) if self._asks_peers else None
         if block is not None:
             TRAFFIC.note(self._copy, peer_hits=1, bytes_from_peers=len(block))
@@ -100,7 +100,7 @@ class ObjectBlocks:
         block = open_store(self.address).read_range(self.name, number * BLOCK, BLOCK, least=needed)
         TRAFFIC.note(self._copy, misses=1, bytes_fetched=len(block))
         content = block + zlib.crc32(block).to_bytes(_CHECK_BYTES, "big")
-        with suppress(OSError):  # full or read-only disk: the block comes from the store again
+        with suppress(OSError):  # on a full or read-only disk the block is not cached
             path = make_place(self._copy, f"{BLOCKS}/{self.name}/{number}")
             write_atomic(path, content, durable=False, shared=True)
             BUDGET.add(len(block))

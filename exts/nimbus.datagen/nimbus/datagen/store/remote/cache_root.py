@@ -1,4 +1,4 @@
-"""Local folders that represent datasets in a store, and recognition of paths inside them."""
+"""Local folders that represent datasets in a store, and the mapping from paths in them to addresses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = "remote"
 COPIES = "copies"
 """Folder of downloaded data, whose entries may be removed at any time."""
 SPOOLS = "spools"
-"""Folder of data made here and not yet in the store."""
+"""Folder of data that were made here and are not yet in the store."""
 ORIGIN = "origin.json"
 
 
@@ -32,7 +32,7 @@ class OriginNote:
 
 
 def remote_root() -> Path:
-    """Return the root of these folders, created if missing; a private one of this process if it cannot be created."""
+    """Return the root of these folders, created if missing; if that fails, a private folder of this process."""
     return _root(os.environ.get("NIMBUS_CACHE", ""))
 
 

@@ -1,6 +1,7 @@
 """Manifest of a run's dataset in a store: the data that readers need of each episode, without the ledger.
 
-A ledger takes 5 kB per episode, 0.5 GB for 100,000; the manifest takes 0.1 kB, and is read by columns.
+A ledger takes 5 kB per episode, 0.5 GB for 100,000 of them; the manifest takes 0.1 kB per episode, and single columns
+of it can be read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FILE_NAME = "manifest.parquet"
 FORMAT = "nimbus-episodes-1"
 _FORMAT, _COUNT, _STEPS = b"nimbus.format", b"nimbus.episode_count", b"nimbus.step_count"
 _ROWS = 50_000
-"""Number of rows in memory."""
+"""Number of rows that are held in memory."""
 _SELECT = """
 SELECT attempts.episode_id, attempts.path, seed, attempts.idx, attempts.variant, attempt, success, reason, step_count,
 attempts.byte_count, attempts.sha256, videos, steps FROM attempts JOIN episodes
@@ -41,7 +42,7 @@ def write_manifest(ledger: Path, target: Path, info: DatasetInfo) -> None:
     Args:
         ledger: The database.
         target: The manifest.
-        info: Description of the dataset, which is published with it; its counts tie the two together.
+        info: Description of the dataset, which is published together with the manifest; a reader compares their counts.
     """
     import pyarrow
     from pyarrow import parquet

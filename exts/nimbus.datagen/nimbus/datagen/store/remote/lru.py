@@ -18,7 +18,7 @@ BUDGET = "NIMBUS_CACHE_BYTES"
 _SHARE = 0.25
 """Default budget, as a fraction of the free disk."""
 _LOOK = 0.02
-"""Fraction of the budget that may be added before sizes are counted again."""
+"""Fraction of the budget that may be added before the sizes on disk are counted again."""
 _LOW = 0.9
 """Fraction of the budget that remains after a removal."""
 ENTRIES = ("episodes", "failures", "shards", "blocks")
@@ -61,7 +61,7 @@ def cache_budget() -> int:
 
 
 def remove_oldest(budget: int) -> int:
-    """Remove entries until the rest fits; return the remaining bytes. One process at a time does it."""
+    """Remove the oldest entries until the rest fits, in one process at a time; returns the remaining bytes."""
     lock = open_shared(remote_root() / "evict.lock")
     try:
         try:

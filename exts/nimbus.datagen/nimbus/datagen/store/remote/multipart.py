@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
-from nimbus.datagen.store.remote.object_store import ENDPOINTS, ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.s3_client import s3_client
 
 LARGE = 64 << 20
-"""Size above which a file is sent in parts [bytes]; below it, one request costs less than bookkeeping."""
+"""Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
 PART = 16 << 20
-"""Size of a part [bytes]: at most 10,000 parts make objects of 160 GB."""
+"""Size of a part [bytes]; with S3's limit of 10,000 parts, objects have up to 160 GB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         notes: Folder for the record of the upload, created if missing.
 
     Returns:
-        False if the name is taken; nothing has changed then.
+        False if the name is taken, in which case nothing was changed.
 
     Raises:
         InputError: There is no bucket, or no permission.
@@ -55,7 +55,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
     key = {"Bucket": store.address.bucket, "Key": f"{store.address.prefix}/{name}".lstrip("/")}
     size = path.stat().st_size
     with _calling(store.place(name)) as missing:
-        client = _client()
+        client = s3_client()
         upload_id = _known(note_path, size)
         if upload_id and not missing.covers(lambda: client.list_parts(**key, UploadId=upload_id)):
             upload_id = ""
@@ -87,7 +87,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
 
 
 class _Answers:
-    """Answers of a store that are not errors."""
+    """Calls for which some error codes of a store are expected answers."""
 
     def covers(self, call: Any) -> bool:
         """Make a call; False if the upload no longer exists."""
@@ -125,18 +125,6 @@ def _known(path: Path, size: int) -> str:
 def _parts(client: Any, key: dict[str, str], upload_id: str) -> Iterator[dict[str, Any]]:
     for page in client.get_paginator("list_parts").paginate(**key, UploadId=upload_id):
         yield from page.get("Parts", ())
-
-
-def _client() -> Any:
-    import boto3
-    from botocore.config import Config
-
-    session = boto3.Session()
-    endpoint = next((found for name in ENDPOINTS if (found := os.environ.get(name))), None)
-    settings = Config(
-        connect_timeout=5, read_timeout=60, retries={"max_attempts": 3}, request_checksum_calculation="when_required"
-    )
-    return session.client("s3", endpoint_url=endpoint, region_name=session.region_name or "us-east-1", config=settings)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Objects of a store by name: created and never overwritten, read in whole or in part; one-line errors."""
+"""Access to the objects of a store by name: atomic creation, reads in whole or in part, and one-line errors."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -26,8 +27,6 @@ _RETRY_FOR = timedelta(seconds=20)
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables that name a custom store, in order of preference."""
 
 
 class MissingObjectError(InputError):
@@ -54,7 +53,7 @@ class ObjectStore:
         address: Address of the objects.
 
     Raises:
-        InputError: The extra is not installed, or there are no credentials where the store needs them.
+        InputError: The extra is not installed, or the credentials that the store needs are missing.
     """
 
     def __init__(self, address: StoreAddress) -> None:
@@ -62,6 +61,7 @@ class ObjectStore:
             raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
         self.address = address
         self._store: Any = _open(address)
+        self._client: Any = None
 
     def create(self, name: str, content: Path | bytes) -> bool:
         """Create an object atomically.
@@ -71,11 +71,11 @@ class ObjectStore:
             content: Bytes, or a file.
 
         Returns:
-            False where the name is taken; nothing is changed then.
+            False if the name is taken, in which case nothing was changed.
 
         Raises:
             InputError: There is no bucket, or no permission.
-            StoreAwayError: The store does not answer; nothing is visible, or the whole object is.
+            StoreAwayError: The store does not answer; either nothing or the whole object is visible.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -131,7 +131,7 @@ class ObjectStore:
         with self._calling(name):
             found = bytes(obstore.get_range(self._store, name, start=start, length=byte_count))
         if len(found) < (byte_count if least is None else least):
-            raise StoreAwayError(f"gave {len(found)} bytes of {byte_count}", where=self.place(name))
+            raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
         return found
 
     def download(self, name: str, path: Path) -> ObjectStat:
@@ -156,7 +156,7 @@ class ObjectStore:
                         break
                     written += file.write(block)
         if written != stat.byte_count:
-            raise StoreAwayError(f"gave {written} bytes of {stat.byte_count}", where=self.place(name))
+            raise StoreAwayError(f"returned {written} of {stat.byte_count} bytes", where=self.place(name))
         return stat
 
     def stat(self, name: str) -> ObjectStat | None:
@@ -183,9 +183,16 @@ class ObjectStore:
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
-        """Make a URL that grants one operation on one object for a limited time."""
+        """Make a URL that grants one operation on one object for a limited time; a ``PUT`` to S3 cannot replace it.
+
+        Raises:
+            InputError: There are no credentials.
+        """
         import obstore
 
+        if method == "PUT" and self.address.scheme == "s3":
+            self._client = self._client or s3_client()
+            return sign_creation(self._client, self.address, name, seconds=seconds)
         signing: Any = obstore
         with self._calling(name):
             return signing.sign(self._store, method, name, timedelta(seconds=seconds))
@@ -196,7 +203,7 @@ class ObjectStore:
 
     def _check_writable(self) -> None:
         if self.address.is_read_only:
-            what = f"{self.address.scheme} is for reading"
+            what = f"{self.address.scheme}:// is read-only"
             raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
 
     @contextmanager
@@ -225,19 +232,19 @@ class ObjectStore:
 
 
 def check_creates_once(store: ObjectStore) -> None:
-    """Refuse a store that overwrites existing objects on creation, because two writers would lose episodes there.
+    """Refuse a store that overwrites existing objects on creation, because two writers could lose episodes there.
 
-    One small object stays, ``journal/probe``.
+    The test leaves one small object in the store, ``journal/probe``.
 
     Raises:
-        InputError: The store overwrites, there is no bucket, or no permission.
+        InputError: The store overwrites objects, the bucket does not exist, or access is denied.
         StoreAwayError: The store does not answer.
     """
     name = "journal/probe"
     store.create(name, b"probe")
     if store.create(name, b"probe again"):
-        what = "this store overwrites objects that are there already (it ignores If-None-Match)"
-        instead = "use one that honors it: S3, GCS, Azure, R2, MinIO, Ceph, Swift; or a shared folder"
+        what = "this store overwrites existing objects (it ignores If-None-Match)"
+        instead = "use a store that supports it, such as S3, GCS, Azure, R2, MinIO, Ceph or Swift, or a shared folder"
         raise InputError(what, where=str(store.address), instead=instead)
 
 
@@ -265,7 +272,7 @@ def _open(address: StoreAddress) -> Any:
     if address.scheme == "file":
         try:
             return stores.LocalStore(f"/{address.prefix}", mkdir=True)
-        except OSError as error:  # without its number: the library knows the text alone
+        except OSError as error:  # without the error number, which the library does not return separately
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     config: dict[str, Any] = {}
@@ -282,7 +289,7 @@ def _open(address: StoreAddress) -> Any:
 
 
 def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
-    """Find endpoint, region and credentials as AWS's own tools do: environment, profile, role of the machine.
+    """Find endpoint, region and credentials in the order of AWS's own tools: environment, profile, role of the machine.
 
     Raises:
         InputError: There are no credentials.

@@ -1,4 +1,4 @@
-"""Block-wise reading of a store's file; each block is kept on this machine."""
+"""Block-wise reading of a file in a store; each block is cached on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending of an attempt's files: videos first and the HDF5 file last, each created once and never overwritten."""
+"""Upload of an attempt's files: videos first, the HDF5 file last, and never over an existing object."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class ConflictError(InputError):
 def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterator[tuple[str, int]]:
     """Send an attempt's files, those of an episode or of a kept failure.
 
-    An existing object with the same content is accepted: its report was lost, or another node was faster.
+    An existing object with the same content is accepted: an earlier answer of the store was lost, or another node sent
+    it.
 
     Args:
         store: Store of the dataset.
@@ -58,7 +59,7 @@ def send_attempt(store: EpisodeTarget, folder: Path, attempt: Attempt) -> Iterat
         path = folder / name
         if isinstance(store, ObjectStore) and size > LARGE:
             created = create_large(store, name, path, notes=folder / "multipart")
-        else:  # signed URLs are for whole objects
+        else:  # a store of signed URLs accepts whole objects only
             created = store.create(name, path)
         yield name, size if created else _adopt(store, name, attempt)
 

@@ -1,4 +1,4 @@
-"""Objects of a store by URLs that another process signs: this process holds no key."""
+"""Access to the objects of a store by URLs that another process signs, so that this process needs no key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat, StoreAwayError
 
 _PATIENCE = 60.0
-"""Time for progress of a connection [s]."""
+"""Time without progress after which a connection is abandoned [s]."""
 _BLOCK = 1 << 20
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
@@ -33,13 +33,13 @@ class SignedStore:
         sign: Returns a URL for an object's name and a method, ``PUT``, ``GET`` or ``HEAD``.
 
     Raises:
-        InputError: The store is not S3 and has other conditional requests.
+        InputError: The store is not S3; other stores have other conditional requests.
     """
 
     def __init__(self, address: StoreAddress, sign: Callable[[str, str], str]) -> None:
         if address.scheme != "s3":
             what = f"uploads with signed URLs are for s3://, not {address.scheme}://"
-            raise InputError(what, where=str(address), instead="give the nodes a role or a profile of their own")
+            raise InputError(what, where=str(address), instead="give each node a role or a profile")
         self.address, self._sign = address, sign
 
     def create(self, name: str, content: Path | bytes) -> bool:
@@ -51,7 +51,7 @@ class SignedStore:
 
         Raises:
             InputError: There is no bucket, or no permission.
-            StoreAwayError: The store does not answer; nothing is visible, or the whole object is.
+            StoreAwayError: The store does not answer; either nothing or the whole object is visible.
         """
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         headers = {
@@ -69,7 +69,7 @@ class SignedStore:
         except _TakenError:
             return False
         except StoreAwayError:
-            # A refusing store may close the connection before it has read the file, and its answer is lost.
+            # A store that refuses may close the connection before it has read the file, and its answer is then lost.
             if self._exists(name):
                 return False
             raise
@@ -85,7 +85,7 @@ class SignedStore:
                     written += file.write(block)
             expected = int(answer.headers.get("Content-Length", written))
         if written != expected:
-            raise StoreAwayError(f"gave {written} bytes of {expected}", where=self.place(name))
+            raise StoreAwayError(f"returned {written} of {expected} bytes", where=self.place(name))
         return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))
 
     def place(self, name: str) -> str:
@@ -95,7 +95,7 @@ class SignedStore:
     def _exists(self, name: str) -> bool:
         try:
             self._request("HEAD", name).close()
-        except InputError:  # including a denial or an outage: the caller raises its own error
+        except InputError:  # also for denied access or an outage, for which the caller raises its own error
             return False
         return True
 
@@ -147,7 +147,7 @@ class _TakenError(InputError):
 
 
 def _digest(content: Path | bytes) -> bytes:
-    """Return the MD5 with which S3 checks the received data; it protects against nothing else."""
+    """Return the MD5 with which S3 checks the received data; it is no protection against tampering."""
     if isinstance(content, bytes):
         return hashlib.md5(content, usedforsecurity=False).digest()
     with content.open("rb") as file:

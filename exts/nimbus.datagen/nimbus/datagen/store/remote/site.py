@@ -44,12 +44,16 @@ def _site_address(text: str) -> StoreAddress:
     name, _, rest = text.removeprefix(SCHEME).partition("/")
     if not _NAME.fullmatch(name):
         raise InputError(
-            "no name in it", where=without_secrets(text), instead="write nimbus://name, or nimbus://name/path"
+            "the address has no name", where=without_secrets(text), instead="write nimbus://name, or nimbus://name/path"
         )
     path = site_file()
     if not path.is_file():
         instead = f"write {path}, with 'stores:' and a line '{name}: s3://bucket/path'"
-        raise InputError(f"this site has no file of names for '{name}'", where=without_secrets(text), instead=instead)
+        raise InputError(
+            f"there is no file with this site's stores, to look up '{name}'",
+            where=without_secrets(text),
+            instead=instead,
+        )
     stores = load(path, SiteStores).stores
     if name not in stores:
         raise InputError(f"this site has no store '{name}'", where=str(path), instead=suggest(name, stores))

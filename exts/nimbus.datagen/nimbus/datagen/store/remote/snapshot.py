@@ -1,4 +1,4 @@
-"""Snapshot of a dataset's ledger and description for the store, in which missing files are pending."""
+"""Snapshot of a dataset's ledger and description for the store; episodes that were not sent yet are pending in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FROM attempts WHERE path != ''
 
 
 def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
-    """Write ledger, manifest and description into the store, in this order, each replacing an earlier one.
+    """Write ledger, manifest and description into the store, in this order; each replaces the earlier one.
 
     Args:
         store: Store of the dataset.
@@ -62,7 +62,7 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
         with _copying(target):
             count, steps, size = _cut(spool, target)
         if count and not info.features:
-            return None  # the description follows the ledger by some seconds
+            return None  # the description is written some seconds after the ledger
         info = replace(info, episode_count=count, step_count=steps, byte_count=size)
         with _copying(manifest):
             write_manifest(target, manifest, info)
@@ -81,9 +81,9 @@ def _copying(target: Path) -> Iterator[None]:
     try:
         with disk(target):
             yield
-    except sqlite3.Error as error:  # locked for too long, or the disk is full
+    except sqlite3.Error as error:  # the ledger was locked for too long, or the disk is full
         instead = "free space on this disk"
-        raise StorageError(f"no copy of the ledger: {error}", where=str(target), instead=instead) from error
+        raise StorageError(f"the ledger cannot be copied: {error}", where=str(target), instead=instead) from error
 
 
 def _cut(spool: Path, target: Path) -> tuple[int, int, int]:

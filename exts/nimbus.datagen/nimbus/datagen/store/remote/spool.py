@@ -1,4 +1,4 @@
-"""Local folder of a run for a dataset in a store: stored episodes are looked up, new ones wait for upload."""
+"""Local folder of a run for a dataset in a store, in which new episodes wait for their upload."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
         StoreAwayError: The store does not answer.
     """
     if address.is_read_only:
-        what = f"{address.scheme} is for reading"
+        what = f"{address.scheme}:// is read-only"
         raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
     store, spool = ObjectStore(address), spool_folder(address)
     check_creates_once(store)
@@ -66,20 +66,20 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
 
 
 def _take_over(spool: Path, store: ObjectStore) -> None:
-    """Begin with the content of the store, because this machine was not the last writer."""
+    """Replace the spool's state by that of the store, because this machine was not the last writer."""
     has_dataset = store.stat(INFO_NAME) is not None
     if not has_dataset:
         strangers = (name for name, _ in islice(store.names(), _PAGE) if not name.startswith((*_OWN, "episodes/")))
         if stranger := next(strangers, None):
             what = f"holds '{stranger}' and no {INFO_NAME}: not a dataset"
             raise InputError(what, where=str(store.address), instead="choose another --out, with nothing below it")
-        _forget_lost(spool, store, most=None)  # a run ended before it published anything, or everything was removed
+        _forget_lost(spool, store, most=None)  # a run ended before it published anything, or the dataset was removed
         return
     for name in ("stage", "episodes", "failures", "orphans"):
         remove_tree(spool / name)
     for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", UPLOADS, f"{UPLOADS}-wal", f"{UPLOADS}-shm", INFO_NAME):
         remove_file(spool / name)
-    for name in (LEDGER, INFO_NAME):  # in this order: a folder with a description is whole
+    for name in (LEDGER, INFO_NAME):  # the description comes last, because a folder that has one counts as complete
         store.download(name, part := spool / f".{name}.part")
         if name == LEDGER:
             move(part, spool / name)

@@ -1,4 +1,4 @@
-"""Hits, misses and bytes of a dataset's copy on this machine, over all processes and runs."""
+"""Hits, misses and bytes of a dataset's local copy, summed over all processes and runs of this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Traffic:
     """Counters of one dataset."""
 
     hits: int = 0
-    """Number of local files and blocks."""
+    """Number of files and blocks that were found on this machine."""
     misses: int = 0
     bytes_here: int = 0
     """Bytes read from this machine."""

@@ -1,4 +1,4 @@
-"""Outbox of a run: sends the files of its spool, and publishes ledger and description."""
+"""Uploader of a run: sends the files of its spool, and publishes ledger and description."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _THREADS = 2
 _PERIOD = 60.0
 """Shortest time between two snapshots [s]."""
 _SHARE = 20.0
-"""Smallest ratio of that time to a snapshot's duration, so that snapshots take at most a twentieth of the time."""
+"""Smallest ratio of that time to the duration of a snapshot; snapshots then take at most 5 % of the time."""
 _WAITS = (1.0, 2.0, 4.0, 8.0, 15.0)
 """Time between attempts at a store that does not answer [s]."""
 
@@ -89,12 +89,12 @@ class Uploader:
             self._count(chain.from_iterable(send.result() for send in sends if not send.exception()))
             for send in sends:
                 send.result()  # raises the first error
-            if self._uploads.has_changed():  # nodes of a cluster upload by themselves
+            if self._uploads.has_changed():  # nodes of a cluster upload in their own processes
                 self._unpublished = True
             if self._unpublished and time.monotonic() >= self._next_snapshot:
                 self._make_all([self.publish])[0].result()
             self._waits = 0
-        except StorageError as error:  # the store is unreachable, or this disk is full: not the run's fault
+        except StorageError as error:  # the store is unreachable, or this disk is full: the run continues
             self._waits += 1
             self._unpublished = True
             return self._tell("away", str(error))
@@ -118,7 +118,7 @@ class Uploader:
         self._next_snapshot = time.monotonic() + max(_PERIOD, _SHARE * (time.monotonic() - begin))
 
     def publish_pages(self, folder: str) -> None:
-        """Write the files of a folder of pictures into the store."""
+        """Write the images of a folder into the store."""
         for path in sorted((self._spool / folder).glob("*")):
             if path.is_file():
                 self._store.replace(f"{folder}/{path.name}", path)
@@ -139,7 +139,7 @@ class Uploader:
         if not any(names.values()) or not (self._spool / LEDGER).exists():
             return []
         for kind, found in names.items():
-            for name in [name for name in found if self._uploads.has(f"{kind}/{name}")]:  # of a killed run
+            for name in [name for name in found if self._uploads.has(f"{kind}/{name}")]:  # left by a killed run
                 keep_entry(self._copy, f"{kind}/{name}", self._spool / kind / name)
                 found.remove(name)
         ledger = Ledger(self._spool, read_only=True)
@@ -153,7 +153,7 @@ class Uploader:
         return [row for row in rows if (row.failure.path if row.failure else row.path) in here]
 
     def _make_all(self, calls: Sequence[Callable[[], T]]) -> list[Future[T]]:
-        """Make calls in threads while renewing the lock, which other runs take over after some silence."""
+        """Make calls in threads while renewing the lock, which other runs would take over otherwise."""
         pool = ThreadPoolExecutor(_THREADS)
         try:
             made = [pool.submit(call) for call in calls]
@@ -198,7 +198,7 @@ class Uploader:
 
 
 def read_state(spool: Path) -> UploadState:
-    """Read the progress of a run's outbox."""
+    """Read the state of a run's uploads."""
     try:
         return from_json(UploadState, (spool / STATE).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Names of a spool's objects in the store, kept beside the ledger by the uploading process."""
+"""List of a spool's objects in the store, which the uploading process keeps beside the ledger."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Uploads:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
         self._version = 0
-        self._lock = threading.Lock()  # one connection: a second BEGIN inside a transaction is an error of SQLite
+        self._lock = threading.Lock()  # one connection, in which SQLite allows no nested transactions
         if read_only:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -49,7 +49,7 @@ class Uploads:
         self._change("INSERT OR REPLACE INTO objects VALUES (?, ?)", objects)
 
     def remove(self, names: Iterable[str]) -> None:
-        """Drop objects that no longer exist."""
+        """Remove the names of objects that no longer exist."""
         self._change("DELETE FROM objects WHERE name = ?", ((name,) for name in names))
 
     def has(self, name: str) -> bool:
@@ -75,7 +75,7 @@ class Uploads:
                 self._connection.executemany(statement, rows)
                 self._connection.execute("COMMIT")
             except sqlite3.Error:
-                if self._connection.in_transaction:  # SQLite itself rolls back when the disk is full
+                if self._connection.in_transaction:  # SQLite has already rolled back if the disk is full
                     self._connection.execute("ROLLBACK")
                 raise
 
@@ -95,7 +95,7 @@ def _read_only(folder: Path, _inode: int) -> Uploads:
 
 
 def is_held(path: Path) -> bool:
-    """Return True if a missing local file is in a store, as far as this machine knows."""
+    """Return True if a missing local file is in a store, according to this machine's records."""
     if (found := stands_for(path)) is None:
         return False
     folder = found[0]

@@ -42,7 +42,7 @@ _WHOLE = ("nimbus.json", "meta/info.json")
 """Names that mark a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
 _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
-"""Names reserved for this machine in a copy; an object of such a name could redirect the copy to another address."""
+"""Names in a copy that this machine uses itself; an object of such a name could redirect the copy elsewhere."""
 _RENAME = "rename the object in the store"
 AHEAD = 4
 """Number of files fetched while the previous one is read."""
@@ -110,7 +110,7 @@ def local(path: Path) -> Path:
             note_use(place)
             TRAFFIC.note(copy, hits=1, bytes_here=size)
             return place
-    note_origin(copy, address)  # a spool has no copy before its first file is sent or read
+    note_origin(copy, address)  # the copy of a spool is created when its first file is sent or read
     return _fetch(copy, name, open_store(address))
 
 
@@ -136,18 +136,18 @@ def names_in(folder: Path, kind: str) -> list[str]:
 
     Raises:
         InputError: The store gives no permission to list.
-        StoreAwayError: It does not answer.
+        StoreAwayError: The store does not answer.
     """
     if found := stands_for(folder):
         store = open_store(found[1])
         if store.address.is_read_only:
-            return []  # plain web servers list nothing
+            return []  # plain web servers cannot list their files
         return sorted(name for name, _ in store.names(kind))
     return sorted(path.relative_to(folder).as_posix() for path in (folder / kind).glob("*"))
 
 
 def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path]:
-    """Yield paths in order while the next ones of a store are fetched; a missing one raises when opened."""
+    """Yield paths in order while the next ones are fetched from a store; a missing file raises when it is opened."""
     rest = iter(paths)
     first = next(rest, None)
     if first is None:
@@ -183,7 +183,7 @@ def _try(path: Path) -> None:
 
 
 def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
-    """Fetch a file once for all callers; on a full disk, into a private folder of this process."""
+    """Fetch a file once for all callers; if the disk is full, into a private folder of this process."""
     target = copy / name
     with entry_lock(copy, name):
         with suppress(OSError):
@@ -226,7 +226,9 @@ def _place_in_copy(copy: Path, name: str) -> Path:
         InputError: The name is reserved, or leaves the folder.
     """
     if name.split("/")[0] in _OWN:
-        raise InputError(f"an object named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME)
+        raise InputError(
+            f"an object is named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME
+        )
     return make_place(copy, name)
 
 
@@ -292,7 +294,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise InputError(f"{name!a} is not a path in it", where=str(store.address), instead=_RENAME)
+            raise InputError(f"{name!a} is not a valid path in a dataset", where=str(store.address), instead=_RENAME)
         target = _place_in_copy(copy, name)
         if not target.exists() or target.stat().st_size != size:
             _download(store, name, copy)

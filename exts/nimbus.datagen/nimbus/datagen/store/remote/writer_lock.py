@@ -1,4 +1,4 @@
-"""Lock for one writer of a dataset in a store: a small object that its run renews; no clocks are compared."""
+"""Lock for the writer of a dataset in a store: a small object that its run renews. Clocks are never compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = "lock.json"
 BEAT = 10.0
 """Time between two renewals [s]."""
 SILENCE = 25.0
-"""Time without a renewal, by the waiting run's clock, after which a lock has lost its owner [s]."""
+"""Time without a renewal, on the waiting run's clock, after which the owner of a lock counts as lost [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +37,15 @@ class LockNote:
 class WriterLock:
     """Right to write a dataset's descriptions.
 
-    Each owner has an epoch and alone created the epoch's object; the owner of the highest epoch has the right. This is
-    a compare-and-set for every store with create-once objects; few of them compare versions (Swift does not).
+    Each owner has an epoch, for which it has created an object that no other owner could create; the owner of the
+    highest epoch has the right. This works as a compare-and-set in every store that can create an object only once; not
+    all stores can compare versions (Swift cannot).
 
     Args:
         store: Store of the dataset.
         owner: Identity of the spool; a run that continues in it takes the lock over.
-        epoch: Epoch taken by another process of this run; 0 if :meth:`take` follows.
-        wait: Sleeps [s]; for tests.
+        epoch: Epoch that another process of this run has taken; 0 if :meth:`take` follows.
+        wait: Sleeps for a time [s]; replaced in tests.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class WriterLock:
             found = self._after_silence(found)
         epoch = found.epoch + 1 if found else 1
         while not self._store.create(_claim(epoch), to_json(note := self._own_note(epoch)).encode()):
-            # Another run took this epoch just now, and writes the lock next; or it died before it did.
+            # Another run has just taken this epoch. It writes the lock next, unless it dies before.
             found = self._after_silence(found)
             epoch = max(epoch, found.epoch if found else 0) + 1
             while self._store.stat(_claim(epoch)):
@@ -108,7 +109,7 @@ class WriterLock:
         self._write(replace(self.note, beat=self.note.beat + 1, is_free=is_free))
 
     def _after_silence(self, before: LockNote | None) -> LockNote | None:
-        """Wait; return the lock unless another owner has written it in the meantime."""
+        """Wait, then return the lock; raises ``InputError`` if another owner has written it meanwhile."""
         self._wait(SILENCE)
         now = self.read()
         if now and now != before and not now.is_free and now.owner != self._owner:

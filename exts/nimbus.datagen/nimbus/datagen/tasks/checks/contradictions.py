@@ -1,4 +1,4 @@
-"""Check for steps that contradict each other in every episode, as far as visible without physics."""
+"""Check for steps that contradict each other in every episode, as far as this can be decided without physics."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _EMPTY = _Holding("")
 def check_contradictions(task: Task) -> None:
     """Track the content of the gripper through a task's steps.
 
-    Only certain knowledge counts: after a branch, a loop, or a skill with an undeclared effect on the gripper, the
-    state is unknown unless all branches lead to the same one.
+    After a branch, a loop, or a skill with an undeclared effect on the gripper, the state is unknown, unless all
+    branches lead to the same state.
 
     Raises:
-        InputError: The first step that contradicts those before it, or that names one thing twice.
+        InputError: A step contradicts the steps before it, or names one thing twice; the first such step is reported.
     """
     _Follower(task).follow(task.steps, _EMPTY, {name: name for name in task.objects})
 
@@ -58,8 +58,8 @@ class _Follower:
             return _join(*(self.follow(block, start, inside) for block in step.blocks()))
         if step.flow == "loop":
             for block in step.blocks():
-                hand = _join(hand, self.follow(block, hand, inside))  # after the first round
-                hand = _join(hand, self.follow(block, hand, inside))  # after any
+                hand = _join(hand, self.follow(block, hand, inside))  # after no or one iteration
+                hand = _join(hand, self.follow(block, hand, inside))  # after any number of iterations
             # The loop's variable is undefined after it.
             return None if hand and hand.text and step.variable else hand
         for block in step.blocks():
@@ -87,10 +87,12 @@ class _Follower:
         return _EMPTY
 
     def _check_once(self, step: Step, skill: Skill, text: str) -> None:
-        """Refuse a step that handles and receives the same thing."""
+        """Refuse a step whose object is also its destination."""
         for field in skill.references():
             if field != type(skill).main and getattr(skill, field) == text:
-                raise self._task.error((*step.keys, field), f"'{text}' cannot be put to itself", instead="name another")
+                raise self._task.error(
+                    (*step.keys, field), f"'{text}' cannot be placed relative to itself", instead="name another"
+                )
 
 
 def _join(*hands: _Hand) -> _Hand:
@@ -100,7 +102,7 @@ def _join(*hands: _Hand) -> _Hand:
 
 
 def _differ(one: str, other: str, groups: Mapping[str, str]) -> bool:
-    """Return True if two references certainly lead to different objects."""
+    """Return True if two references certainly name different objects."""
     (one_group, one_index), (other_group, other_index) = (
         _place(parse_reference(text), groups) for text in (one, other)
     )

@@ -111,7 +111,7 @@ def check_task(
 
 
 def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
-    """Return the surface that contains a point, from where nothing is visible; empty for none."""
+    """Return the surface that contains a point, at which a camera would see nothing; empty for none."""
     for name, surface in stage.surfaces.items():
         if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
             return name

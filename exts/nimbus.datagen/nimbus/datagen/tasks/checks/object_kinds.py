@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _MOST_KINDS = 200
-"""Largest number of kinds of a group that are checked one by one; of more, one per class is checked."""
+"""Largest number of kinds of a group that are checked one by one; in a larger group, one kind per class is checked."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
         libraries: Object libraries by the name that the task gives them.
 
     Raises:
-        InputError: A reference cannot be resolved, or leads to a kind without a needed property.
+        InputError: A reference cannot be resolved, or may name a kind without a needed property.
     """
     samples = {name: _samples(task, name, libraries) for name in task.objects}
     scene = build_environment(fixtures=stage.fixtures.values(), regions=task.regions)
@@ -83,7 +83,7 @@ def _stand_in(task: Task, name: str, sample: _Sample) -> Any:
 
 
 def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression, names: Mapping[str, Any]) -> Any:
-    """Return the thing that a reference leads to."""
+    """Return the target of a reference."""
     try:
         thing = evaluate(expression, names)
         if isinstance(thing, GroupRef) and mark.many:
@@ -93,7 +93,7 @@ def _check_leads(task: Task, keys: Keys, mark: Reference, expression: Expression
         raise task.error(keys, error.what, instead=error.instead) from None
     kind = "object" if isinstance(thing, _Sample) else "region" if isinstance(thing, RegionRef) else "fixture"
     if kind not in mark.kinds:
-        raise task.error(keys, f"'{thing.name}' is {A[kind]}, {needed_names(mark)} is needed")
+        raise task.error(keys, f"'{thing.name}' is {A[kind]}; {needed_names(mark)} is needed")
     return thing
 
 

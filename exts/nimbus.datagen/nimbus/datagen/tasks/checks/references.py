@@ -28,7 +28,7 @@ def check_references(task: Task) -> None:
     """Check every reference of a task's steps and conditions.
 
     Raises:
-        InputError: The first reference that cannot be resolved, or leads to a thing of the wrong type.
+        InputError: A reference cannot be resolved, or its target has the wrong type; the first one is reported.
     """
     for steps in (task.steps, task.success):
         for step, loops in walk(steps):
@@ -56,7 +56,7 @@ def references_of(task: Task, step: Step) -> Iterator[tuple[Keys, Reference, Exp
 
 
 def points_of(step: Step) -> Iterator[tuple[str, Point]]:
-    """Yield every point of a thing that begins one of a step's points in words, by parameter."""
+    """Yield the parameter and the thing's point for every point that a step gives in words."""
     for field in step.statement.poses():
         if isinstance(value := getattr(step.statement, field), str):
             yield from ((field, point) for point in points_in(parse_pose(value)))
@@ -126,7 +126,7 @@ def _kind(expression: Expression, scope: Mapping[str, str], task: Task) -> str |
                 raise InputError(f"unknown name '{base.name}'", instead=suggest(base.name, scope))
             if kind in ("objects", "region", "text"):
                 raise InputError(
-                    f"'.{name}' needs one object before it, this is {A[kind]}",
+                    f"'.{name}' needs one object before it, and this is {A[kind]}",
                     instead="name one object, such as item or items[0]",
                 )
             return "text"

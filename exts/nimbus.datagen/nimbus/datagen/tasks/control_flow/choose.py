@@ -1,4 +1,4 @@
-"""Composite ``choose:``, one of several branches, drawn for the episode with weights."""
+"""Composite ``choose:``: one of several branches, drawn for each episode with weights."""
 
 from __future__ import annotations
 
@@ -62,10 +62,12 @@ class Choose(Composite):
             raise reader.error(keys, "a branch of weight 0 is never taken", instead="leave it out")
         shares = [bool(match[2]) for match in weighed]
         if any(shares) and (not all(shares) or not math.isclose(sum(values), 100)):
-            what = f"the weights make {sum(values):g} %" if all(shares) else "some weights are shares and some are not"
-            raise reader.error(keys, what, instead="let them make 100 %, or write numbers such as 2 and 1")
+            what = (
+                f"the weights add up to {sum(values):g} %" if all(shares) else "some weights are in % and some are not"
+            )
+            raise reader.error(keys, what, instead="let them add up to 100 %, or write numbers such as 2 and 1")
         total = sum(values)
-        # Rounded weights written as plain data are kept, so that reading them back changes nothing.
+        # Weights that already add up to 1, apart from rounding, are kept: reading a written task back changes nothing.
         return tuple(values) if abs(total - 1.0) < _ROUNDED else tuple(value / total for value in values)
 
     @classmethod
@@ -81,7 +83,7 @@ class Choose(Composite):
         lists = [{"type": "array", "minItems": 2, "items": items} for items in (block, weighed)]
         return {
             "type": "object",
-            "properties": {"choose": {"anyOf": lists, "description": "One branch, drawn for the episode."}},
+            "properties": {"choose": {"anyOf": lists, "description": "One of these branches, drawn for the episode."}},
             "required": ["choose"],
             "additionalProperties": False,
         }

@@ -1,4 +1,4 @@
-"""Conditions ``if:``, and ``any:``, ``all:`` and ``not:`` over other conditions."""
+"""Composite ``if:`` of steps, and composites ``any:``, ``all:`` and ``not:`` of conditions."""
 
 from __future__ import annotations
 

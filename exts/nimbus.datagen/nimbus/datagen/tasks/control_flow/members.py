@@ -82,7 +82,7 @@ class OverMembers(Composite):
 @register("composite", "choose_one")
 @dataclass(frozen=True)
 class ChooseOne(OverMembers):
-    """One member of a group bound to a name. Equal text selects the same member in steps and conditions."""
+    """One drawn member of a group, bound to a name. The same text selects the same member in steps and conditions."""
 
     word: ClassVar[str] = "choose"
 
@@ -101,14 +101,14 @@ class ChooseOne(OverMembers):
 
 
 def chosen_names(steps: Steps) -> dict[str, str]:
-    """Return names bound once per episode, outside every loop, with the groups that they are chosen from."""
+    """Return the names that are chosen once per episode, outside every loop, with the groups of their members."""
     names: dict[str, str] = {}
     for step in steps:
         if isinstance(step, Step) or (step.variable and not isinstance(step, ChooseOne)):
             continue
         if isinstance(step, ChooseOne):
             names[step.variable] = step.group
-            continue  # a choice inside has a separate address for each member
+            continue  # a choice inside a loop is drawn for each member
         for block in step.blocks():
             names |= chosen_names(block)
     return names

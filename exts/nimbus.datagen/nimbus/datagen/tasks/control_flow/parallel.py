@@ -1,4 +1,4 @@
-"""Composite ``parallel:``, steps of several arms at the same time."""
+"""Composite ``parallel:``: steps of several arms at the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, 
 @register("composite", "parallel")
 @dataclass(frozen=True)
 class Parallel(Composite):
-    """Steps by arm; it ends when all arms have finished.
+    """Steps of each arm; the composite ends when all arms have finished.
 
     ```yaml
     - parallel: {left: {pick: tray}, right: [wait: 5, home]}

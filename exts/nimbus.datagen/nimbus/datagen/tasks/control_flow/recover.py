@@ -1,4 +1,4 @@
-"""Composite ``try:``, steps with recoveries after a failure, at most a number of times."""
+"""Composite ``try:``: steps with recoveries after failures, up to a number of times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
 
 @dataclass(frozen=True)
 class RecoveryBranch:
-    """Steps that follow a failure, of any reason or of some."""
+    """Steps to run after a failure with certain reasons, or with any reason."""
 
     reasons: tuple[str, ...]
     steps: Steps
@@ -33,8 +33,8 @@ class RecoveryBranch:
 class Try(Composite):
     """Steps, and recoveries for failures of the skills in them.
 
-    The first failure is followed by the first recovery for its reason, a further one by the next, and so on in a cycle.
-    When a recovery succeeds, so does the whole. ``retry`` in a recovery repeats the tried steps.
+    After the first failure, the first recovery for its reason runs; after a further failure the next one, and so on in
+    a cycle. When a recovery succeeds, the composite succeeds. ``retry`` in a recovery repeats the tried steps.
 
     ```yaml
     - try: {pick: cup}
@@ -83,7 +83,7 @@ class Try(Composite):
             "type": "object",
             "properties": {
                 "try": block,
-                "recover": {"anyOf": [block, selective, several], "description": "Done after a failure."},
+                "recover": {"anyOf": [block, selective, several], "description": "Steps after a failure."},
                 "at_most": {"type": "integer", "minimum": 1, "maximum": 100},
             },
             "required": ["try", "recover"],
@@ -160,7 +160,7 @@ class _Word(Composite):
 @register("composite", "retry")
 @dataclass(frozen=True)
 class Retry(_Word):
-    """In a recovery: do the tried steps again."""
+    """Repetition of the tried steps, in a recovery."""
 
     words: ClassVar[tuple[str, ...]] = ("retry",)
     keys: Keys
@@ -169,7 +169,7 @@ class Retry(_Word):
     def parse(cls, reader: StepParser, keys: Keys, entry: Any) -> Self:
         """Parse an entry."""
         if not reader.recovering:
-            raise reader.error(keys, "'retry' stands in 'recover:' only")
+            raise reader.error(keys, "'retry' is only allowed in 'recover:'")
         return cls(keys)
 
     def perform(self, performer: Performer, scope: Scope) -> None:
@@ -180,7 +180,7 @@ class Retry(_Word):
 @register("composite", "give_up")
 @dataclass(frozen=True)
 class GiveUp(_Word):
-    """End the attempt, in a recovery with the failure that led there."""
+    """End of the attempt; in a recovery, the attempt fails with the reason of the failure before it."""
 
     words: ClassVar[tuple[str, ...]] = ("give_up",)
     keys: Keys

@@ -1,4 +1,4 @@
-"""Composite ``repeat:``, steps repeated until conditions hold, or a number of times."""
+"""Composite ``repeat:``: steps repeated until conditions hold, or a number of times."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _AT_MOST = 10
 @register("composite", "repeat")
 @dataclass(frozen=True)
 class Repeat(Composite):
-    """Steps that run once, and again until the conditions hold.
+    """Steps that run once, and then again until the conditions hold.
 
-    When they never do, the attempt fails with their reason.
+    If the conditions never hold, the attempt fails with their reason.
 
     ```yaml
     - repeat: [push: cup]
@@ -54,7 +54,7 @@ class Repeat(Composite):
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of an entry with ``until`` or ``times``."""
         count = {"type": "integer", "minimum": 1, "maximum": 100}
-        repeat = block | {"description": "Done again and again."}
+        repeat = block | {"description": "Steps to repeat."}
         until = {"repeat": repeat, "until": conditions, "at_most": count | {"default": _AT_MOST}}
         forms = [(until, "until"), ({"repeat": repeat, "times": count}, "times")]
         return {

@@ -1,0 +1,124 @@
+"""Chaos of a Ray cluster on this machine: raylets, Ray's head process, actors and cells are killed during one run.
+
+``build/cluster-env/bin/python -m benchmarks.ray_chaos --kills 30 --episodes 400`` needs the environment that ``make
+test-cluster`` installs. A killed raylet is replaced, as an autoscaler does; Ray's head process (GCS) keeps its state in
+``rocksdb`` and is started again. The dataset must be that of one process; exit code 1 where it is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.store.verify import dataset_hashes, verify
+from nimbus.runner.cell.transport.spec import CellSpec
+from nimbus.runner.monitor.status import read_status
+from tests.support.cells import Run, make_spec, tagged
+from tests.support.ray_clusters import RayNodes, actor_pids, kill_actors
+
+RUN = """
+import sys
+from nimbus.runner.cell.transport.spec import CellSpec
+from tests.support.ray_clusters import RayRun
+print("end", RayRun(CellSpec.from_text(sys.argv[1])).run())
+"""
+KINDS = ("raylet", "raylet", "head actor", "relay actor", "cell", "gcs")
+
+
+class RayChaos:
+    """Kills at even steps of a run's progress; all of them in the main thread, because Ray sets handlers of signals.
+
+    Args:
+        nodes: The cluster.
+        spec: The run.
+        seed: Seed of the draws.
+    """
+
+    def __init__(self, nodes: RayNodes, spec: CellSpec, *, seed: int) -> None:
+        self._nodes, self._spec = nodes, spec
+        self._random = random.Random(seed)
+        self.injected: Counter[str] = Counter()
+
+    def kill(self, kinds: tuple[str, ...]) -> None:
+        """Kill one component."""
+        kind = self._random.choice(kinds)
+        if kind == "raylet":
+            self._nodes.kill_raylet()
+            self._nodes.add()
+        elif kind == "gcs":
+            self._nodes.restart_gcs()
+        elif kind == "cell":
+            spool = Path(os.environ["NIMBUS_SPOOL"])
+            for place in spool.glob("*/*/*/drive"):
+                for pid in tagged(CellSpec(folder=str(place))):
+                    os.kill(pid, 9)
+        elif actor_pids(name := {"head actor": "HeadActor", "relay actor": "RelayActor"}[kind]):
+            kill_actors(name)
+        else:
+            return
+        self.injected[kind] += 1
+
+    def settled(self) -> int:
+        """Number of settled episodes."""
+        try:
+            status = read_status(Path(self._spec.folder))
+        except InputError:
+            return 0
+        return status.settled if status else 0
+
+
+def main() -> int:
+    """Run once, and print the outcome."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--episodes", type=int, default=400)
+    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--without-gcs", action="store_true", help="leave Ray's head process alone")
+    given = parser.parse_args()
+    folder, begin = Path(tempfile.mkdtemp(prefix="nimbus-ray-chaos-")), time.monotonic()
+    alone = make_spec(folder / "alone", episodes=given.episodes)
+    Run(alone, serial=True).end(0, patience=3600)
+    spec = make_spec(folder / "data", episodes=given.episodes)
+    (folder / "cluster").mkdir()
+    if not given.without_gcs:
+        os.environ |= {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(folder / "gcs")}
+    nodes = RayNodes(folder / "cluster", nodes=given.nodes)
+    chaos = RayChaos(nodes, spec, seed=given.seed)
+    kinds = tuple(kind for kind in KINDS if kind != "gcs" or not given.without_gcs)
+    try:
+        run = subprocess.Popen([sys.executable, "-c", RUN, spec.to_text()])
+        due = [(number + 1) * given.episodes // (given.kills + 1) for number in range(given.kills)]
+        while run.poll() is None:
+            time.sleep(0.2)
+            if due and chaos.settled() >= due[0]:
+                due.pop(0)
+                chaos.kill(kinds)
+        data = Path(spec.folder)
+        found = {
+            "code": run.returncode,
+            "injected": dict(chaos.injected),
+            "problems": len(verify(data).problems),
+            "equal": dataset_hashes(data) == dataset_hashes(Path(alone.folder)),
+            "actors left": len(actor_pids("RelayActor") + actor_pids("HeadActor")),
+            "seconds": round(time.monotonic() - begin),
+        }
+    finally:
+        nodes.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.stdout.write(json.dumps(found) + "\n")
+    return 0 if found["equal"] and not found["problems"] and not run.returncode else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Program that starts or joins a run on a Ray cluster and follows it; started by ``nimbus run``, which loads no Ray."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+import grpc  # pyright: ignore[reportMissingModuleSource]
+import ray  # pyright: ignore[reportMissingImports]
+from ray._private.grpc_utils import init_grpc_channel  # pyright: ignore[reportMissingImports]
+from ray.core.generated import ray_client_pb2, ray_client_pb2_grpc  # pyright: ignore[reportMissingImports]
+from ray.exceptions import RayError  # pyright: ignore[reportMissingImports]
+
+from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files.codec import from_json
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
+from nimbus.runner.cluster.on_ray.head_actor import HeadActor
+from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
+from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
+from nimbus.runner.system.output import write_json
+
+_LOOK = 0.5
+"""Interval between readings of the status [s]."""
+_CALLS = 128
+"""Number of concurrent calls to the head actor: one per node, and the commands that follow the run."""
+_AWAY = 60.0
+"""Time without an answer of the head actor after which the program gives up, as Ray does [s]."""
+
+
+class RayFollower:
+    """Connects to a cluster, starts or joins a run, and prints its progress as lines.
+
+    Args:
+        order: The run.
+    """
+
+    def __init__(self, order: RayOrder) -> None:
+        self._order = order
+        self._is_stopping = False
+
+    def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
+        """Drain the run; on the second call, leave it running."""
+        if self._is_stopping:
+            sys.exit(0)
+        self._is_stopping = True
+
+    def run(self) -> None:
+        """Follow the run to its end.
+
+        Raises:
+            InputError: The cluster does not exist or does not fit.
+        """
+        connect(self._order.address)
+        head = self._head()
+        has_asked, heard = False, time.monotonic()
+        while True:
+            try:
+                if self._is_stopping and not has_asked:
+                    ray.get(head.stop.remote(), timeout=ANSWER_SECONDS)
+                    has_asked = True
+                status, end = ray.get([head.status.remote(), head.end.remote()], timeout=ANSWER_SECONDS)
+                heard = time.monotonic()
+            except RayError as error:
+                if time.monotonic() - heard > _AWAY:
+                    instead = "look at the head node; the same command joins the run, or continues it"
+                    what = f"the head does not answer: {first_line(error)}"
+                    raise InputError(what, where=self._where, instead=instead) from None
+                time.sleep(_LOOK)
+                continue
+            if status:
+                _write(RayLine(status=status.decode()))
+            if end:
+                _write(RayLine(end=from_json(HeadEnd, end.decode())))
+                ray.kill(head)
+                return
+            time.sleep(_LOOK)
+
+    @property
+    def _where(self) -> str:
+        return f"--cluster {self._order.address}"
+
+    def _head(self) -> Any:
+        """Create the head actor, or find that of an earlier command."""
+        order = self._order
+        if not any(node["Alive"] and node["Resources"].get("CPU", 0) >= 1 for node in ray.nodes()):
+            _write(RayLine(note="the cluster has no node with a CPU yet: waiting for one"))
+        options = ray.remote(HeadActor).options(
+            name=f"head-{order.name}",
+            namespace=NAMESPACE,
+            get_if_exists=True,
+            lifetime="detached",
+            num_cpus=0,
+            resources={"node:__internal_head__": 0.001},
+            max_restarts=-1,
+            max_task_retries=0,
+            max_concurrency=_CALLS,
+        )
+        head = options.remote(order.name, order.job, order.slots, order.version, order.platform)
+        try:
+            digest = ClusterJob.from_text(order.job).digest
+            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_AWAY)
+        except RayError as error:
+            instead = "install the same Nimbus on every node of the cluster, with the extra 'cluster'"
+            raise InputError(
+                f"the head cannot start: {first_line(error)}", where=self._where, instead=instead
+            ) from None
+        if answer:
+            refused = from_json(Diagnostic, answer.decode())
+            raise InputError(refused.what, where=self._where, instead=refused.instead)
+        return head
+
+
+def connect(address: str) -> None:
+    """Connect this process to a cluster.
+
+    Raises:
+        InputError: The cluster does not exist, the token is wrong, or versions differ.
+    """
+    where = f"--cluster {address}"
+    if address.startswith("ray://"):
+        _check_client_server(address.removeprefix("ray://"), where=where)
+    try:
+        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # Ray raises various errors, each with a text
+        raise refusal(error, where=where) from None
+    if address == "auto":
+        check_token(ray.get_runtime_context().gcs_address.rpartition(":")[0].strip("[]"), where=where)
+
+
+def _check_client_server(place: str, *, where: str) -> None:
+    """Ping Ray's client server, which answers at once; ``ray.init`` takes half a minute."""
+    channel = init_grpc_channel(place, options=(), asynchronous=False)
+    messages: Any = ray_client_pb2
+    try:
+        ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
+        ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER_SECONDS)
+    except grpc.RpcError as error:
+        raise refusal(error, where=where) from None
+    finally:
+        channel.close()
+
+
+def _write(line: RayLine) -> None:
+    write_json(line, indent=None)
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Follow the :class:`RayOrder` on standard input; print lines of :class:`RayLine`."""
+    follower = RayFollower(from_json(RayOrder, sys.stdin.read()))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, follower.ask_to_stop)
+    try:
+        follower.run()
+    except InputError as error:
+        found = error.diagnostic
+        _write(RayLine(error=Diagnostic(what=found.what, where=found.where, instead=found.instead)))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

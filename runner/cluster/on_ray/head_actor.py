@@ -1,0 +1,197 @@
+"""Ray's head actor: keeps the head's process running, places a relay on each node, and forwards messages.
+
+Actors take and return bytes: messages of the head's protocol, none over 64 kB. Episodes never travel through Ray.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import ray  # pyright: ignore[reportMissingImports]
+from ray.autoscaler.sdk import request_resources  # pyright: ignore[reportMissingImports]
+from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMissingImports]
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
+
+from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.job import ClusterJob, HeadEnd
+from nimbus.runner.cluster.line_socket import HeadClient
+from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
+from nimbus.runner.cluster.on_ray.relay_actor import UNFIT, WORKING, RelayActor
+from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE
+from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
+from nimbus.runner.monitor.status import read_status
+from nimbus.runner.system.child_module import module_command
+
+_PLACE = 2.0
+"""Interval between checks of the cluster's nodes [s]."""
+_KEPT_END = 600.0
+"""Time for which the head actor keeps the result of the run for a returning command [s]."""
+_REFUSED = 30.0
+"""Time after which a head actor created by a mismatched command ends [s]."""
+
+
+class HeadActor:
+    """Runs the head's process, and forwards messages to it. Restarted by Ray, it continues from the ledger.
+
+    Args:
+        name: Name of the run.
+        job: :class:`ClusterJob` as JSON.
+        slots: Workers of each node; 0 for the number of CPUs known to Ray.
+        version: Version of Nimbus on the machine of the command; :meth:`begin` refuses another one.
+        platform: Platform of the machine of the command.
+    """
+
+    def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
+        self._name, self._slots = name, slots
+        self._job = ClusterJob.from_text(job)
+        self._digest = self._job.digest
+        self._private = make_owned("nimbus-head-")
+        self._socket = self._private.path / "head"
+        self._own = threading.local()
+        words = module_command(
+            "nimbus.runner.cluster.head_process", str(self._socket), str(max(1, slots)), str(os.getpid())
+        )
+        self._head = KeptProcess(words, self._private.path / "head.log", text=job, is_over=_has_end)
+        self._end: HeadEnd | None = None
+        self._placed: dict[str, Any] = {}
+        self._unfit: set[str] = set()
+        """Nodes whose agents cannot work, which get no other relay."""
+        self._asked = 0
+        """Number of nodes requested from Ray's autoscaler."""
+
+        if (version, platform) == (nimbus_version(), platform_name()):
+            self._head.start()  # here, because Ray calls nothing else when it restarts this actor
+            threading.Thread(target=self._attend, daemon=True, name="attend").start()
+        else:
+            threading.Timer(_REFUSED, lambda: ray.kill(ray.get_runtime_context().current_actor)).start()
+
+    def begin(self, version: str, platform: str, digest: str) -> bytes:
+        """Check that a command fits this run, which it starts or joins; return an error as JSON if it does not."""
+        what = instead = ""
+        if version != nimbus_version():
+            what, instead = f"the cluster has Nimbus {nimbus_version()}, here is {version}", "install the same one"
+        elif platform != platform_name():
+            what = f"the cluster's platform is {platform_name()}, here is {platform}: results would differ"
+            instead = "start the run on a machine like those of the cluster"
+        elif digest != self._digest:
+            what, instead = f"another run writes into {self._job.folder}", "wait for its end, or give another --out"
+        return to_json(Diagnostic(what=what, instead=instead)).encode() if what else b""
+
+    def say(self, line: bytes) -> bytes:
+        """Forward a request to the head, and return its answer; raises without an answer."""
+        client: HeadClient | None = getattr(self._own, "client", None)
+        if client is None:
+            client = self._own.client = HeadClient(self._socket)
+        answer = client.exchange(line)
+        self._head.note_progress()
+        return answer
+
+    def status(self) -> bytes:
+        """Return ``status.json`` of the run; empty while there is none."""
+        with suppress(OSError):
+            return (Path(self._job.folder) / STATUS_NAME).read_bytes()
+        return b""
+
+    def end(self) -> bytes:
+        """Return the result of the run as JSON; empty while it continues."""
+        return to_json(self._end).encode() if self._end else b""
+
+    def pid(self) -> int:
+        """Return the process of this actor."""
+        return os.getpid()
+
+    def stop(self) -> None:
+        """Drain the nodes, and end the run."""
+        self._head.stop()
+
+    def _attend(self) -> None:
+        """Place relays while the head works, then remove them and finally this actor."""
+        while not self._head.over.wait(_PLACE):
+            with suppress(RayError, InputError):  # including a damaged status file, which is written again
+                self._place()
+        end = _end_of(self._head.output)
+        failure = self._head.failure  # no file: it was stopped while it loaded
+        end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
+        if self._job.bounds:
+            with suppress(RayError):
+                request_resources(bundles=[])
+        for relay in self._placed.values():
+            with suppress(RayError):
+                ray.get(relay.leave.remote(end.state == "done"), timeout=ANSWER_SECONDS)
+            with suppress(RayError):
+                ray.kill(relay)
+        self._private.remove()
+        self._end = end  # after the relays, because the command that reads it removes this actor
+        time.sleep(_KEPT_END)
+        ray.kill(ray.get_runtime_context().current_actor)
+
+    def _place(self) -> None:
+        """Create a relay on each new node, up to the number that the job requests."""
+        most = self._wanted()
+        for node in ray.nodes():
+            number, cpus = node["NodeID"], int(node["Resources"].get("CPU", 0))
+            if not node["Alive"]:
+                self._placed.pop(number, None)
+                self._unfit.discard(number)
+            elif number not in {*self._placed, *self._unfit} and cpus and len(self._placed) < most:
+                slots = min(self._slots, cpus) or cpus
+                kind: Any = ray.remote(RelayActor)
+                self._placed[number] = kind.options(
+                    name=f"relay-{self._name}-{number[:12]}",
+                    namespace=NAMESPACE,
+                    get_if_exists=True,
+                    lifetime="detached",
+                    num_cpus=slots,
+                    max_restarts=-1,
+                    max_task_retries=0,
+                    max_concurrency=4,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(number, soft=False),
+                ).remote(self._name, f"n{number[:8]}", slots, tuple(task.name for task in self._job.tasks))
+
+    def _wanted(self) -> int:
+        """Return the number of nodes that the job requests, and pass it to Ray's autoscaler.
+
+        Remove relays that left. A node that cannot work is replaced, if the cluster has or starts another one.
+        """
+        if (bounds := self._job.bounds) is None:
+            return sys.maxsize
+        status = read_status(Path(self._job.folder))
+        wanted = min(bounds.most, max(bounds.least, status.cluster.wanted_nodes if status and status.cluster else 0))
+        for number, relay in list(self._placed.items()):
+            with suppress(RayError):
+                try:
+                    state: str = ray.get(relay.state.remote(), timeout=ANSWER_SECONDS)
+                except ActorDiedError:
+                    del self._placed[number]
+                    continue
+                if state != WORKING:
+                    ray.kill(relay)
+                    del self._placed[number]
+                if state == UNFIT:
+                    self._unfit.add(number)
+        if (asked := wanted + len(self._unfit)) != self._asked:
+            largest = max((int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]), default=0)
+            request_resources(bundles=[{"CPU": max(1, self._slots or largest)}] * asked)
+            self._asked = asked
+        return wanted
+
+
+def _has_end(code: int, output: str) -> bool:
+    return _end_of(output) is not None
+
+
+def _end_of(output: str) -> HeadEnd | None:
+    try:
+        return from_json(HeadEnd, output.splitlines()[-1])
+    except (ValueError, IndexError):
+        return None
