@@ -2,10 +2,10 @@
 
     python benchmarks/multiply.py --out /tmp/multiply [--tasks insert_peg,open_drawer] [--demos 5] [--episodes 20]
 
-A scripted operator (``tests/support/hand_skills``) shows each task through tool targets at the rate of a person, with
-trembling and pauses; nothing of it is planned, and its episodes have no skill labels. ``nimbus multiply`` makes the
-episodes. The yield counts layouts: one episode of each is stored, or none after three attempts. First attempts are
-counted beside it.
+A scripted operator (``tests/support/shown_tasks``) shows each task through the input of teleoperation at the rate of a
+person, with trembling, lost periods and pauses; nothing of it is planned. ``nimbus demonstrate`` makes its episodes,
+which have no skill labels, ``nimbus multiply`` the new ones, and ``nimbus certify`` replays those. The yield counts
+layouts: one episode of each is stored, or none after three attempts. First attempts are counted beside it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
 from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
 from nimbus.runner.cli import main  # noqa: E402
 from nimbus.runner.system.output import write_out  # noqa: E402
-from tests.support.hand_tasks import HAND_SKILLS, SHOWS, hand_task  # noqa: E402
+from tests.support.shown_tasks import SHOWS, show  # noqa: E402
 
 LEAST, LEAST_MEAN = 0.6, 0.75
 """Yield that every task, and the mean of all, should reach."""
-_SPARE = 4
-"""Further layouts that are tried for each demonstration that is asked for: people repeat what went wrong."""
 
 
 def measure(task: str, folder: Path, *, demos: int, episodes: int, workers: str | None) -> dict[str, object]:
@@ -42,10 +40,11 @@ def measure(task: str, folder: Path, *, demos: int, episodes: int, workers: str 
     """
     how = ["--workers", workers] if workers else ["--serial"]
     shown, many = folder / f"shown_{task}", folder / f"many_{task}"
-    show = ["run", "--task", str(hand_task(task, folder / "hand")), "--skills", str(HAND_SKILLS), "--images", "none"]
-    main([*show, "--episodes", str(demos + _SPARE), "--out", str(shown), *how])
-    words = ["multiply", str(shown), "--task", task, "--use", str(demos), "--episodes", str(episodes)]
-    main([*words, "--images", "none", "--seed", "1000", "--out", str(many), *how])
+    discarded = show(task, shown, count=demos)
+    main(["demonstrate", task, "--images", "none", "--serial", "--out", str(shown)])
+    words = ["multiply", str(shown), "--task", task, "--episodes", str(episodes), "--images", "none"]
+    main([*words, "--seed", "1000", "--out", str(many), *how])
+    certified = main(["certify", str(many)]) == 0
     with closing(Ledger(many, read_only=True)) as ledger:
         attempts = list(ledger.attempts())
     layouts = {attempt.idx for attempt in attempts}
@@ -57,10 +56,13 @@ def measure(task: str, folder: Path, *, demos: int, episodes: int, workers: str 
             reasons[str(attempt.reason)] = reasons.get(str(attempt.reason), 0) + 1
     return {
         "task": task,
+        "demonstrations": len(list((shown / "episodes").glob("*.hdf5"))),
+        "discarded": len(discarded),
         "layouts": len(layouts),
         "yield": round(len(stored) / max(len(layouts), 1), 3),
         "first": round(sum(attempt.success for attempt in first) / max(len(first), 1), 3),
         "reasons": reasons,
+        "certified": certified,
     }
 
 
@@ -78,8 +80,9 @@ def run() -> int:
         found.append(measure(task, given.out, demos=given.demos, episodes=given.episodes, workers=given.workers))
         (given.out / "yields.json").write_text(json.dumps(found, indent=1))
     for row in found:
-        figures = f"{row['layouts']:3} layouts, yield {row['yield']:.0%}, first {row['first']:.0%}"
-        write_out(f"{row['task']:22} {figures}  {row['reasons']}\n")
+        shares = f"yield {row['yield']:.0%}, first {row['first']:.0%}"
+        figures = f"{row['demonstrations']} shown, {row['layouts']:3} layouts, {shares}"
+        write_out(f"{row['task']:22} {figures}  {row['reasons']}, certified: {row['certified']}\n")
     yields = [float(str(row["yield"])) for row in found]
     mean = sum(yields) / len(yields)
     write_out(f"mean yield {mean:.0%}, least {min(yields):.0%}; asked for {LEAST_MEAN:.0%} and {LEAST:.0%}\n")

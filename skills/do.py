@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import field_serializer
 
@@ -20,6 +20,7 @@ class Do(Skill):
     none is in reach, ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or ``tracking_error``.
     """
 
+    version: ClassVar[int] = 2
     main = "on"
     on: Annotated[str, Reference(("object", "fixture", "region"))] | None = Field(
         None, description="The thing that it is about; the world when not given."

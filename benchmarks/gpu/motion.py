@@ -217,20 +217,18 @@ class _Bench:
     def _checked(self, name: str, plans: dict[int, Any], seconds: list[float]) -> Measured:
         """Return the figures of some plans, each checked in the exact scene."""
         from benchmarks.motion_plan import draw_problem
-        from nimbus.datagen.plan.path import path_is_free
+        from nimbus.datagen.plan.verify import first_collision
 
-        is_free: Callable[[np.ndarray], bool] = lambda q: not self._exact.in_collision(q)  # noqa: E731
         solved = {index: plan for index, plan in plans.items() if plan}
         problems = [] if solved else [f"{name}: no problem is solved"]
         for index, plan in solved.items():
             problem = draw_problem(self._scenes[0], "tabletop", index, seed=_SEED)
             self._exact.hold(problem.held, problem.tool_T_object)
-            if not path_is_free(plan.positions, is_free, step=_STEP):
-                problems.append(f"{name}: the motion of problem {index} collides")
+            if collision := first_collision(self._exact, plan.positions, step=_STEP):
+                problems.append(f"{name}: problem {index}: {collision}")
         failures = Counter(f"{plan.status}: {plan.detail}" for plan in plans.values() if not plan)
         for failure, times in failures.most_common(8):
             self._say(f"{name}: {times} x {failure}")
-        own = [plan.statistics["plan_time"] for plan in solved.values() if "plan_time" in plan.statistics]
         row: Row = {"planner": name, "problems": len(plans), "solved": len(solved)}
         row |= {
             "plans_per_s": len(plans) / sum(seconds),
@@ -238,4 +236,7 @@ class _Bench:
             "longest_s": max(seconds),
         }
         row |= {"motion_s": float(np.median([plan.duration for plan in solved.values()])) if solved else 0.0}
-        return row | {"own_s": float(np.median(own)) if own else 0.0}, problems
+        for name in ("plan_time", "world_time", "call_time", "timing_time"):
+            if spent := [plan.statistics[name] for plan in solved.values() if name in plan.statistics]:
+                row[f"{name}_s"] = float(np.median(spent))
+        return row, problems

@@ -51,11 +51,23 @@ def command(
     teleoperate: Annotated[
         bool, typer.Option("--teleoperate", help="begin with teleoperation: move the robot, record demonstrations")
     ] = False,
+    device: Annotated[
+        Path | None,
+        typer.Option(
+            "--device",
+            metavar="FILE",
+            parser=path,
+            help="teleoperation device of another interpreter, such as LeRobot's",
+        ),
+    ] = None,
     skills: Skills = None,
 ) -> int:
     """Serve the page until interrupted."""
+    from nimbus.datagen.errors import InputError
     from nimbus.runner.system.threads import prepare_libraries
 
+    if device is not None and not teleoperate:
+        raise InputError("a device without teleoperation", where="--device", instead="add --teleoperate")
     prepare_libraries(skill_folders=skills or [])
     from nimbus.datagen.ui.browser.studio import QUICK, SHARP, Studio, has_gpu, page_url
 
@@ -68,7 +80,12 @@ def command(
     )
     with contextlib.closing(studio):
         if teleoperate:
-            studio.teleoperation.start()
+            if device is not None:
+                from nimbus.datagen.robots.robot import load_robot
+                from nimbus.datagen.teleoperate.device_file import read_device
+
+                read_device(device, load_robot(studio.task().robot))
+            studio.teleoperation.start(device)
         write_out(f"{page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
             write_error("with this address, which is sent unencrypted, others can change task files and start runs\n")

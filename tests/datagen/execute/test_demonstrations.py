@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.execute.demonstrations.candidates import HeldNow, list_candidates
+from nimbus.datagen.execute.demonstrations.candidates import HeldNow, find_turns, list_candidates
 from nimbus.datagen.execute.demonstrations.demonstration_file import (
     DemonstrationFile,
     GripperEvent,
@@ -116,6 +116,32 @@ def test_the_nearest_take_comes_first():
         held={},
     )
     assert found[0].take.source == "a"
+
+
+def test_a_thing_of_the_same_size_comes_before_a_nearer_one():
+    """A hand that takes a cube would push a brick away."""
+    cube, brick = (0.04, 0.04, 0.04), (0.08, 0.04, 0.04)
+    far = {"base_T_frame": pose_row(pose(0.3, 0.3, 0, 0)), "source": "far", "size": brick, "kind": "blue_brick"}
+    found = list_candidates(
+        demonstration(above(0.1, 0.0).model_copy(update={"size": cube}), above(0.1, 0.0).model_copy(update=far)),
+        world_T_frame=pose(0.5, 0.02, 0, 0),
+        base=np.zeros(3),
+        kind="red_brick",
+        symmetry="none",
+        held={},
+        size=brick,
+    )
+    assert found[0].take.source == "far"
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(None, 4), ((0.08, 0.04, 0.03), 4), ((0.04, 0.04, 0.08), 8), ((0.04, 0.04, 0.04), 24)]
+)
+def test_boxes_with_equal_sides_have_quarter_turns(size: tuple[float, float, float] | None, count: int):
+    turns = find_turns("box", size)
+    assert len(turns) == count
+    assert all(np.isclose(np.linalg.det(turn[:3, :3]), 1.0) for turn in turns)
+    assert all(np.allclose(np.abs(turn[:3, :3]) @ (size or (1, 1, 1)), size or (1, 1, 1)) for turn in turns)
 
 
 def test_timing_keeps_the_limits_of_all_arms():

@@ -18,22 +18,36 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.task import load_task
 from nimbus.runner.cli import main
-from tests.support.hand_tasks import HAND_SKILLS, hand_task
 from tests.support.refusals import refusal
+from tests.support.runs import sound
 from tests.support.shared import make_once
+from tests.support.shown_tasks import show
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two demonstrations of a peg that goes into a hole, given by hand."""
+    """Two demonstrations of a peg that goes into a hole, given through teleoperation."""
 
     def make(folder: Path) -> None:
         """Record them."""
-        task = hand_task("insert_peg", folder.with_name("hand_task"))
-        words = ["run", "--task", str(task), "--skills", str(HAND_SKILLS), "--episodes", "2", "--images", "none"]
-        assert main([*words, "--serial", "--out", str(folder)]) == 0
+        show("insert_peg", folder, count=2)
+        assert main(["demonstrate", "insert_peg", "--images", "none", "--serial", "--out", str(folder)]) == 0
 
     return make_once(tmp_path_factory, "shown_peg", make)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_shown_demonstrations_become_certified_episodes(tmp_path: Path):
+    """From the input of teleoperation to episodes in new layouts, which replay to the last bit, and their export."""
+    shown, many = tmp_path / "shown", tmp_path / "many"
+    show("place_beside", shown, count=3)
+    assert main(["demonstrate", "place_beside", "--images", "none", "--serial", "--out", str(shown)]) == 0
+    words = ["multiply", str(shown), "--task", "place_beside", "--episodes", "2", "--images", "none"]
+    assert main([*words, "--seed", "1000", "--serial", "--out", str(many)]) == 0
+    assert len(sound(many)) == 2
+    assert main(["certify", str(many)]) == 0
+    assert main(["export", str(many), "--to", "lerobot", "--environment-state", "--out", str(tmp_path / "le")]) == 0
 
 
 @pytest.mark.slow

@@ -97,9 +97,10 @@ def to_fp8(network: nn.Module) -> None:
         InputError: torchao is not installed.
     """
     try:
-        from torchao.float8 import convert_to_float8_training  # pyright: ignore[reportMissingImports]
+        from torchao.float8 import Float8LinearConfig, convert_to_float8_training  # pyright: ignore
     except ImportError:
         raise InputError("torchao is not installed", where="--fp8", instead="pip install torchao") from None
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9):
         raise InputError("no GPU that computes in FP8", where="--fp8", instead="leave it out")
-    convert_to_float8_training(network.blocks)
+    # Packed batches have any number of tokens, and matrices in FP8 only multiples of 16: these are padded with zeros.
+    convert_to_float8_training(network.blocks, config=Float8LinearConfig(pad_inner_dim=True))

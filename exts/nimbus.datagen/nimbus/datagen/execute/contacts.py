@@ -141,6 +141,14 @@ class ContactMeter:
         partners = set(bodies[(bodies == target).any(axis=1)].ravel().tolist())
         return all(self._model.body(link).id in partners for link in links)
 
+    def holds_alone(self, name: str) -> bool:
+        """Return True if an object touches nothing but the gripper: it is lifted, and no other hand holds it."""
+        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
+        own = self._model.body_rootid == self._model.body(name).id
+        partners = bodies[own[bodies].any(axis=1)].ravel()
+        return bool((own | self._gripper)[partners].all())
+
 
 @dataclass(frozen=True)
 class Contact:

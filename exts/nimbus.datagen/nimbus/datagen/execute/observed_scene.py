@@ -77,7 +77,8 @@ class ObservedScene(SimulatedWorld):
         held = self.find_held()
         for name, arm in self.arms.items():  # contact is measured for the object in each hand
             arm.meter.held = arm.meter.closing_on = held.get(name)
-            arm.meter.carried = name in held
+            # Fingers that close on an object move it, and so do two hands that hold it: neither is creep.
+            arm.meter.carried = name in held and arm.meter.holds_alone(held[name])
 
     def snapshot(self) -> SceneSnapshot:
         """Copy the present instant, to which :meth:`rewind` returns."""

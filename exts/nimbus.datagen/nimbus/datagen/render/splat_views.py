@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras
 from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
-from nimbus.datagen.pipeline import register_component
+from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.camera_model.lens import Lens
 from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
@@ -27,12 +27,20 @@ from nimbus.datagen.render.scene_views import (
 )
 from nimbus.datagen.render.splat_light import light_samples
 from nimbus.datagen.splats.cloud import SplatCloud
+from nimbus.datagen.splats.gsplat_engine import GsplatRasterizer
 from nimbus.datagen.splats.rasterizer import SplatRasterizer
 from nimbus.datagen.stages import Planned, Rendered
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 
 _SLOW = 240.0
 """Upper bound of the time to sample and light a home, or to prepare 3 million splats [s]."""
+
+
+class SplatViewSettings(SceneViewSettings):
+    """Settings of :class:`SplatViewRenderer`."""
+
+    engine: Literal["warp", "gsplat"] = "warp"
+    """Rasterizer of the splats; gsplat is for GPUs, and not reproducible to the bit."""
 
 
 class SplatViewRenderer(SceneViewRenderer):
@@ -44,6 +52,15 @@ class SplatViewRenderer(SceneViewRenderer):
     """
 
     version: ClassVar[int] = 1
+    engine: Literal["warp", "gsplat"] = "warp"
+
+    @classmethod
+    def create(cls, context: RunContext, settings: SceneViewSettings) -> Self:
+        """Create the renderer of a run."""
+        made = super().create(context, settings)
+        if isinstance(settings, SplatViewSettings):
+            made.engine = settings.engine
+        return made
 
     def process(self, item: Planned[NavigationAssets]) -> Iterator[Rendered[NavigationAssets]]:
         """Yield one result for each layout; a failed attempt has no observations, unless they are requested."""
@@ -69,8 +86,14 @@ class SplatViewRenderer(SceneViewRenderer):
                 placed = source.placed(assets.number)
                 cloud = _lit(placed)
                 self._has_mesh = placed.has_mesh
-                self._drawn = SplatRasterizer(cloud, world_T_cloud=placed.world_T_cloud, device=self._renderer.device)
+                self._drawn = self._make_rasterizer(cloud, placed.world_T_cloud)
             self._key = key
+
+    def _make_rasterizer(self, cloud: SplatCloud, world_T_cloud: FloatArray) -> SplatRasterizer | GsplatRasterizer:
+        device = self._renderer.device
+        if self.engine == "gsplat":
+            return GsplatRasterizer(cloud, world_T_cloud=world_T_cloud, device=device.alias)
+        return SplatRasterizer(cloud, world_T_cloud=world_T_cloud, device=device)
 
     def paint(
         self,
@@ -146,7 +169,7 @@ class SplatViews(SceneViews):
         return self._splats.paint(frames, self._layout, *bodies, first_step=first_step)
 
 
-register_component("render", "splats", SplatViewRenderer, SceneViewSettings)
+register_component("render", "splats", SplatViewRenderer, SplatViewSettings)
 
 
 def _lit(placed: PlacedSplats) -> SplatCloud:
@@ -156,7 +179,13 @@ def _lit(placed: PlacedSplats) -> SplatCloud:
 
 
 def _draw(
-    drawn: SplatRasterizer, camera: Camera, places: FloatArray, turns: FloatArray, frames: CameraFrames, *, first: int
+    drawn: SplatRasterizer | GsplatRasterizer,
+    camera: Camera,
+    places: FloatArray,
+    turns: FloatArray,
+    frames: CameraFrames,
+    *,
+    first: int,
 ) -> CameraFrames:
     """Draw the color and depth of splats, with the camera's lens and sensor applied."""
     lens = Lens(camera) if any(camera.distortion) else None

@@ -82,7 +82,8 @@ class SplatRasterizer:
         depth = np.empty(shape, np.float32)
         for row, pose in enumerate(poses):
             view = self._view(matrix, pose, camera.width, camera.height)
-            pixels = self._blend(view, *self._project(view))
+            splats, order, number, _, _ = self._project(view)
+            pixels = self._blend(view, splats, order, number)
             count = camera.width * camera.height
             out = [self._empty(3 * count, wp.uint8), self._empty(count, wp.float32), self._empty(count, wp.float32)]
             self._launch(kernels.finish, count, [pixels, self._behind, DEPTH_OPACITY, *out])
@@ -99,7 +100,9 @@ class SplatRasterizer:
         """
         pose = cameras.world_T_camera(np.atleast_2d(position), np.atleast_2d(wxyz))[0]
         view = self._view(cameras.intrinsics(camera), pose, camera.width, camera.height)
-        splats, _, _, rows = self._project(view)
+        splats, _, _, chunks, places = self._project(view)
+        shown = places.numpy()
+        rows = chunks.numpy()[shown // kernels.CHUNK].astype(np.int64) * kernels.CHUNK + shown % kernels.CHUNK
         depths = splats.depths.numpy()
         drawn = depths < kernels.NEVER
         found = {
@@ -135,8 +138,8 @@ class SplatRasterizer:
         view.near, view.far = NEAR / self._factor, FAR / self._factor
         return view
 
-    def _project(self, view: Any) -> tuple[Any, wp.array, int, NDArray[np.int64]]:
-        """Return the visible splats, their order by depth, their number, and their rows in the curve's order."""
+    def _project(self, view: Any) -> tuple[Any, wp.array, int, wp.array, wp.array]:
+        """Return the visible splats, their order by depth, their number, and the chunks and places they came from."""
         flags = self._empty(self._chunks, wp.int32)
         self._launch(kernels.cull_chunks, self._chunks, [self._cloud, view, flags])
         chunks = self._flagged(flags)
@@ -153,11 +156,9 @@ class SplatRasterizer:
         if count:
             wp.copy(keys, splats.depths, count=count)
             wp.utils.radix_sort_pairs(keys, order, count)
-        places = shown.numpy()
-        rows = chunks.numpy()[places // kernels.CHUNK].astype(np.int64) * kernels.CHUNK + places % kernels.CHUNK
-        return splats, order, count, rows
+        return splats, order, count, chunks, shown
 
-    def _blend(self, view: Any, splats: Any, order: wp.array, count: int, _: NDArray[np.int64]) -> Any:
+    def _blend(self, view: Any, splats: Any, order: wp.array, count: int) -> Any:
         size, pixels = view.width * view.height, kernels.Pixels()
         pixels.through = wp.full(size, 1.0, dtype=wp.float32, device=self.device)
         pixels.colors = wp.zeros(size, dtype=wp.vec3, device=self.device)

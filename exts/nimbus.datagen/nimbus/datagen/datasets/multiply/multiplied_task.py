@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from nimbus.datagen.datasets.multiply.axes import agree_on_axes
 from nimbus.datagen.datasets.multiply.contact_rows import find_contact_rows
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.datasets.multiply.subtasks import Subtask, cut_demonstration
@@ -25,7 +26,7 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.checks.references import references_of
 from nimbus.datagen.tasks.references import GroupRef, RegionRef, build_environment, evaluate
-from nimbus.datagen.tasks.steps import walk
+from nimbus.datagen.tasks.steps import Scope, Step, Steps
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -70,7 +71,7 @@ def cut_all(
             fixtures = stage.fixtures.keys() & set(simulation.body_names)
             still = {name: np.tile(simulation.body_pose(name), (one.row_count, 1, 1)) for name in sorted(fixtures)}
             whole = replace(one, bodies=still | dict(one.bodies))  # third-party sets contain no fixtures
-            cut[one.name] = _numbered(cut_demonstration(whole, rows, related=_related(task, one.layout, stage)))
+            cut[one.name] = _numbered(cut_demonstration(whole, rows, related=find_related(task, one.layout, stage)))
         except InputError as error:
             left_out[one.name] = error.what
             first = first or error
@@ -86,7 +87,7 @@ def cut_all(
     for name in cut:
         if name not in used:
             left_out[name] = f"goes another way: {describe(cut[name].values())}"
-    columns = {key: tuple(cut[name][key] for name in used) for key, _, _ in usual}
+    columns = {key: agree_on_axes(tuple(cut[name][key] for name in used)) for key, _, _ in usual}
     order = sorted(columns, key=lambda key: (median(one.start for one in columns[key]), key))
     return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out)
 
@@ -117,6 +118,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
             robot=robot.name,
             task=task.name,
             subtask=f"{first.verb} {_group(first.frame)}".strip(),
+            axes=first.axes,
             takes=tuple(one.take for one in subtasks),
         )
         file.write(folder / f"{names[key]}{SUFFIX}")
@@ -138,22 +140,33 @@ def _numbered(subtasks: Sequence[Subtask]) -> dict[Key, Subtask]:
     return numbered
 
 
-def _related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
+def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
     """Return the objects that conditions of success relate to each object, without regions."""
     names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
     objects = {item.name for item in layout.objects}
     related: dict[str, list[str]] = {name: [] for name in objects}
-    for step, loops in walk(task.success):
-        if loops:
-            continue
+    for step, scope in _conditions(task.success, Scope(names, layout.drawn.get("choices", {}))):
         things: list[str] = []
         for _, _, expression in references_of(task, step):
-            found = evaluate(expression, names)
+            found = evaluate(expression, scope.names)
             members = found.members if isinstance(found, GroupRef) else (found,)
             things += [one.name for one in members if not isinstance(one, (RegionRef, str))]
         for name in objects.intersection(things):
             related[name] += [other for other in things if other != name and other not in related[name]]
     return related
+
+
+def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
+    """Yield every condition with its scope, once for each member that a loop binds."""
+    for step in steps:
+        if isinstance(step, Step):
+            yield step, scope
+            continue
+        if (draw := step.draws(scope)) and draw[0] not in scope.choices:
+            continue  # a set of others says nothing about draws
+        for inner in step.scopes(scope):
+            for block in step.blocks():
+                yield from _conditions(block, inner)
 
 
 def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
-from nimbus.datagen.episode.trajectory import SkillSegment
+from nimbus.datagen.episode.trajectory import TELEOPERATION, SkillSegment
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.robots.robot import Robot
@@ -114,7 +114,7 @@ def _read_episode(path: Path, *, task: Task, robot: Robot) -> Demonstration:
         openings=gripper,
         bodies={name: poses[:, place] for place, name in enumerate(trajectory.body_names)},
         layout=layout.physical,
-        labels=trajectory.segments,
+        labels=tuple(one for one in trajectory.segments if one.skill != TELEOPERATION),
     )
 
 

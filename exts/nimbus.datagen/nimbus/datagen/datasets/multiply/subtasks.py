@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,19 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ContactRows
 from nimbus.datagen.datasets.multiply.intervals import WorkInterval, find_grips, find_intervals
 from nimbus.datagen.datasets.multiply.source import Demonstration
+from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.demonstration_file import (
     HAND,
     ON,
     GripperEvent,
+    Size,
     Take,
     Track,
+    extents_of,
     pose_row,
 )
+from nimbus.datagen.objects.libraries import open_library
 
 _SMOOTHING = 0.07
 """Standard deviation of the filter that removes tremor from a path [s]."""
@@ -40,6 +45,8 @@ class Subtask:
     verb: str
     """``take``, ``put``, ``move`` or ``work``."""
     take: Take
+    axes: Literal["thing", "world"] = "thing"
+    """Axes of the take."""
 
     @property
     def signature(self) -> tuple[tuple[str, ...], str, str]:
@@ -184,19 +191,26 @@ def _take(
             poses=poses,
             opening=round(float(_opening_at_contact(rows, arm, start, stop, events[arm])), 3),
             held=item.kind if item else "",
+            held_size=_size(item) if item else None,
             tool_T_held=None if in_hand is None else pose_row(in_hand),
             events=tuple(
                 event.model_copy(update={"row": int(np.searchsorted(kept, span[0]))}) for span, event in events[arm]
             ),
         )
-    kind = next((item.kind for item in demonstration.layout.objects if item.name == frame), "")
+    thing = next((item for item in demonstration.layout.objects if item.name == frame), None)
     return Take(
         source=f"{demonstration.name}[{start}:{stop}]",
-        kind=kind,
+        kind=thing.kind if thing else "",
+        size=_size(thing) if thing else None,
         base_T_frame=pose_row(base @ world_T_frame),
         rate=demonstration.rate,
         tracks=tracks,
     )
+
+
+def _size(item: PlacedObject) -> Size:
+    """Return the extents of an object along its own axes [m]."""
+    return extents_of(open_library(item.library).model(item.kind, item.variant, item.scale).vertices)
 
 
 def _events(

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations, product
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.execute.demonstrations.demonstration_file import DemonstrationFile, Take, matrix_of
+from nimbus.datagen.execute.demonstrations.demonstration_file import DemonstrationFile, Size, Take, matrix_of
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 
 ANGLE_LENGTH = 0.15
 """Length equivalent to a rotation of one radian in the change of a motion [m]."""
-_OTHER_KIND = 0.2
-"""Penalty of a take with an object of another kind [m]."""
+_OTHER_KIND, _OTHER_SIZE = 0.02, 20.0
+"""Penalty of a take with an object of another kind [m], and for each meter by which its extents differ.
+
+A take with an object of the same shape is preferred to a nearer one: fingers that straddle a cube push a brick away."""
+_EQUAL_SIDES = 0.02
+"""Largest relative difference of two sides of a box that count as equal."""
 _ROUND_TURNS = 12
 """Number of rotations tried for an object of revolution."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -30,6 +35,8 @@ class HeldNow:
     """``none``, ``revolution`` or ``box``, see ``ObjectModel``."""
     tool_T_held: FloatArray
     """(4, 4) pose of the object in the hand [m]."""
+    size: Size | None = None
+    """Extents of the object along its own axes [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +50,29 @@ class Candidate:
     """Size of the change from the demonstration: displacement plus rotation of the first arm's tool [m]."""
 
 
-def find_turns(symmetry: str) -> list[FloatArray]:
+def find_turns(symmetry: str, size: Size | None = None) -> list[FloatArray]:
     """Return the rotations (4, 4) of an object about itself that leave its shape unchanged.
 
     Args:
         symmetry: ``none``, ``revolution`` about z, or ``box`` with half turns about its axes.
+        size: Extents of the object [m]; a box with equal sides has quarter turns as well.
     """
     if symmetry == "revolution":
         angles = np.arange(_ROUND_TURNS) * 2 * np.pi / _ROUND_TURNS
         return [make_transform((0, 0, 0), quat_from_axis_angle((0, 0, 1), angle)) for angle in angles]
-    if symmetry == "box":
-        return [np.eye(4), *(np.diag(signs) for signs in ([1.0, -1, -1, 1], [-1.0, 1, -1, 1], [-1.0, -1, 1, 1]))]
-    return [np.eye(4)]
+    if symmetry != "box":
+        return [np.eye(4)]
+    sides = np.array(size or (1.0, 2.0, 3.0))
+    turns: list[FloatArray] = []
+    for order in permutations(range(3)):
+        if np.abs(sides[list(order)] - sides).max() > _EQUAL_SIDES * sides.max():
+            continue
+        for signs in product((1.0, -1.0), repeat=3):
+            rotation = np.eye(3)[list(order)] * signs
+            if np.linalg.det(rotation) > 0:
+                turns.append(np.eye(4))
+                turns[-1][:3, :3] = rotation
+    return turns
 
 
 def list_candidates(
@@ -65,6 +83,7 @@ def list_candidates(
     kind: str,
     symmetry: str,
     held: Mapping[str, HeldNow],
+    size: Size | None = None,
 ) -> list[Candidate]:
     """List the candidates for repeating a demonstration, those with the smallest change of the motion first.
 
@@ -78,15 +97,27 @@ def list_candidates(
         kind: Kind of that object.
         symmetry: Its symmetry.
         held: Objects in the hands by arm.
+        size: Extents of the object [m].
     """
     found: list[Candidate] = []
     for take in demonstration.takes:
-        penalty = _OTHER_KIND * (bool(take.kind) and take.kind != kind)
-        for frame_turn in find_turns(symmetry):
+        penalty = _difference(take.kind, kind, take.size, size)
+        for arm, track in take.tracks.items():
+            if arm in held:
+                penalty += _difference(track.held, held[arm].kind, track.held_size, held[arm].size)
+        for frame_turn in find_turns(symmetry, size):
             placed = world_T_frame @ frame_turn
             for paths in _paths(take, placed, held):
                 found.append(Candidate(take=take, paths=paths, change=penalty + _change(take, paths, base)))
     return sorted(found, key=lambda candidate: candidate.change)
+
+
+def _difference(then: str, now: str, then_size: Size | None, now_size: Size | None) -> float:
+    """Return the penalty of a take for an object of another kind and size [m]."""
+    penalty = _OTHER_KIND if then and then != now else 0.0
+    if then_size is None or now_size is None:
+        return penalty
+    return penalty + _OTHER_SIZE * float(np.linalg.norm(np.subtract(then_size, now_size)))
 
 
 def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Iterator[dict[str, FloatArray]]:
@@ -99,7 +130,7 @@ def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Itera
         # Half a turn changes nothing for two pads, as long as the arms do not meet.
         yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
         return
-    for turn in find_turns(held[name].symmetry) if name in held else [np.eye(4)]:
+    for turn in find_turns(held[name].symmetry, held[name].size) if name in held else [np.eye(4)]:
         yield {name: placed @ _corrected(take, name, held.get(name), turn)} | rest
 
 

@@ -31,6 +31,8 @@ _LARGEST = 64 << 20
 
 PoseRow = Annotated[tuple[float, ...], Field(min_length=7, max_length=7)]
 """Position [m] and unit quaternion wxyz of a pose."""
+Size = tuple[float, float, float]
+"""Extents of a thing along its own axes [m]."""
 
 
 class GripperEvent(StrictModel):
@@ -48,6 +50,7 @@ class Track(StrictModel):
     poses: tuple[PoseRow, ...] = Field(min_length=2, description="frame_T_tool of each row")
     opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening at the start")
     held: str = Field(default="", description="kind of the thing in the hand at the start; empty for none")
+    held_size: Size | None = Field(default=None, description="its extents along its own axes [m]")
     tool_T_held: PoseRow | None = Field(default=None, description="its pose in the hand at the start")
     events: tuple[GripperEvent, ...] = ()
 
@@ -70,6 +73,7 @@ class Take(StrictModel):
 
     source: str = Field(description="episode that it was cut from, with its rows")
     kind: str = Field(default="", description="kind of the thing in whose frame it is")
+    size: Size | None = Field(default=None, description="extents of that thing along its own axes [m]")
     base_T_frame: PoseRow = Field(description="pose of that thing from the base of the first arm, in world axes")
     rate: float = Field(gt=0, le=1000, description="rows per second [Hz]")
     tracks: dict[str, Track] = Field(min_length=1, description="motions by arm; those of several arms run in step")
@@ -88,6 +92,9 @@ class DemonstrationFile(StrictModel):
     robot: str
     task: str
     subtask: str = Field(description="what it does, for people")
+    axes: Literal["thing", "world"] = Field(
+        default="thing", description="axes of the poses; world where the way around the thing does not turn with it"
+    )
     takes: tuple[Take, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -118,6 +125,12 @@ def pose_row(matrix: FloatArray) -> PoseRow:
     """Return a pose (4, 4) in its stored form."""
     values = (*matrix[:3, 3], *quat_from_matrix(matrix[:3, :3]))
     return tuple(round(float(value), _DECIMALS) + 0.0 for value in values)
+
+
+def extents_of(vertices: FloatArray) -> Size:
+    """Return the extents of vertices (V, 3) along the axes, in millimeters' precision [m]."""
+    x, y, z = np.round(np.ptp(vertices, axis=0), 3).tolist()
+    return x, y, z
 
 
 def matrix_of(row: PoseRow) -> FloatArray:

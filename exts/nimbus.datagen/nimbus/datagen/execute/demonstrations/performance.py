@@ -13,7 +13,14 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.candidates import Candidate, HeldNow, list_candidates
-from nimbus.datagen.execute.demonstrations.demonstration_file import HAND, ON, DemonstrationFile, GripperEvent, Track
+from nimbus.datagen.execute.demonstrations.demonstration_file import (
+    HAND,
+    ON,
+    DemonstrationFile,
+    GripperEvent,
+    Track,
+    extents_of,
+)
 from nimbus.datagen.execute.demonstrations.retiming import time_postures
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik
@@ -112,6 +119,14 @@ class DemonstratedMotion:
 
     def _frame(self) -> tuple[FloatArray, str, str]:
         """Return pose (4, 4), kind and symmetry of the object in whose frame the takes are."""
+        pose, kind, symmetry = self._own_frame()
+        if self._demonstration.axes == "thing":
+            return pose, kind, symmetry
+        upright = np.eye(4)
+        upright[:3, 3] = pose[:3, 3]
+        return upright, kind, "none"
+
+    def _own_frame(self) -> tuple[FloatArray, str, str]:
         cell, name = self._first, self._on
         if not name:
             return np.eye(4), "", "none"
@@ -127,7 +142,10 @@ class DemonstratedMotion:
         pose, kind, symmetry = self._frame()
         held = {
             name: HeldNow(
-                kind=arm.objects[arm.held].kind, symmetry=arm.model(arm.held).symmetry, tool_T_held=arm.tool_T_held()
+                kind=arm.objects[arm.held].kind,
+                symmetry=arm.model(arm.held).symmetry,
+                tool_T_held=arm.tool_T_held(),
+                size=extents_of(arm.model(arm.held).vertices),
             )
             for name, arm in self._arms.items()
             if arm.held and arm.held in arm.objects
@@ -135,7 +153,13 @@ class DemonstratedMotion:
         lead = next(iter(self._first.arms.values()))  # takes are stored relative to the first arm of the robot
         base = lead.pose(lead.base_link())[:3, 3]
         found = list_candidates(
-            self._demonstration, world_T_frame=pose, base=base, kind=kind, symmetry=symmetry, held=held
+            self._demonstration,
+            world_T_frame=pose,
+            base=base,
+            kind=kind,
+            symmetry=symmetry,
+            held=held,
+            size=extents_of(lead.model(self._on).vertices) if self._on in lead.objects else None,
         )
         extra = self._first.rng().exponential(_CHOICE, size=len(found))
         order = np.argsort([candidate.change for candidate in found] + extra, kind="stable")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,8 @@ class CuroboAdapter:
                 ``vertices`` and ``faces`` with each mesh's number as well.
 
         Returns:
-            For each query ``status``, and on success ``positions`` with its number, (H, J), ``step`` [s] apart.
+            For each query ``status``, and on success ``positions`` with its number, (H, J), ``step`` [s] apart; wall
+            times of loading the worlds and of planning [s].
         """
         self._take_robot(header["robot"])
         worlds = range(len(header["worlds"]))
@@ -80,7 +82,9 @@ class CuroboAdapter:
         count, batch = len(arrays["starts"]), int(header["batch"])
         slots = int(header["goal_slots"])
         planner = self._single(slots) if batch == 1 else self._batch(batch, slots)
+        begin = time.perf_counter()
         self._take_worlds(planner, (batch, slots), header, arrays)
+        loaded = time.perf_counter()
         self._attach(planner, header["attached"], arrays, count=count, batch=batch)
         # Equal queries give equal motions only if each starts with the same random state.
         planner.reset_seed()
@@ -94,7 +98,8 @@ class CuroboAdapter:
                 result = planner.plan_pose(goals, start)  # a goal set was observed to fail once and then succeed
         if result is None:
             return {"queries": [{"status": "no_ik"}] * count}, {}
-        return self._answer(planner, result, count, batch)
+        answer, found = self._answer(planner, result, count, batch)
+        return answer | {"world_time": loaded - begin, "call_time": time.perf_counter() - loaded}, found
 
     def close(self) -> None:
         """Release the planners' device memory."""

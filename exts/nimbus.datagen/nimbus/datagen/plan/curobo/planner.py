@@ -149,7 +149,8 @@ class CuroboPlanner(BatchPlanner):
                 continue
             goal = min(int(told["goal_index"]), max(0, len(problem.query.goals) - 1))
             plan = self._finish(problem.query, goal, found[f"positions{row}"], float(answer["step"]))
-            spent = {"plan_time": float(answer.get("time", 0.0)) / len(problems)}
+            times = {"plan_time": "time", "world_time": "world_time", "call_time": "call_time"}
+            spent = {name: float(answer.get(key, 0.0)) / len(problems) for name, key in times.items()}
             spent |= {name: told[name] for name in ("position_error", "rotation_error") if name in told}
             plan.statistics.update(spent)
             plans.append(plan)

@@ -11,6 +11,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.teleoperate.control_loop import ControlLoop, LoopState
+from nimbus.datagen.teleoperate.device_file import read_device
+from nimbus.datagen.teleoperate.device_process import JoinedInput, ProcessDevice
+from nimbus.datagen.teleoperate.operator_input import InputDevice
 from nimbus.datagen.teleoperate.page_input import PageInput, read_report
 from nimbus.datagen.teleoperate.recording import RecordingFolder
 from nimbus.datagen.teleoperate.session import SessionPhase, TeleoperationSession
@@ -20,6 +23,7 @@ from nimbus.datagen.ui.page_script import PageScript
 from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook, look_parts
 
 if TYPE_CHECKING:
+    from nimbus.datagen.robots.robot import Robot
     from nimbus.datagen.tasks.task import Task
     from nimbus.datagen.ui.background_tasks import BackgroundTasks
     from nimbus.datagen.ui.browser.player import Player
@@ -70,6 +74,8 @@ class TeleoperationTab:
         self._launcher, self._report = launcher, report
         self._loop: ControlLoop | None = None
         self._input = PageInput(())
+        self._device: InputDevice = self._input
+        self._device_file: Path | None = None
         self._frames: dict[str, Any] = {}
         self._dragging: set[str] = set()
         self._images: dict[str, Any] = {}
@@ -89,8 +95,13 @@ class TeleoperationTab:
         self._applied = gui.add_html('<span id="nimbus-applied" hidden>0</span>')
         self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
 
-    def start(self) -> None:
-        """Begin with the first layout without a recording."""
+    def start(self, device: Path | None = None) -> None:
+        """Begin with the first layout without a recording.
+
+        Args:
+            device: File of a device that moves the robot beside the page.
+        """
+        self._device_file = device
         self._turn(True)
 
     def close(self) -> None:
@@ -140,7 +151,8 @@ class TeleoperationTab:
         task = self._task()
         assets = self._preview.assets(task)
         self._folder = RecordingFolder.beside(self._out(task.name))
-        self._input = PageInput(assets.robot.arm_names)
+        page = self._input = PageInput(assets.robot.arm_names)
+        self._device = self._open_device(page, assets.robot)
         session = TeleoperationSession(task, assets)
         self._session = session
         if (unfinished := self._folder.unfinished()) is not None:
@@ -151,9 +163,16 @@ class TeleoperationTab:
         self._show_layout()
         for name, pose in session.targets().items():
             self._frames[name] = self._add_frame(name, pose)
-        self._loop = ControlLoop(session, self._input, self._folder, show=self._show)
+        self._loop = ControlLoop(session, self._device, self._folder, show=self._show)
         self._loop.start()
         self._made.content = escape(self._count_line())
+
+    def _open_device(self, page: PageInput, robot: Robot) -> InputDevice:
+        """Return the page's input, with that of the device where there is one."""
+        if self._device_file is None:
+            return page
+        settings = read_device(self._device_file, robot)
+        return JoinedInput((page, ProcessDevice(settings, robot, where=str(self._device_file))))
 
     def _count_line(self) -> str:
         count = len(self._folder.indices())
@@ -273,7 +292,7 @@ class TeleoperationTab:
             self._report(str(error))
 
     def _keep(self, session: TeleoperationSession) -> None:
-        session.operator, session.device = self._operator.value.strip(), self._input.name
+        session.operator, session.device = self._operator.value.strip(), self._device.name
         session.prompt = _own_prompt(session, self._prompt.value)
         self._folder.keep(session.recording())
         session.reset(self._folder.next_index())

@@ -1,0 +1,65 @@
+"""Axes in which a demonstrated motion is meant: those of the thing, or those of the world."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.datasets.multiply.subtasks import Subtask
+from nimbus.datagen.execute.demonstrations.demonstration_file import Take, matrix_of, pose_row
+
+_LEAST_TAKES = 3
+"""Smallest number of takes that show in which axes a motion is meant."""
+_DIFFERENT, _AGREED = 0.015, 0.5
+"""Spread of the places in the axes of the thing above which these do not agree [m], and largest share of it in the axes
+of the world for which those do."""
+
+
+def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
+    """Express a subtask in the axes of the world where its takes agree there and not in the axes of the thing.
+
+    A block is put to the left of another one however that is turned. A single demonstration, and a motion that only
+    takes the thing, cannot show this: these turn with the thing.
+
+    Args:
+        column: One subtask, as each demonstration shows it.
+    """
+    if len(column) < _LEAST_TAKES or not column[0].frame or not all(_carries(one) for one in column):
+        return column
+    turns = np.array([matrix_of(one.take.base_T_frame)[:3, :3] for one in column])
+    places = np.array([_key_place(one.take) for one in column])
+    own = _spread(places)
+    if own < _DIFFERENT or _spread(np.einsum("nij,nj->ni", turns, places)) > _AGREED * own:
+        return column
+    return tuple(_in_world_axes(one) for one in column)
+
+
+def _carries(subtask: Subtask) -> bool:
+    return bool(next(iter(subtask.take.tracks.values())).held)
+
+
+def _key_place(take: Take) -> FloatArray:
+    """Return the place (3,) of the carried object where it is put down, or at the end [m]."""
+    track = next(iter(take.tracks.values()))
+    assert track.tool_T_held is not None
+    row = min(track.events[-1].row if track.events else len(track.poses) - 1, len(track.poses) - 1)
+    return (matrix_of(track.poses[row]) @ matrix_of(track.tool_T_held))[:3, 3]
+
+
+def _spread(places: FloatArray) -> float:
+    return float(np.sqrt(places.var(axis=0).sum()))
+
+
+def _in_world_axes(subtask: Subtask) -> Subtask:
+    take, turn = subtask.take, np.eye(4)
+    turn[:3, :3] = matrix_of(take.base_T_frame)[:3, :3]
+    tracks = {
+        arm: track.model_copy(update={"poses": tuple(pose_row(turn @ pose) for pose in track.matrices())})
+        for arm, track in take.tracks.items()
+    }
+    base = np.eye(4)
+    base[:3, 3] = take.base_T_frame[:3]
+    moved = take.model_copy(update={"tracks": tracks, "base_T_frame": pose_row(base)})
+    return replace(subtask, take=moved, axes="world")

@@ -1,0 +1,105 @@
+"""Rasterizer of splats by gsplat, an optional library: several times as fast as ours on a GPU.
+
+gsplat needs PyTorch and CUDA, and compiles its kernels on first use. Its images differ slightly from ours, which are
+reproducible to the bit: it blends with fast, less accurate arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import Camera, Vector
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry import cameras
+from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud
+from nimbus.datagen.splats.rasterizer import DEPTH_OPACITY, FAR, NEAR, SplatPictures
+
+_TOGETHER = 8
+"""Number of views in a call, which bounds the memory."""
+
+
+class GsplatRasterizer:
+    """Renders one cloud by gsplat; arguments and images as those of :class:`SplatRasterizer`.
+
+    Raises:
+        InputError: The device is a CPU, or gsplat or PyTorch is not installed.
+    """
+
+    def __init__(
+        self,
+        cloud: SplatCloud,
+        *,
+        world_T_cloud: FloatArray | None = None,
+        device: str = "cuda",
+        behind: Vector = (0.0, 0.0, 0.0),
+    ) -> None:
+        if device == "cpu":
+            raise InputError("gsplat renders on a GPU only", where="engine: gsplat", instead="write --device cuda")
+        try:
+            import gsplat
+            import torch
+        except ModuleNotFoundError as error:
+            what, instead = f"no package {error.name}", "pip install gsplat, or write engine: warp"
+            raise InputError(what, where="engine: gsplat", instead=instead) from None
+        self._torch, self._rasterize, self._device = torch, gsplat.rasterization, device
+        matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
+        self._factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+        self._world_R_cloud, self._offset = matrix[:3, :3] / self._factor, matrix[:3, 3]
+        self._degree, self._mode = cloud.degree, "antialiased" if cloud.is_antialiased else "classic"
+        self._behind = self._upload(np.array(behind))
+        arrays = cloud.positions, cloud.wxyz, cloud.scales, cloud.opacities, _coefficients(cloud)
+        self._cloud = tuple(map(self._upload, arrays))
+
+    def render(self, camera: Camera, positions: FloatArray, wxyz: FloatArray) -> SplatPictures:
+        """Render a camera at K poses.
+
+        Args:
+            camera: Camera, used for its size and field of view; its distortion is ignored.
+            positions: (K, 3) [m], world frame.
+            wxyz: (K, 4), OpenGL axes.
+        """
+        poses = cameras.world_T_camera(positions, wxyz)
+        # Harmonics belong to the cloud's frame: the camera moves into it.
+        cloud_T_camera = np.tile(np.eye(4), (len(poses), 1, 1))
+        cloud_T_camera[:, :3, :3] = self._world_R_cloud.T @ poses[:, :3, :3]
+        cloud_T_camera[:, :3, 3] = (poses[:, :3, 3] - self._offset) @ self._world_R_cloud / self._factor
+        views = np.linalg.inv(cloud_T_camera)
+        made = [self._blend(camera, views[start : start + _TOGETHER]) for start in range(0, len(views), _TOGETHER)]
+        colors, alpha = (np.concatenate([part[index] for part in made]) for index in (0, 1))
+        depth = np.where(alpha >= DEPTH_OPACITY, colors[..., 3] * np.float32(self._factor), np.float32(0.0))
+        rgb = np.rint(255.0 * np.clip(colors[..., :3], 0.0, 1.0)).astype(np.uint8)
+        return SplatPictures(rgb=rgb, alpha=alpha, depth=depth)
+
+    def _blend(self, camera: Camera, views: FloatArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return colors with depths (K, H, W, 4), and opacities (K, H, W)."""
+        count = len(views)
+        with self._torch.no_grad():
+            colors, alpha, _ = self._rasterize(
+                *self._cloud,
+                viewmats=self._upload(views),
+                Ks=self._upload(np.tile(cameras.intrinsics(camera), (count, 1, 1))),
+                width=camera.width,
+                height=camera.height,
+                near_plane=NEAR / self._factor,
+                far_plane=FAR / self._factor,
+                sh_degree=self._degree,
+                backgrounds=self._behind.expand(count, 3),
+                render_mode="RGB+ED",
+                rasterize_mode=self._mode,
+            )
+        return colors.cpu().numpy(), alpha[..., 0].cpu().numpy()
+
+    def _upload(self, values: NDArray[Any]) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self._device)
+
+
+def _coefficients(cloud: SplatCloud) -> NDArray[np.float32]:
+    """Return the spherical harmonics (N, C, 3) of all degrees, the constant one included."""
+    constant = (cloud.colors - 0.5) / FIRST_HARMONIC
+    if cloud.harmonics is None:
+        return constant[:, None]
+    return np.concatenate([constant[:, None], np.swapaxes(cloud.harmonics, 1, 2)], axis=1)

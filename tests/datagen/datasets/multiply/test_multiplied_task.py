@@ -1,0 +1,87 @@
+"""Tasks that repeat demonstrations: related things, and axes in which several takes agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nimbus.datagen.datasets.multiply.axes import agree_on_axes
+from nimbus.datagen.datasets.multiply.multiplied_task import find_related
+from nimbus.datagen.datasets.multiply.subtasks import Subtask
+from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.execute.demonstrations.demonstration_file import Take, Track, matrix_of, pose_row
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.usd.stage import read_stage
+
+TASK = """
+robot: panda
+scene: table
+regions:
+  start: {on: table, center: [0.45, 0.1], size: [0.2, 0.2]}
+objects:
+  cups: {library: blocks, kinds: [red_cube], count: 2, region: start}
+  goal: {library: blocks, kinds: [blue_brick], region: start}
+steps: [pick: goal]
+success: SUCCESS
+instructions: ["Move."]
+"""
+
+
+def placed(name: str) -> PlacedObject:
+    """An object somewhere."""
+    return PlacedObject(
+        name=name,
+        group=name[:-2],
+        library="blocks",
+        kind="red_cube",
+        variant=0,
+        object_class="block",
+        position=(0.4, 0.0, 0.02),
+        wxyz=(1.0, 0.0, 0.0, 0.0),
+        rest_pose="upright",
+        mass=0.1,
+        friction=0.8,
+    )
+
+
+@pytest.mark.parametrize(
+    ("success", "related"),
+    [
+        ("[for cup in cups: [near: {object: cup, to: goal}]]", {"cups_0": ["goal_0"], "cups_1": ["goal_0"]}),
+        ("[near: {object: 'cups[1]', to: goal}]", {"cups_0": [], "cups_1": ["goal_0"]}),
+        ("[choose cup in cups: [near: {object: cup, to: goal}]]", {"cups_0": [], "cups_1": ["goal_0"]}),
+    ],
+)
+def test_conditions_in_loops_relate_each_member(success: str, related: dict[str, list[str]]):
+    task = parse_task(TASK.replace("SUCCESS", success), name="t")
+    things = tuple(map(placed, ("cups_0", "cups_1", "goal_0")))
+    layout = PhysicalLayout(objects=things, drawn={"choices": {"cup in cups": 1}})
+    found = find_related(task, layout, read_stage(task.scene))
+    assert {name: found[name] for name in related} == related
+
+
+def put(yaw: float, *, world: bool) -> Subtask:
+    """A cup that is put beside a thing turned by an angle: to its side in its own axes, or in those of the world."""
+    thing = make_transform((0.5, 0.1, 0.0), quat_from_axis_angle((0, 0, 1), yaw))
+    place = np.eye(4)
+    place[:3, 3] = (0.0, 0.1, 0.02)
+    own = thing[:3, :3].T @ place[:3, :3] if world else place[:3, :3]
+    shown = np.eye(4)
+    shown[:3, :3], shown[:3, 3] = own, (thing[:3, :3].T if world else np.eye(3)) @ place[:3, 3]
+    track = Track(poses=(pose_row(shown), pose_row(shown)), held="red_cube", tool_T_held=pose_row(np.eye(4)))
+    take = Take(source="a", kind="b", base_T_frame=pose_row(thing), rate=15.0, tracks={"arm": track})
+    return Subtask(arms=("arm",), frame="goal_0", start=0, stop=2, verb="put", take=take)
+
+
+@pytest.mark.parametrize("world", [True, False])
+def test_takes_agree_in_the_axes_they_mean(world: bool):
+    found = agree_on_axes(tuple(put(yaw, world=world) for yaw in (0.0, 1.0, 2.5)))
+    assert {one.axes for one in found} == {"world" if world else "thing"}
+    for one in found:
+        assert np.allclose(matrix_of(one.take.tracks["arm"].poses[0])[:3, 3], (0.0, 0.1, 0.02), atol=1e-5)
+
+
+def test_two_takes_keep_the_axes_of_the_thing():
+    column = (put(0.0, world=True), put(1.0, world=True))
+    assert agree_on_axes(column) == column
