@@ -135,6 +135,8 @@ class Balance(NodeHoldings):
         for item in items:
             if item in node.holdings:
                 node.recall = max(0, node.recall - 1)
+                if node.spare:
+                    node.spare -= 1
                 self._release(node, item, is_lost=False)
 
     def note_loaded(self, cell: str, group: str) -> None:
@@ -142,6 +144,10 @@ class Balance(NodeHoldings):
         node = self.nodes[cell]
         if not node.loaded and group in self.work:
             node.loaded = group
+
+    def note_spare(self, cell: str, spare: int | None) -> None:
+        """Record how many of its episodes a node can give back: cells keep what they have."""
+        self.nodes[cell].spare = spare
 
     def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
         """Record a node's evidence that an episode ends workers; True when the episode is given up.
@@ -172,7 +178,7 @@ class Balance(NodeHoldings):
         chosen: dict[str, int] = {}
         full = [node for node in self.nodes.values() if node.name != by and not node.is_silent]
         while count > 0:
-            spare = {node.name: len(node.holdings) - node.slots - node.recall for node in full}
+            spare = {node.name: node.recallable for node in full}
             name = max(spare, key=lambda name: spare[name] / self.nodes[name].slots, default="")
             if not name or spare[name] <= 0:
                 break
@@ -252,6 +258,8 @@ class Balance(NodeHoldings):
         self._number += 1
         for index in indices:
             self._hold(node, (group, index), HeldItem(self._number, now))
+        if node.spare is not None:
+            node.spare += len(indices)
         return NodeLease(number=self._number, group=group, indices=tuple(indices), is_copy=is_copy)
 
     def _close(self, item: Item, state: ItemState) -> None:

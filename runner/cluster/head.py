@@ -219,11 +219,12 @@ class Head:
                     return NoLease(seconds=_POLL)
                 self.status.leased(lease)
                 return Leased(number=lease.number, group=lease.group, indices=lease.indices)
-            case Beat(held=held, reading=reading, capabilities=free):
+            case Beat(held=held, spare=spare, reading=reading, capabilities=free):
                 if free:
                     balance.block(node, (name for name, task in self._tasks.items() if task.needs.lacking(free)))
                 balance.note_loaded(node, reading.group)
                 balance.beat(node, now, ((group, index) for group, indices in held.items() for index in indices))
+                balance.note_spare(node, spare)
                 self.status.read(node, reading)
                 recall = balance.take_recall(node)
                 if evidence := self._drained.get(node):

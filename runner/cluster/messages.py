@@ -117,6 +117,8 @@ class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
 
     node: NodeName
     held: dict[str, tuple[Count, ...]]
+    spare: Count | None = None
+    """Number of held episodes that no cell has, and that can be recalled."""
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
     capabilities: Capabilities | None = None
     """Free resources, twice a minute."""

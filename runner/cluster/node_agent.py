@@ -98,9 +98,10 @@ class NodeAgent:
         """Number of the first task that the head describes next."""
         self._offer: Capabilities | None = None
         """Free resources before this agent loaded anything."""
-        self._leaving, self._has_failed = "", False
-        self._stop_at = 0.0
+        self._leaving, self._has_failed, self._stop_at = "", False, 0.0
         self._next: dict[str, float] = {}
+        self._refused_idle = 0
+        """Number of idle slots when no lease was given; with more, the agent asks before its next turn."""
         self._last_lease = time.monotonic()
 
     def ask_to_stop(self) -> None:
@@ -184,7 +185,8 @@ class NodeAgent:
     def _beat(self) -> None:
         free = read_capabilities() if self._is_due("capabilities", time.monotonic(), _CAPABILITIES) else None
         reading = self._cells.read(is_leaving=bool(self._leaving), outbox_bytes=self._delivery.byte_count)
-        beat = Beat(node=self._options.node, held=self._cells.holdings, reading=reading, capabilities=free)
+        held, spare = self._cells.holdings, self._cells.queued_count
+        beat = Beat(node=self._options.node, held=held, spare=spare, reading=reading, capabilities=free)
         answer = self._ask(beat)
         if not isinstance(answer, Beaten):
             return
@@ -194,16 +196,17 @@ class NodeAgent:
 
     def _pull(self, now: float) -> None:
         """Pull a lease before slots run out of work."""
-        limit = self._cells.spool_bytes or _OUTBOX_BYTES
-        if self._leaving or now < self._next.get("pull", 0.0) or self._delivery.byte_count > limit:
-            return
         slots = self._options.slots
         fed = self._cells.fed_count
         spare = self._cells.queued_count + max(0, fed - slots)
         idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
-        if not ahead or sum(map(len, self._cells.holdings.values())) > _MOST_HELD:
+        if self._leaving or not ahead or (now < self._next.get("pull", 0.0) and idle <= self._refused_idle):
+            return
+        limit = self._cells.spool_bytes or _OUTBOX_BYTES
+        if self._delivery.byte_count > limit or sum(map(len, self._cells.holdings.values())) > _MOST_HELD:
             return
         answer = self._ask(LeaseRequest(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
+        self._refused_idle = slots
         match answer:
             case Leased():
                 self._last_lease = now
@@ -211,7 +214,7 @@ class NodeAgent:
             case Finished():
                 self._end_work(answer.why or "done", has_failed=answer.has_failed)
             case NoLease():
-                self._next["pull"] = now + (answer.seconds if idle else 2 * answer.seconds)
+                self._next["pull"], self._refused_idle = now + (answer.seconds if idle else 2 * answer.seconds), idle
             case _:
                 self._next["pull"] = now + _RETRY
 

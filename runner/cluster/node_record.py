@@ -48,9 +48,17 @@ class NodeRecord:
     """Group whose context it has loaded."""
     recall: int = 0
     """Number of episodes to give back, of those not begun."""
+    spare: int | None = None
+    """Number of episodes that it can give back, as it reported; None if it did not."""
     settled_count: int = 0
     speed: float = 1.0
     """Ratio of expected to measured time of its episodes."""
+
+    @property
+    def recallable(self) -> int:
+        """Number of episodes that it has not begun and is not asked for, as far as is known."""
+        known = len(self.holdings) - self.slots if self.spare is None else self.spare
+        return min(known, len(self.holdings) - self.slots) - self.recall
 
     def can_take(self, group: str) -> bool:
         """Return True if it can work on a group."""

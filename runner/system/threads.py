@@ -22,6 +22,7 @@ KERNELS = (
     "navigate.triangle_tests",
     "render.baked_light.trace",
     "render.boxes",
+    "render.covered_areas",
     "render.raytracer.culling",
     "render.raytracer.placing",
     "render.raytracer.raster",

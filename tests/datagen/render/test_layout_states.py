@@ -61,8 +61,13 @@ def shown(kind: int, step: int, number: int = 0, *, count: int = 1) -> LayoutSta
     lacks = [f"items_{place}" for place in range(KINDS[kind][1])]
     rows, steps = [row for row, name in enumerate(names) if name not in lacks], slice(step, step + count)
     bodies = [names[row] for row in rows]
-    poses = {"positions": positions[steps][:, rows], "wxyz": wxyz[steps][:, rows]}
-    return LayoutStates(names=bodies, layout=number, first_step=step, **poses)
+    return LayoutStates(
+        names=bodies,
+        positions=positions[steps][:, rows],
+        wxyz=wxyz[steps][:, rows],
+        layout=number,
+        first_step=step,
+    )
 
 
 @lru_cache

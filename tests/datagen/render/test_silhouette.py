@@ -1,15 +1,27 @@
 import numpy as np
 import pytest
+import warp as wp
 
-from nimbus.datagen.render.silhouette import outline_points, silhouette_areas
+from nimbus.datagen.render.covered_areas import OutlineTable
+from nimbus.datagen.render.raytracer.kernel_data import Views
+from nimbus.datagen.render.raytracer.placing import Eyes
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, PlacedViews
+from nimbus.datagen.render.silhouette import outline_points
 
-MATRIX = np.array([[100.0, 0, 50], [0, 100.0, 40], [0, 0, 1]])
-LOOKING_ALONG_Z = np.eye(4)[None]
 SQUARE = np.array([[x, y, 2.0] for x in (-0.2, 0.2) for y in (-0.2, 0.2)])
 
 
 def area(points):
-    return silhouette_areas(points[None], LOOKING_ALONG_Z, MATRIX, width=100, height=80)[0]
+    """Area of the outline of points before a camera that looks along +z, with y downward [px]."""
+    seen = PlacedViews(views=Views(), eyes=Eyes())
+    seen.views.layouts = seen.views.steps = wp.zeros(1, dtype=wp.int32)
+    seen.eyes.positions, seen.eyes.focals = wp.zeros(1, dtype=wp.vec3d), wp.array([100.0], dtype=wp.float64)
+    seen.eyes.rotations = wp.array([np.diag((1.0, -1.0, -1.0))], dtype=wp.mat33d)
+    poses = {"body_positions": wp.zeros((1, 1), dtype=wp.vec3d)}
+    poses["body_wxyz"] = wp.array([[(1.0, 0.0, 0.0, 0.0)]], dtype=wp.vec4d)
+    placed = PlacedSteps(steps=None, placed=None, **poses)
+    table = OutlineTable([{1: ("thing", points)}], wp.get_device("cpu"))
+    return table.measure([["thing"]], placed, seen, width=100, height=80).numpy()[0, 0]
 
 
 def test_a_square_covers_its_area_in_pixels():

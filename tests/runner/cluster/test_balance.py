@@ -89,6 +89,16 @@ def test_idle_node_recalls_what_another_has_not_begun():
     assert lease(balance, "b", now=1.0).indices == (7,)
 
 
+def test_what_a_cell_has_is_copied_and_not_recalled():
+    """An idle node waited for an episode that a cell had taken and not begun, behind a long one."""
+    balance = make(2, "a", "b")
+    for _ in range(2):
+        balance.pull("a", 1, 0.0)
+    balance.note_spare("a", 0)
+    assert balance.pull("b", 1, 5.0) is None and balance.take_recall("a") == 0
+    assert lease(balance, "b", now=30.0).is_copy
+
+
 def test_late_episode_is_copied_once():
     balance = make(1, "a", "b", "c")
     lease(balance, "a")

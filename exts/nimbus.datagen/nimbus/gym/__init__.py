@@ -20,13 +20,15 @@ except ImportError as error:
 
 from nimbus.datagen.tasks.task import task_names
 from nimbus.gym.environment import NimbusEnv
+from nimbus.gym.vector_environment import NimbusVectorEnv
 
 ANY_TASK = "nimbus/any-v0"
 """Name of the environment that takes the task as its argument: ``gymnasium.make(ANY_TASK, task="mine.yaml")``."""
+_ONE, _MANY = "nimbus.gym.environment:NimbusEnv", "nimbus.gym.vector_environment:NimbusVectorEnv"
 if ANY_TASK not in gymnasium.registry:
-    gymnasium.register(ANY_TASK, entry_point="nimbus.gym.environment:NimbusEnv")
+    gymnasium.register(ANY_TASK, entry_point=_ONE, vector_entry_point=_MANY)
 for _name in task_names():
     if (_id := f"nimbus/{_name}-v0") not in gymnasium.registry:
-        gymnasium.register(_id, entry_point="nimbus.gym.environment:NimbusEnv", kwargs={"task": _name})
+        gymnasium.register(_id, entry_point=_ONE, vector_entry_point=_MANY, kwargs={"task": _name})
 
-__all__ = ["ANY_TASK", "NimbusEnv"]
+__all__ = ["ANY_TASK", "NimbusEnv", "NimbusVectorEnv"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from numbers import Integral
 from pathlib import Path
@@ -53,6 +53,8 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}
+    _renders = True
+    """False where a vector environment makes the pictures of many at the same time."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
             known = ", ".join(self._task.cameras) or "none"
             raise InputError(f"no camera '{min(unknown)}'", where="cameras", instead=f"the task has {known}")
         needs = Needs(cameras=cameras, environment_state=environment_state)
-        self._environment = Environment(self._task, self._assets, needs=needs, device=device)
+        self._environment = Environment(self._task, self._assets, needs=needs, device=device, renders=self._renders)
         view = SignalView(actions=control_mode, rotation=rotation, state=state)
         self._signals = RobotSignals(self._assets.robot, view)
         self._conventions = self._signals.conventions(self._environment.conventions)
@@ -89,8 +91,25 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         whole = int(self._task.rate) == self._task.rate  # writers of videos want an integer where it is one
         self.metadata = NimbusEnv.metadata | {"render_fps": int(self._task.rate) if whole else self._task.rate}
         self._pictures: dict[str, NDArray[np.uint8]] = {}
+        self.last_info: dict[str, Any] = {}
+        """Info of the last reset or step."""
         self.observation_space = self._observation_space()
         self.action_space = self._action_space()
+
+    @property
+    def environment(self) -> Environment:
+        """Physics and judge of the episode."""
+        return self._environment
+
+    @property
+    def assets(self) -> SceneAssets:
+        """Assets of the task."""
+        return self._assets
+
+    @property
+    def camera_names(self) -> tuple[str, ...]:
+        """Cameras of the observations."""
+        return self._environment.camera_names
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -192,15 +211,20 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     def _observed(self, seen: PolicyObservation) -> Observation:
         found: Observation = {"agent_pos": self._signals.observed(seen).state}
-        if seen.images:
-            found["pixels"] = self._pictures = dict(seen.images)
+        self.show(seen.images, found)
         if len(seen.environment_state):
             found["environment_state"] = seen.environment_state
         return found
 
+    def show(self, pictures: Mapping[str, NDArray[np.uint8]], observation: Observation) -> None:
+        """Add pictures to an observation; nothing where there are none."""
+        if pictures:
+            observation["pixels"] = self._pictures = dict(pictures)
+
     def _info(self, *, is_success: bool, reason: str) -> dict[str, Any]:
         key = self._environment.layout.key
-        return {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
+        self.last_info = {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
+        return self.last_info
 
 
 def _is_whole(value: object, *, least: int) -> bool:

@@ -1,4 +1,6 @@
 import itertools
+from collections import deque
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -11,6 +13,8 @@ from nimbus.datagen.render.raytracer import culling
 from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceLight, DeviceScene, Steps, Views
 
 seeds = st.integers(0, 2**32 - 1)
+_kept: deque[Any] = deque(maxlen=1)
+"""Scene of the running test: an array of structures does not keep their arrays."""
 
 
 def scene_of(lower, upper, *, rectangles):
@@ -19,9 +23,8 @@ def scene_of(lower, upper, *, rectangles):
     boxes.count, boxes.eight, boxes.mesh = len(lower), 8, wp.array(np.arange(len(lower)), dtype=wp.int32)
     boxes.lower, boxes.upper = wp.array(lower, dtype=wp.vec3), wp.array(upper, dtype=wp.vec3)
     scene.boxes, scene.mesh_count, scene.rectangle_count = boxes, len(lower), rectangles
-    found = wp.array([scene], dtype=DeviceScene)
-    found.kept = scene  # an array of structures does not keep their arrays
-    return found
+    _kept.append(scene)
+    return wp.array([scene], dtype=DeviceScene)
 
 
 def light_of(along, across):

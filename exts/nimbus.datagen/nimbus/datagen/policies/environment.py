@@ -64,6 +64,7 @@ class Environment:
         needs: Requested parts of an observation.
         device: ``cpu`` or ``cuda``, for images.
         skill: Skill of the rows: ``policy`` marks them as no demonstration.
+        renders: Make the pictures of observations; otherwise, the owner does.
     """
 
     def __init__(
@@ -74,8 +75,9 @@ class Environment:
         needs: Needs | None = None,
         device: str = "cpu",
         skill: str = "policy",
+        renders: bool = True,
     ) -> None:
-        self.task, self.assets, self._skill = task, assets, skill
+        self.task, self.assets, self._skill, self._renders = task, assets, skill, renders
         self._needs, self._device = needs or Needs(), device
         self.simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
         self.simulation.load(PhysicalLayout(objects=()))  # for the ranges of its joints
@@ -110,16 +112,7 @@ class Environment:
 
     @cached_property
     def _renderer(self) -> SceneRenderer:
-        from nimbus.datagen.render.scene_renderer import SceneRenderer
-
-        return SceneRenderer(
-            self.assets.stage,
-            self.assets.robot,
-            libraries=tuple(self.assets.libraries),
-            stack=1,
-            device=self._device,
-            modalities=("rgb",),
-        )
+        return policy_renderer(self.assets, self._device)
 
     def reset(self, layout: Layout) -> PolicyObservation:
         """Begin an episode with everything at its start and at rest.
@@ -168,7 +161,7 @@ class Environment:
 
     def _images(self) -> Mapping[str, NDArray[np.uint8]]:
         names = self.camera_names
-        if not names:
+        if not names or not self._renders:
             return {}
         simulation = self.simulation
         if not self._pictures_loaded:
@@ -257,6 +250,14 @@ class Environment:
     def finish(self, outcome: Outcome) -> Trajectory:
         """Return the record of the episode."""
         return self.scene.finish(outcome)
+
+
+def policy_renderer(assets: SceneAssets, device: str) -> SceneRenderer:
+    """Return a renderer of what policies see, one step at a time."""
+    from nimbus.datagen.render.scene_renderer import SceneRenderer
+
+    libraries = tuple(assets.libraries)
+    return SceneRenderer(assets.stage, assets.robot, libraries=libraries, stack=1, device=device, modalities=("rgb",))
 
 
 def with_cameras(layout: Layout, names: Sequence[str]) -> Layout:

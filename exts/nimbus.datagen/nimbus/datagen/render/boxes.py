@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
@@ -37,12 +39,25 @@ def _measure(
             first = x + 1
 
 
-def visible_boxes(
-    instance: wp.array, steps: int, width: int, height: int, *, count: int
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return tight boxes (K, N, 4) [px] and pixel counts (K, N) of the N instances in K masks.
+@dataclass(frozen=True, kw_only=True)
+class MeasuredBoxes:
+    """Boxes and numbers of pixels of the N instances in K masks, on the device; those of each mask in a row."""
 
-    Invisible instances have NaN boxes.
+    steps: int
+    pixels: wp.array
+    lower: wp.array
+    upper: wp.array
+
+    def read(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return tight boxes (K, N, 4) [px] and pixel counts (K, N); boxes of invisible instances are NaN."""
+        seen = self.pixels.numpy().astype(np.int64)
+        boxes = np.concatenate([self.lower.numpy(), self.upper.numpy()], axis=1).astype(np.float32)
+        boxes[seen == 0] = np.nan
+        return boxes.reshape(self.steps, -1, 4), seen.reshape(self.steps, -1)
+
+
+def measure_boxes(instance: wp.array, steps: int, width: int, height: int, *, count: int) -> MeasuredBoxes:
+    """Begin to measure the boxes of the N instances in K masks.
 
     Args:
         instance: At least K * height * width pixels on a device, mask after mask.
@@ -56,9 +71,6 @@ def visible_boxes(
     lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
     upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
     inputs = [instance, width, height, count, pixels, lower, upper]
-    # Minima, maxima and sums of integers do not depend on the order in which threads apply their atomics.
+    # Minima, maxima and sums of integers: atomics give the same result in any order of threads.
     wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
-    seen = pixels.numpy().astype(np.int64)
-    boxes = np.concatenate([lower.numpy(), upper.numpy()], axis=1).astype(np.float32)
-    boxes[seen == 0] = np.nan
-    return boxes.reshape(steps, count, 4), seen.reshape(steps, count)
+    return MeasuredBoxes(steps=steps, pixels=pixels, lower=lower, upper=upper)

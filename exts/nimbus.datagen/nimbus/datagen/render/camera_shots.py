@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray, IntArray
 from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.geometry import cameras
-from nimbus.datagen.render.boxes import visible_boxes
+from nimbus.datagen.render.boxes import MeasuredBoxes, measure_boxes
 from nimbus.datagen.render.camera_model.flow import flow_to_next
 from nimbus.datagen.render.camera_model.keypoint_places import with_keypoints
-from nimbus.datagen.render.layout_states import LayoutStates, turned_points
+from nimbus.datagen.render.host_buffers import HostBuffers
+from nimbus.datagen.render.layout_states import LayoutStates
 from nimbus.datagen.render.loaded_layout import LoadedLayout
-from nimbus.datagen.render.silhouette import silhouette_areas
+
+_IMAGES: Mapping[str, Any] = {
+    "rgb": np.uint8,
+    "depth": np.float32,
+    "instance": np.uint8,
+    "semantic": np.uint8,
+    "normals": np.int8,
+    "mesh": np.int32,
+}
+"""Types of the images of the kernels, by name."""
 
 
 class CameraShot:
@@ -62,7 +73,7 @@ class CameraShot:
 
 
 class ShotImages:
-    """Images of V views of one size, on the device until they are asked for.
+    """Images of V views of one size, which are copied from a device.
 
     Args:
         images: ``Images`` of the kernels, which the next launch overwrites.
@@ -77,34 +88,66 @@ class ShotImages:
     ) -> None:
         self._images, self._shape = images, (count, height, width)
         self._hosted: dict[str, NDArray[Any]] = {} if rgb is None else {"rgb": rgb}
-        self._boxes: tuple[NDArray[np.float32], IntArray] | None = None
+        self._boxes: MeasuredBoxes | None = None
+        self.areas: wp.array | None = None
+        """(V, T) areas that rigid instances would cover without occlusion [px], on the device."""
 
-    def find_boxes(self, count: int) -> None:
-        """Find the boxes and numbers of pixels of ``count`` instances in all views."""
+    def fetch(self, names: Collection[str], buffers: HostBuffers | None) -> None:
+        """Begin to copy images to the host; they are complete when the device has finished.
+
+        Args:
+            names: Names of the images in ``Images``.
+            buffers: Buffers for images of a GPU; None for a CPU.
+        """
+        for name in _IMAGES:
+            flat, channels = getattr(self._images, name), 3 if name in ("rgb", "normals") else 1
+            size = channels * int(np.prod(self._shape))
+            shape = self._shape if channels == 1 else (*self._shape, channels)
+            if name in self._hosted:
+                continue
+            if name not in names or not len(flat):
+                self._hosted[name] = np.zeros((0, *shape[1:]), dtype=_IMAGES[name])
+            elif buffers is None:
+                self._hosted[name] = flat[:size].numpy().reshape(shape).copy()
+            else:
+                self._hosted[name] = buffers.fetch(flat, size).reshape(shape)
+
+    def measure_boxes(self, count: int) -> None:
+        """Begin to find the boxes and numbers of pixels of ``count`` instances in all views."""
         views, height, width = self._shape
-        self._boxes = visible_boxes(self._images.instance, views, width, height, count=count)
+        self._boxes = measure_boxes(self._images.instance, views, width, height, count=count)
+
+    @cached_property
+    def all_boxes(self) -> tuple[NDArray[np.float32], IntArray] | None:
+        """(V, N, 4) boxes [px] and (V, N) numbers of pixels; None where they were not measured."""
+        return None if self._boxes is None else self._boxes.read()
+
+    @cached_property
+    def all_areas(self) -> FloatArray:
+        """Values of :attr:`areas`; without columns where they were not measured."""
+        found: FloatArray = np.zeros((self._shape[0], 0)) if self.areas is None else np.asarray(self.areas.numpy())
+        return found
 
     def boxes(self, rows: slice, count: int) -> tuple[NDArray[np.float32], IntArray]:
-        """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not found before."""
-        if self._boxes is None:
+        """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not measured."""
+        if self.all_boxes is None:
             views = rows.stop - rows.start
             return np.full((views, count, 4), np.nan, dtype=np.float32), np.zeros((views, count), dtype=np.int64)
-        boxes, pixels = self._boxes
+        boxes, pixels = self.all_boxes
         return boxes[rows, :count], pixels[rows, :count]
 
     def take(self, name: str, rows: slice) -> NDArray[Any]:
-        """Return an image (K, H, W, …) of some views, as an array of its own."""
-        if name not in self._hosted:
-            flat = getattr(self._images, name)
-            pixels = int(np.prod(self._shape))
-            channels = 3 if name in ("rgb", "normals") else 1
-            shape = self._shape if channels == 1 else (*self._shape, channels)
-            values = (
-                flat[: pixels * channels].numpy().reshape(shape) if len(flat) else np.zeros((0, *shape[1:]), np.int8)
-            )
-            # On a CPU it is a view of a buffer that the next launch overwrites; from a GPU it comes as a copy.
-            self._hosted[name] = values.copy() if flat.device.is_cpu else values
+        """Return an image (K, H, W, …) of some views; without rows where it was not copied."""
         return self._hosted[name][rows]
+
+
+def needed_images(made: Collection[Modality]) -> set[str]:
+    """Return the images that the modalities of a camera need on the host."""
+    needed = {"rgb", *made} & {*_IMAGES}
+    if {"flow", "keypoints"} & {*made}:
+        needed |= {"depth", "mesh"}
+    # Lenses bend masks to find the boxes in them.
+    return needed | {"instance"} if "boxes" in made else needed
 
 
 def finish_shot(
@@ -124,7 +167,7 @@ def finish_shot(
     boxes, pixels = images.boxes(rows, len(labels.instance_names))
     visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
     if "visibility" in made:
-        visibility = _visibility(shot, pixels, pose, matrix)
+        visibility = _visibility(shot, pixels, images.all_areas[rows])
     frames = CameraFrames(
         rgb=images.take("rgb", rows),
         depth=images.take("depth", rows),
@@ -150,17 +193,8 @@ def finish_shot(
     return sensor.take(frames, first_step=states.first_step) if sensor else frames
 
 
-def _visibility(shot: CameraShot, pixels: IntArray, pose: FloatArray, matrix: FloatArray) -> NDArray[np.float32]:
-    visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
-    outlines = shot.layout.outlines
-    if not outlines:
-        return visibility
-    bodies: Sequence[str] = [body for body, _ in outlines.values()]
-    world = turned_points(shot.states, bodies, np.stack([points for _, points in outlines.values()]))
-    count, things, corners, _ = world.shape
-    size = {"width": shot.pinhole.width, "height": shot.pinhole.height}
-    poses = np.repeat(pose, things, axis=0)
-    areas = silhouette_areas(world.reshape(-1, corners, 3), poses, matrix, **size).reshape(count, things)
-    places = [*outlines]
-    visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas, 1.0), 0.0, 1.0)
+def _visibility(shot: CameraShot, pixels: IntArray, areas: FloatArray) -> NDArray[np.float32]:
+    """Return visible pixels over areas (K, N); NaN for instances without an outline."""
+    visibility, places = np.full(pixels.shape, np.nan, dtype=np.float32), [*shot.layout.outlines]
+    visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas[:, : len(places)], 1.0), 0.0, 1.0)
     return visibility

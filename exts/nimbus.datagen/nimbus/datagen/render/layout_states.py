@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.geometry import transforms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,10 +53,3 @@ def side_by_side(states: Sequence[LayoutStates]) -> tuple[FloatArray, FloatArray
         positions[rows, : len(item.names)], wxyz[rows, : len(item.names)] = item.positions, item.wxyz
         start += len(item)
     return positions, wxyz
-
-
-def turned_points(states: LayoutStates, bodies: Sequence[str], points: FloatArray) -> FloatArray:
-    """Return points (n, m, 3) of n bodies in the world frame at each state (K, n, m, 3) [m]."""
-    rows = [states.rows[body] for body in bodies]
-    turned = np.swapaxes(transforms.quat_to_matrix(states.wxyz[:, rows]), -1, -2)
-    return points @ turned + states.positions[:, rows, None]

@@ -34,7 +34,7 @@ class LoadedLayout:
     """Sensors by camera; none for ideal ones."""
     labels: Labels
     outlines: Mapping[int, tuple[str, FloatArray]]
-    """Body and outline points (n, 3) [m] by instance, of rigid ones; padded to equal n by repetition."""
+    """Body and outline points (n, 3) [m] of each rigid instance; all have the same n, by repetition."""
 
 
 def load_layout(inputs: RenderInputs, device: wp.Device, *, shadows: bool) -> LoadedLayout:
@@ -60,7 +60,7 @@ def load_layout(inputs: RenderInputs, device: wp.Device, *, shadows: bool) -> Lo
 def _upload_light(given: Light, device: wp.Device, *, shadows: bool) -> Any:
     light = DeviceLight()
     towards = -np.asarray(given.direction, dtype=float)
-    # Any two axes across the light will do; the second choice avoids a cross product of nearly parallel vectors.
+    # Any two axes across the light will do; the second reference avoids a cross product of nearly parallel vectors.
     across = np.cross(towards, (0.0, 0.0, 1.0) if abs(towards[2]) < 0.9 else (1.0, 0.0, 0.0))
     across /= np.linalg.norm(across)
     axes = np.stack([across, np.cross(towards, across), towards])

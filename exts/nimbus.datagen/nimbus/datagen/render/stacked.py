@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -16,11 +16,13 @@ from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
-from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot
+from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot, needed_images
+from nimbus.datagen.render.covered_areas import OutlineTable
+from nimbus.datagen.render.host_buffers import HostBuffers
 from nimbus.datagen.render.layout_states import LayoutStates, side_by_side
 from nimbus.datagen.render.loaded_layout import LoadedLayout, load_layout
 from nimbus.datagen.render.raytracer.image_renderer import ImageRenderer, ImageSize
-from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, SceneTable
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, PlacedViews, SceneTable
 from nimbus.datagen.render.raytracer.tone_tables import TONE_STARTS
 from nimbus.datagen.render.render_inputs import RenderInputs
 from nimbus.datagen.textures.color import encoded, linear
@@ -64,6 +66,7 @@ class StackedRenderer:
         reuse = not self.device.is_cuda if reuse is None else reuse
         self._renderer = ImageRenderer(self.device, reuse=reuse)
         self._stack = stack
+        self._buffers = HostBuffers() if self.device.is_cuda else None
 
     def load_inputs(self, inputs: RenderInputs) -> None:
         """Prepare the parts, looks, light and cameras of an episode."""
@@ -76,6 +79,7 @@ class StackedRenderer:
         self._table = SceneTable(
             [layout.geometry for layout in layouts], [layout.light for layout in layouts], self.device
         )
+        self._outlines = OutlineTable([layout.outlines for layout in layouts], self.device)
         self._renderer.forget()
 
     @property
@@ -129,17 +133,22 @@ class StackedRenderer:
         """
         if not all(0 < len(item) <= self.stack for item in states):
             raise ValueError(f"expected 1 to {self.stack} steps, got {[len(item) for item in states]}")
-        names: list[Sequence[str]] = [()] * len(self._layouts)
+        self._names: list[Sequence[str]] = [()] * len(self._layouts)
         for item in states:
-            names[item.layout] = item.names
+            self._names[item.layout] = item.names
         numbers = np.repeat([item.layout for item in states], [len(item) for item in states])
-        placed = self._table.place(numbers, names, *side_by_side(states))
-        shots = self._shots(states)
+        placed = self._table.place(numbers, self._names, *side_by_side(states))
+        groups = groupby(sorted(self._shots(states), key=lambda shot: shot.group), key=lambda shot: shot.group)
+        # All is launched before anything is waited for.
+        rendered = [(together, self._render(together, placed)) for together in (list(group) for _, group in groups)]
+        wp.synchronize_device(self.device)
         shown: list[dict[str, CameraFrames]] = [{} for _ in states]
-        for _, group in groupby(sorted(shots, key=lambda shot: shot.group), key=lambda shot: shot.group):
-            together = list(group)
-            for shot, frames in zip(together, self._render(together, placed), strict=True):
-                shown[shot.place][shot.camera.name] = frames
+        for together, images in rendered:
+            start = 0
+            for shot in together:
+                bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
+                shown[shot.place][shot.camera.name] = finish_shot(shot, images, start, mesh_bodies=bodies)
+                start += len(shot)
         order = [[camera.name for camera in self._layouts[item.layout].cameras] for item in states]
         return [{name: frames[name] for name in known} for known, frames in zip(order, shown, strict=True)]
 
@@ -154,19 +163,19 @@ class StackedRenderer:
             start += len(item)
         return found
 
-    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> Iterable[CameraFrames]:
-        """Render shots of one group."""
+    def _render(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> ShotImages:
+        """Begin to render shots of one group; the images are complete when the device has finished."""
         made, first = set().union(*(shot.made for shot in shots)), shots[0].pinhole
         rgb = self._smooth_colors(shots, placed) if first.sensor.antialiasing > 1 else None
-        images = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
+        images, seen = self._draw(shots, placed, normals="normals" in made, meshes="flow" in made)
         together = ShotImages(images, sum(map(len, shots)), first.width, first.height, rgb=rgb)
         if {"boxes", "visibility"} & made:
-            together.find_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
-        start = 0
-        for shot in shots:
-            bodies = self._table.body_rows(shot.states.layout, shot.states.rows) if "flow" in shot.made else None
-            yield finish_shot(shot, together, start, mesh_bodies=bodies)
-            start += len(shot)
+            together.measure_boxes(max(len(shot.layout.labels.instance_names) for shot in shots))
+        if "visibility" in made:
+            size = {"width": first.width, "height": first.height}
+            together.areas = self._outlines.measure(self._names, placed, seen, **size)
+        together.fetch(needed_images(made), self._buffers)
+        return together
 
     def _draw(
         self,
@@ -176,8 +185,8 @@ class StackedRenderer:
         normals: bool = False,
         meshes: bool = False,
         samples: int = 1,
-    ) -> Any:
-        """Render images of shots into buffers on the device, which the next call overwrites."""
+    ) -> tuple[Any, PlacedViews]:
+        """Render images of shots into buffers on the device, which the next call overwrites; return them and views."""
         first, counts = shots[0].pinhole, [len(shot) for shot in shots]
         size = samples * first.width, samples * first.height
 
@@ -185,7 +194,7 @@ class StackedRenderer:
             return np.repeat(np.array(values), counts)
 
         fine = [replace(shot.pinhole, width=size[0], height=size[1]) for shot in shots]
-        view = self._table.see(
+        seen = self._table.see(
             placed,
             layouts=each([shot.states.layout for shot in shots]),
             steps=np.concatenate([np.arange(shot.start, shot.start + len(shot)) for shot in shots]),
@@ -196,7 +205,7 @@ class StackedRenderer:
             size=size,
         )
         images = ImageSize(
-            count=self.stack if len(shots) == 1 else len(view.steps),
+            count=self.stack if len(shots) == 1 else len(seen),
             width=size[0],
             height=size[1],
             has_normals=normals,
@@ -204,16 +213,16 @@ class StackedRenderer:
         )
         # A mounted camera moves, so that all of its pixels change.
         if len(self._layouts) > 1 or len(shots) > 1 or first.mount:
-            return self._renderer.render(self._table, placed, view, size=images)
-        return self._renderer.render_still(self._table, placed, view, size=images, camera=fine[0])
+            return self._renderer.render(self._table, placed, seen, size=images), seen
+        return self._renderer.render_still(self._table, placed, seen, size=images, camera=fine[0]), seen
 
     def _smooth_colors(self, shots: Sequence[CameraShot], placed: PlacedSteps) -> NDArray[np.uint8]:
         """Return antialiased colors (V, H, W, 3) of all states of shots, from larger images."""
         camera, count = shots[0].pinhole, sum(map(len, shots))
         samples = camera.sensor.antialiasing
-        images = self._draw(shots, placed, samples=samples)
+        images, _ = self._draw(shots, placed, samples=samples)
         shape = count, camera.height, samples, camera.width, samples, 3
-        # Averaged as linear light, as a sensor does, not as sRGB bytes, which would darken edges.
+        # Colors are averaged as linear light, as in a sensor; averages of sRGB bytes would darken edges.
         light = LIGHT_OF_BYTE[images.rgb[: np.prod(shape)].numpy().reshape(shape)]
         return np.rint(255.0 * encoded(light.mean(axis=(2, 4)))).astype(np.uint8)
 

@@ -126,6 +126,7 @@ def _frame_casters(scenes: wp.array(dtype=DeviceScene), steps: Steps, extents: w
             found = extents[row]
             low = wp.min(low, wp.vec2d(found[0], found[1]))
             high = wp.max(high, wp.vec2d(found[2], found[3]))
+    # A step without casters gets some grid of finite size, whose cells stay empty.
     if low[0] > high[0]:
         low = wp.vec2d(zero, zero)
         high = wp.vec2d(wp.float64(1.0), wp.float64(1.0))
@@ -152,6 +153,7 @@ def _grow(
         return
     if moves[step * steps.mesh_rows + boxes.mesh[box]] == wp.uint8(0):
         return
+    # Seams are measured from a point one seam above a surface, and reach one seam from there.
     reach = 2.0 * SEAM
     found = steps.bounds[step * steps.box_rows + box] + wp.vec4(-reach, -reach, reach, reach)
     grown[step * steps.box_rows + box] = found
@@ -188,7 +190,7 @@ class CellMarking:
     columns: wp.int32
     has_rectangles_only: wp.bool
     is_clipped: wp.bool
-    """True to leave rectangles out of the cells beside their shadows."""
+    """True to add rectangles only to cells that their shadows touch."""
 
 
 @wp.kernel
@@ -199,7 +201,7 @@ def _mark(
     marking: CellMarking,
     sets: Sets,
 ):
-    """Put each box's mesh into the sets of the cells that the box covers."""
+    """Add each box's mesh to the sets of the cells that the box covers."""
     step, box = wp.tid()
     layout = marking.layouts[step]
     scene = scenes[layout]
@@ -231,7 +233,9 @@ def _mark(
     if is_clipped:
         along = lights[layout].along
         across = lights[layout].across
-        # Coordinates along both edges at the center of the first cell, and their increments from cell to cell.
+        # The box of a slanted rectangle covers many cells that its shadow does not touch. They are excluded by the
+        # coordinates along both edges, which are linear over the grid: the value at the first cell's center, and
+        # the increments from cell to cell.
         one = steps.shades[mesh * 3 + 1]
         two = steps.shades[mesh * 3 + 2]
         slope_one = wp.vec3(one[0], one[1], one[2])
@@ -284,7 +288,7 @@ def cover_image(scenes: wp.array, views: Views, *, mesh_rows: int, rectangle_row
 
 
 def cover_light(scenes: wp.array, lights: wp.array, steps: Steps, extents: wp.array) -> None:
-    """Set the grid across the light and the ``cells`` of it that the shadows of meshes cover.
+    """Set the grid across the light, and the sets ``cells`` of the meshes whose shadows touch each of its cells.
 
     Args:
         scenes: Scenes by layout.
@@ -304,7 +308,7 @@ def cover_light(scenes: wp.array, lights: wp.array, steps: Steps, extents: wp.ar
 
 
 def cover_near(scenes: wp.array, steps: Steps, moves: wp.array) -> None:
-    """Set a grid across the light with the cells within two seams of moving meshes.
+    """Set a second grid across the light, whose cells list the moving meshes within two seams.
 
     Args:
         scenes: Scenes by layout.

@@ -10,7 +10,7 @@ import warp as wp
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.render.raytracer.kernel_data import TILE, Images
 from nimbus.datagen.render.raytracer.raytrace import render_views
-from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, SceneTable
+from nimbus.datagen.render.raytracer.scene_table import PlacedSteps, PlacedViews, SceneTable
 from nimbus.datagen.render.raytracer.still import Shown, choose_tiles, find_changes
 
 _BACKGROUND = wp.vec3(0.55, 0.57, 0.6)
@@ -46,33 +46,34 @@ class ImageRenderer:
         """Drop kept pixels before another episode."""
         self._shown.clear()
 
-    def render(self, table: SceneTable, placed: PlacedSteps, view: Any, *, size: ImageSize) -> Any:
+    def render(self, table: SceneTable, placed: PlacedSteps, seen: PlacedViews, *, size: ImageSize) -> Any:
         """Render views into images that the next call overwrites.
 
         Args:
             table: Scenes of the layouts.
             placed: The steps of the views.
-            view: ``Views`` of the kernels.
+            seen: The views.
             size: Images to allocate.
         """
-        images = self._buffers(size, "")
-        self._launch(table, placed, view, images, count=len(view.steps) * view.height * -(-view.width // TILE))
+        images, view = self._buffers(size, ""), seen.views
+        self._launch(table, placed, view, images, count=len(seen) * view.height * -(-view.width // TILE))
         return images
 
     def render_still(
-        self, table: SceneTable, placed: PlacedSteps, view: Any, *, size: ImageSize, camera: Camera
+        self, table: SceneTable, placed: PlacedSteps, seen: PlacedViews, *, size: ImageSize, camera: Camera
     ) -> Any:
         """Render all steps of a camera that does not move, of one layout, each from the step before.
 
         Args:
             table: Scene of the layout.
             placed: The steps, one for each view.
-            view: ``Views`` of the kernels.
+            seen: The views.
             size: Images to allocate.
             camera: The camera; its latest image is kept.
         """
         if not self._reuse:
-            return self.render(table, placed, view, size=size)
+            return self.render(table, placed, seen, size=size)
+        view = seen.views
         images, now, before = self._buffers(size, camera.name), Shown(placed=placed, view=view), self._shown.get(camera)
         runs = view.height * -(-view.width // TILE)
         view.is_still = True

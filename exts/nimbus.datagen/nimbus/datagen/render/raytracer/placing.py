@@ -59,7 +59,7 @@ def _single_matrix(value: wp.mat33d) -> wp.mat33:
 
 
 @wp.func
-def _rotation(wxyz: wp.vec4d) -> wp.mat33d:
+def rotation_matrix(wxyz: wp.vec4d) -> wp.mat33d:
     """Return the matrix of a unit quaternion, with the terms of ``transforms.quat_to_matrix``."""
     w = wxyz[0]
     x = wxyz[1]
@@ -180,7 +180,7 @@ def place_meshes(
     rotation = wp.identity(n=3, dtype=wp.float64)
     if body >= 0:
         position = body_positions[step, body]
-        rotation = _rotation(body_wxyz[step, body])
+        rotation = rotation_matrix(body_wxyz[step, body])
     placed.positions[row] = position
     placed.rotations[row] = rotation
     steps.world_R_mesh[row] = _single_matrix(rotation)
@@ -190,7 +190,7 @@ def place_meshes(
     steps.light_in_mesh[row] = _single(local)
     middle = scene.middles[mesh]
     half = scene.halves[mesh]
-    # Support of the bounding box along the light: no point of the mesh is higher.
+    # The support of the bounding box along the light is an upper bound for all points of the mesh.
     top = wp.dot(local, middle) + wp.dot(wp.abs(local), half) + wp.dot(position, towards)
     steps.tops[row] = wp.float32(top)
     casts = scene.casts[mesh] != wp.uint8(0)
@@ -198,7 +198,7 @@ def place_meshes(
     slot = mesh - scene.rectangle_count
     if slot < 0:
         at = step * steps.rectangle_rows + mesh
-        # A rectangle casts its shadow from the front only: closed boxes then have one caster in a ray's way, not two.
+        # A rectangle casts its shadow from the front only, so that a ray meets one caster of a closed box and not two.
         is_front = _place_rectangle(scene, steps, placed, row, mesh, at, position, rotation, towards)
         is_active = is_active and is_front
     steps.active[row] = wp.where(is_active, wp.uint8(1), wp.uint8(0))

@@ -52,7 +52,7 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
 
 @wp.kernel
 def _place_vertices(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: int):
-    """Project each vertex to the image, with its nearness; 0 for a vertex that is not in front of the camera."""
+    """Project each vertex to the image, with its nearness, which is 0 for a vertex not in front of the camera."""
     step, piece, lane = wp.tid()
     scene = scenes[raster.layouts[step]]
     if piece >= scene.piece_count:
@@ -60,6 +60,7 @@ def _place_vertices(scenes: wp.array(dtype=DeviceScene), raster: Raster, lanes: 
     row = step * raster.mesh_rows + scene.piece_mesh[piece]
     if raster.shown[row] == wp.uint8(0) or _is_outside(scene, raster, row, piece):
         return
+    # Every lane of the piece writes the same value, so their order does not matter.
     raster.drawn[step * raster.piece_rows + piece] = wp.uint8(1)
     matrix = raster.matrices[row]
     offset = raster.offsets[row]

@@ -139,12 +139,14 @@ def _flat_row(
     step_x = wp.vec3(turn[0, 0], turn[1, 0], turn[2, 0]) / focal
     ray = turn * wp.vec3((x - 0.5 * float(views.width)) / focal, (0.5 * float(views.height) - y) / focal, -1.0)
     normal = steps.normals[step * steps.mesh_rows + mesh]
+    # One normal and one mip level serve the whole row: those of its middle, between pixels 3 and 4.
     middle = ray + 3.5 * step_x
     if wp.dot(normal, middle) > 0.0:
         normal = -normal
     look = scene.looks[scene.face_part[scene.face_start[mesh]]]
     depth = 0.5 * (found.depth[3] + found.depth[4])
     found.level = texture_level(look, footprint(look, depth, middle, normal, 1.0 / focal))
+    # Most rows lie far from any shadow: one search for the row saves eight shadow rays.
     if light.shadows and wp.dot(normal, light.towards) > 0.0:
         origin = views.positions[view] + normal * SHADOW_OFFSET
         across = _along_row(light.across, origin, ray, step_x, found.depth, places)

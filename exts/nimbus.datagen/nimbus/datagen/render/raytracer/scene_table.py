@@ -24,6 +24,22 @@ class PlacedSteps:
     """``Steps`` of the kernels."""
     placed: Any
     """``Placed`` of the kernels, in double precision."""
+    body_positions: wp.array
+    """(K, B) positions of the bodies, world frame [m]."""
+    body_wxyz: wp.array
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedViews:
+    """Views of one size on the device."""
+
+    views: Any
+    """``Views`` of the kernels."""
+    eyes: Any
+    """``Eyes`` of the kernels, in double precision."""
+
+    def __len__(self) -> int:
+        return len(self.views.steps)
 
 
 class SceneTable:
@@ -65,11 +81,8 @@ class SceneTable:
             positions: (K, B, 3) positions of the bodies, world frame [m]; rows beyond a layout's bodies are ignored.
             wxyz: (K, B, 4) their orientations.
         """
-        count, device = len(layouts), self.device
+        count, device, empty = len(layouts), self.device, self._empty
         size, steps, placed = count * self.mesh_rows, Steps(), placing.Placed()
-
-        def empty(rows: int, dtype: Any) -> wp.array:
-            return wp.empty(rows, dtype=dtype, device=device)
 
         steps.layouts = self._upload(layouts, wp.int32)
         steps.mesh_rows, steps.box_rows = self.mesh_rows, self._box_rows
@@ -101,7 +114,7 @@ class SceneTable:
         culling.cover_light(self.scenes, self.lights, steps, placed.extents)
         if self.has_seams and self._has_shadows:
             culling.cover_near(self.scenes, steps, placed.moves)
-        return PlacedSteps(steps=steps, placed=placed)
+        return PlacedSteps(steps=steps, placed=placed, body_positions=bodies[1], body_wxyz=bodies[2])
 
     def see(
         self,
@@ -114,8 +127,8 @@ class SceneTable:
         focals: FloatArray,
         tones: IntArray,
         size: tuple[int, int],
-    ) -> Any:
-        """Return the ``Views`` of V cameras of one size.
+    ) -> PlacedViews:
+        """Draw the meshes of V views of one size, and compute all that depends on the cameras.
 
         Args:
             shown: The steps.
@@ -133,9 +146,8 @@ class SceneTable:
         views.layouts, views.steps = self._upload(layouts, wp.int32), self._upload(steps, wp.int32)
         views.focals, views.tones = self._upload(focals, wp.float32), self._upload(tones, wp.int32)
         views.positions, views.world_R_camera = self._upload(positions, wp.vec3), self._upload(rotations, wp.mat33)
-        views.origins = wp.empty(rows, dtype=wp.vec3, device=device)
-        views.mesh_R_camera = wp.empty(rows, dtype=wp.mat33, device=device)
-        views.planes = wp.empty(3 * rows, dtype=wp.vec3, device=device)
+        views.origins, views.mesh_R_camera = self._empty(rows, wp.vec3), self._empty(rows, wp.mat33)
+        views.planes = self._empty(3 * rows, wp.vec3)
         views.seen = wp.zeros(rows, dtype=wp.uint8, device=device)
         meshes = self._raster(views.layouts, rows)
         meshes.width, meshes.height, meshes.perspective = *size, True
@@ -147,7 +159,7 @@ class SceneTable:
         culling.cover_image(self.scenes, views, mesh_rows=self.mesh_rows, rectangle_rows=self.rectangle_rows)
         raster.draw(self.scenes, meshes, steps=count, device=device)
         views.meshes = meshes
-        return views
+        return PlacedViews(views=views, eyes=eyes)
 
     def body_rows(self, layout: int, rows: Mapping[str, int]) -> NDArray[np.int64]:
         """Return the row of each mesh's body of a layout; -1 for static meshes."""
@@ -168,10 +180,12 @@ class SceneTable:
         found = Raster()
         found.layouts, found.mesh_rows = layouts, self.mesh_rows
         found.vertex_rows, found.piece_rows = self._vertex_rows, self._piece_rows
-        found.matrices = wp.empty(rows, dtype=wp.mat33, device=self.device)
-        found.offsets = wp.empty(rows, dtype=wp.vec3, device=self.device)
+        found.matrices, found.offsets = self._empty(rows, wp.mat33), self._empty(rows, wp.vec3)
         found.shown = wp.zeros(rows, dtype=wp.uint8, device=self.device)
         return found
+
+    def _empty(self, rows: int, dtype: Any) -> wp.array:
+        return wp.empty(rows, dtype=dtype, device=self.device)
 
     def _upload(self, values: NDArray[Any], dtype: Any) -> wp.array:
         return wp.array(np.ascontiguousarray(values), dtype=dtype, device=self.device)

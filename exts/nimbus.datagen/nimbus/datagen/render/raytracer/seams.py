@@ -58,6 +58,7 @@ def open_share(
             mesh = word * 32 + lowest(bits)
             bits = bits & (bits - wp.uint32(1))
             at = step * steps.mesh_rows + mesh
+            # The box is tested first, because a query of the mesh costs far more.
             outside = wp.max(steps.near_low[at] - above, above - steps.near_high[at])
             if wp.max(outside) < 0.0:
                 if scene.looks[scene.face_part[scene.face_start[mesh]]].instance != instance:

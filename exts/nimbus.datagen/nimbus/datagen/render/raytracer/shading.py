@@ -68,7 +68,7 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
             + scene.corner_normals[hit.face * 3 + 2] * (1.0 - hit.u - hit.v)
         )
         turned = wp.normalize(steps.world_R_mesh[step * steps.mesh_rows + hit.mesh] * smooth)
-        # Corner normals may point to the other side of an open surface.
+        # An open surface may be seen from its back, to which its corner normals do not point.
         if wp.dot(turned, flat) < 0.0:
             turned = -turned
         # Near a silhouette the interpolated normal may face away from the ray; the flat one never does.

@@ -186,6 +186,8 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
         is_baked: True for a scene with seams.
     """
     device = scenes.device
+    # Without an earlier stack the first step is compared with the last one of this stack: choose_tiles renders all of
+    # its tiles in any case.
     before = before or now
     last = len(before) - 1
 
@@ -196,6 +198,7 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
     casts = now.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
+    # With baked light a moving body also darkens its surroundings, within two seams.
     margin = _ROUNDING + (2 * SEAM if is_baked else 0.0)
     extents = np.stack([now.extents, earlier("extents")])
     low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
