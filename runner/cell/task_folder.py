@@ -28,7 +28,7 @@ def list_tasks(folder: Path) -> list[Path]:
     return found
 
 
-def check_tasks(paths: list[Path], *, skills: tuple[str, ...]) -> None:
+def check_tasks(paths: list[Path], *, skills: tuple[str, ...], robot: str = "") -> None:
     """Check that the episodes of all tasks fit into one dataset.
 
     Raises:
@@ -38,7 +38,7 @@ def check_tasks(paths: list[Path], *, skills: tuple[str, ...]) -> None:
 
     first: Task | None = None
     for path in paths:
-        task = load_task(path, skill_folders=[Path(folder) for folder in skills])
+        task = load_task(path, skill_folders=[Path(folder) for folder in skills], robot=robot)
         first = first or task
         for name, mine, other in (("robot", task.robot, first.robot), ("cameras", _sizes(task), _sizes(first))):
             if mine != other:
@@ -65,7 +65,7 @@ def run_task_folder(
         InputError: The folder holds no task, or tasks that do not fit into one dataset.
     """
     paths = list_tasks(folder)
-    check_tasks(paths, skills=spec.skills)
+    check_tasks(paths, skills=spec.skills, robot=spec.robot)
     worst = 0
     for number, path in enumerate(paths, 1):
         write_out(f"\ntask {number} of {len(paths)}: {path.stem}\n")

@@ -51,7 +51,7 @@ PANELS: dict[str, dict[str, str]] = {
         "skills": "list the skills and conditions that a task file can use",
         "objects": "list object libraries, or the kinds of one with size, mass and grasps",
         "assets": "import meshes of others, each judged alone, into a library that tasks draw from",
-        "robot": "check a robot file: limits, tool, gripper, reach, collisions with itself, a picture",
+        "robot": "check a robot file: limits, tool, gripper, reach, a picture; or fetch the wheels of its model",
         "schema": "print the JSON Schema of a task file",
     },
     "machine": {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, Skills
+from nimbus.runner.commands.options import AsJson, Robot, Skills
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="make no attempts: no forecast of yield and time")] = False,
     as_json: AsJson = False,
     skills: Skills = None,
+    robot: Robot = "",
 ) -> int:
     """Examine, and print the findings; 1 where no episode can succeed.
 
@@ -46,7 +47,7 @@ def command(
         return _machine(as_json)
     if task is None:
         raise InputError("no task is given", instead="write nimbus doctor TASK, or nimbus doctor --machine")
-    diagnosis = _diagnose(task, skill_folders=skills or [], probe=not quick)
+    diagnosis = _diagnose(task, skill_folders=skills or [], robot=robot, probe=not quick)
     if as_json:
         write_json(diagnosis.to_plain())
         return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
@@ -56,14 +57,14 @@ def command(
     return FOUND if diagnosis.certain else 0
 
 
-def _diagnose(task: str, *, skill_folders: list[Path], probe: bool) -> Diagnosis:
+def _diagnose(task: str, *, skill_folders: list[Path], robot: str, probe: bool) -> Diagnosis:
     """Examine a task; simulator and renderer, which take seconds to load, are loaded once its form is right."""
     from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.tasks.task import NavigationTask, load_any_task
     from nimbus.runner.system.threads import prepare_libraries
 
     try:
-        loaded = load_any_task(task, skill_folders=skill_folders)
+        loaded = load_any_task(task, skill_folders=skill_folders, robot=robot)
     except InputError as error:
         return Diagnosis.of_malformed(Path(task).stem, error)
     prepare_libraries()
@@ -73,7 +74,7 @@ def _diagnose(task: str, *, skill_folders: list[Path], probe: bool) -> Diagnosis
         return examine_navigation(loaded, probe=probe)
     from nimbus.datagen.doctor.examine import examine
 
-    return examine(task, skill_folders=skill_folders, planner="ompl", probe=probe)
+    return examine(task, skill_folders=skill_folders, robot=robot, planner="ompl", probe=probe)
 
 
 def lines(diagnosis: Diagnosis) -> list[str]:

@@ -14,7 +14,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.commands.options import AsJson, CountRange, Images, Price, Seed, Skills, count_range, whole
+from nimbus.runner.commands.options import AsJson, CountRange, Images, Price, Robot, Seed, Skills, count_range, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def command(
     price_per_hour: Price = None,
     as_json: AsJson = False,
     skills: Skills = None,
+    robot: Robot = "",
 ) -> int:
     """Make the probe's episodes in a folder that is removed again, and print the forecast."""
     from nimbus.datagen.machine import usable_cores
@@ -60,6 +61,7 @@ def command(
     spec = CellSpec(
         folder="",
         task=task,
+        robot=robot,
         skills=tuple(str(folder.absolute()) for folder in skills or ()),
         seed=seed,
         episodes=PROBE,

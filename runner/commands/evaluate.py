@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.commands.options import AsJson, Device, Execute, Seed, Serial, Skills, Videos, Workers, whole
+from nimbus.datagen.files.scene_files import is_path
+from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_json, write_out
 
@@ -109,6 +110,7 @@ def command(
     serial: Serial = False,
     device: Device = "cpu",
     skills: Skills = None,
+    robot: Robot = "",
     as_json: AsJson = False,
 ) -> int:
     """Evaluate a policy, or compare two evaluations; 1 when the policy failed to answer too often."""
@@ -133,12 +135,14 @@ def command(
     path = None if name_map is None else str(Path(name_map).absolute())
     given = {"actions": actions, "map": path, "checkpoint": checkpoint, "timeout": timeout}
     options = {name: str(value) for name, value in given.items() if value is not None}
-    amount = _amount(task, randomize, only, skills=skills or [])
-    folder = Path("out") / f"eval_{Path(task).stem}" if out is None else out
+    amount = _amount(task, randomize, only, skills=skills or [], robot=robot)
+    stem = "-".join(filter(None, (Path(task).stem, Path(robot).stem)))
+    folder = Path("out") / f"eval_{stem}" if out is None else out
     folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder
     asked = EvaluationRequest(
         folder=folder,
         task=task,
+        robot=str(Path(robot).absolute()) if is_path(robot) else robot,
         policy=_absolute(policy),
         layouts=chosen,
         execute=execute,
@@ -162,7 +166,7 @@ def command(
     return code
 
 
-def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path]) -> dict[str, Any]:
+def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path], robot: str) -> dict[str, Any]:
     """Fields of the question for ``--randomize`` and ``--only``, checked before anything is evaluated."""
     if level is None and only is None:
         return {}
@@ -171,7 +175,8 @@ def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path
     names = tuple(filter(None, (only or "").split(",")))
     if only is not None and not names:
         raise InputError("names no randomizer", where="--only", instead="write --only camera,light")
-    randomize_task(load_task(task, skill_folders=skills), level or AS_THE_TASK, only=names, where="--randomize")
+    loaded = load_task(task, skill_folders=skills, robot=robot)
+    randomize_task(loaded, level or AS_THE_TASK, only=names, where="--randomize")
     return {"randomize": level or AS_THE_TASK, "only": names}
 
 

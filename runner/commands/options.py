@@ -136,6 +136,16 @@ Replay = Annotated[
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=path, help="a folder with skills of your own")
 ]
+Robot = Annotated[
+    str,
+    typer.Option(
+        "--robot",
+        metavar="NAME",
+        parser=str,
+        help="robot, by name or file, in place of the task's",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", metavar="S", parser=whole(0, 2**63 - 1), help="seed of the whole run")]
 Images = Annotated[
     Literal["lossless", "video", "both", "none"],

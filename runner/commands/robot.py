@@ -1,4 +1,4 @@
-"""``nimbus robot check FILE``: checks a robot file, prints its values, and draws a picture."""
+"""``nimbus robot check FILE``: checks a robot file, prints and draws it; ``fetch`` gets the wheels of its model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 
 
 def command(
-    action: Annotated[str, typer.Argument(metavar="check", parser=one_of(("check",)), help="what to do")],
+    action: Annotated[
+        str,
+        typer.Argument(
+            metavar="check|fetch",
+            parser=one_of(("check", "fetch")),
+            help="check it, or download the wheels that carry its model",
+        ),
+    ],
     file: Annotated[
         str,
         typer.Argument(metavar="FILE", parser=str, help="a robot file, or the name of a robot that comes with Nimbus"),
@@ -28,13 +35,26 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Check the file and print its content."""
+    """Check the file and print its content, or download its wheels."""
+    if action == "fetch":
+        return _fetch(file)
     picture = picture or Path(f"{Path(file).stem}.png")
     report = _report(file, picture)
     if as_json:
         write_json(asdict(report) | {"picture": str(picture)})
     else:
         write_out("\n".join(_lines(report)) + f"\npicture  {picture}\n")
+    return 0
+
+
+def _fetch(file: str) -> int:
+    """Download the wheels of a robot that are not in the cache."""
+    from nimbus.datagen.robots.robot_file import list_wheels
+    from nimbus.datagen.robots.wheels import download_wheel, find_wheel
+
+    for wheel, where in list_wheels(file).items():
+        found = find_wheel(wheel)
+        write_out(f"{wheel}  {found or download_wheel(wheel, where=where)}\n")
     return 0
 
 

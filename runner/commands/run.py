@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
@@ -24,6 +25,7 @@ from nimbus.runner.commands.options import (
     Gpus,
     Images,
     Price,
+    Robot,
     RunPart,
     Seed,
     Serial,
@@ -169,6 +171,7 @@ def command(
     gpus: Gpus = None,
     stack: Stack = None,
     skills: Skills = None,
+    robot: Robot = "",
 ) -> int:
     """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
     from nimbus.datagen.tasks.task import check_form
@@ -221,17 +224,18 @@ def command(
     address, place = _resolve(out, format=format) if out else (None, None)
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
-    folder = place or Path("out") / Path(job or task).absolute().stem
+    folder = place or Path("out") / "-".join(filter(None, (Path(job or task).absolute().stem, Path(robot).stem)))
     if physics is None and tasks is not None and sim == "isaacsim":
         physics = "mujoco"  # tasks of a folder may need different engines
     engine, line = choose_physics(
-        physics, simulator=sim, instances=instances, task=task, skills=skills or (), folder=folder
+        physics, simulator=sim, instances=instances, task=task, robot=robot, skills=skills or (), folder=folder
     )
     if line:
         write_error(f"{line}\n")
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
+        robot=_text(Path(robot).absolute() if is_path(robot) else robot, "--robot"),
         skills=tuple(_text(path.absolute(), "--skills") for path in skills or ()),
         seed=seed,
         episodes=episodes,

@@ -38,6 +38,8 @@ class EvaluationRequest:
     policy: str
     """Policy in the form of ``--policy``; ``demonstrator`` for the task's own skills."""
     layouts: Layouts
+    robot: str = ""
+    """Name or path of a robot in place of the task's own; empty for that."""
     identity: str = ""
     """Identity of the policy, see :meth:`with_identity`."""
     execute: int = 8
@@ -66,7 +68,7 @@ class EvaluationRequest:
         """
         if self.policy == DEMONSTRATOR and self.trained_on:
             raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")
-        task = load_task(self.task, skill_folders=[Path(one) for one in self.skills])
+        task = load_task(self.task, skill_folders=[Path(one) for one in self.skills], robot=self.robot)
         self.layouts.compare(task)
         if self.policy == DEMONSTRATOR:
             return replace(self, identity=DEMONSTRATOR, limit=self.limit or self.layouts.limit)
@@ -110,6 +112,7 @@ class EvaluationRequest:
         return CellSpec(
             folder=str(self.folder.absolute()),
             task=self.task,
+            robot=self.robot,
             pipeline=PIPELINE if is_policy else "",
             settings=(own if is_policy else {"attempts": 1, "images": "none"}) | {"keep_failures": True},
             choices={
@@ -194,7 +197,7 @@ def show_evaluation(
     videos: int = 0,
 ) -> None:
     """Render some videos of an evaluation, and write its page; the arguments are those of the page."""
-    task = load_task(asked.task, skill_folders=[Path(folder) for folder in asked.skills])
+    task = load_task(asked.task, skill_folders=[Path(folder) for folder in asked.skills], robot=asked.robot)
     if asked.randomize:
         task = randomize_task(task, asked.randomize, only=asked.only)
     write_videos(asked.folder, task, choose_shown(found, count=videos), device=asked.device)

@@ -59,6 +59,7 @@ def choose_physics(
     simulator: str,
     instances: Instances,
     task: str,
+    robot: str = "",
     skills: Sequence[Path] = (),
     folder: Path | None = None,
 ) -> tuple[str, str]:
@@ -69,6 +70,7 @@ def choose_physics(
         simulator: Value of ``--sim``.
         instances: Installation of Isaac Sim.
         task: Name or path of the task file.
+        robot: Name or path of a robot in place of the task's own.
         skills: Folders with custom skills.
         folder: Folder of the run; a dataset that is there goes on with its engine.
 
@@ -92,7 +94,7 @@ def choose_physics(
         from nimbus.datagen.pipeline import load_pipeline
         from nimbus.datagen.tasks.task import load_any_task
 
-        loaded, why = load_any_task(task, skill_folders=skills), ""
+        loaded, why = load_any_task(task, skill_folders=skills, robot=robot), ""
         pipeline = load_pipeline(loaded.pipeline, where=loaded.where("pipeline"))
         try:
             refuse_unsupported(loaded, pipeline)

@@ -24,6 +24,7 @@ from nimbus.datagen.usd.robot import CONVERSION_VERSION
 from nimbus.runner.media.object_sheet import grasp_counts
 from tests.golden.values import GoldenFile, digest, sketch
 from tests.golden.versions import GENERATOR
+from tests.support.shipped_robots import load_shipped_robot
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "brown", "grey", "black", "pink", "amber")
 
@@ -131,7 +132,9 @@ def test_grasp_search_matches_golden_value(golden: GoldenFile) -> None:
 
 @pytest.mark.parametrize("name", scene_names("robots"))
 def test_assembled_robot_matches_golden_value(golden: GoldenFile, name: str) -> None:
-    robot = load_robot(name)
+    robot = load_shipped_robot(name)
+    if not all(piece.package for piece in robot.pieces):
+        pytest.skip("MuJoCo reads its model, and decides the last digits")
     root = assemble(robot.pieces, robot=robot.name)
     lock_joints(root, dict(robot.locked))
     for mesh in root.iter("mesh"):

@@ -96,6 +96,8 @@ class CellSpec:
     folder: str
     task: str = ""
     """Name or path of a task file; a custom pipeline may need none."""
+    robot: str = ""
+    """Name or path of a robot in place of the task's own; empty for that."""
     collection: str = ""
     """Name of the task folder that it belongs to, whose dataset has several tasks."""
     pipeline: str = ""

@@ -87,7 +87,7 @@ def load_job(spec: CellSpec) -> Job:
     from nimbus.datagen.store.dataset import check_folder
     from nimbus.datagen.tasks.task import load_any_task
 
-    task = load_any_task(spec.task, skill_folders=folders)
+    task = load_any_task(spec.task, skill_folders=folders, robot=spec.robot)
     own = {"task": task.name, "task_hash": task.content_hash, "collection": spec.collection}
     # Before the simulator is loaded: a folder of another task is refused in a fraction of a second.
     check_folder(Path(spec.folder), seed=spec.seed, **own)

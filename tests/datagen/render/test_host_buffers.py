@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+import pytest
 import warp as wp
 
 from nimbus.datagen.render.host_buffers import HostBuffers
@@ -44,3 +45,13 @@ def test_unused_buffers_of_another_size_make_room():
     buffers.fetch(wp.zeros(3, dtype=wp.uint8, device="cpu"), 3)
     shown = buffers.fetch(VALUES, 24)
     assert len(shown) == 24 and buffers.size == VALUES.capacity
+
+
+def test_without_lockable_pages_arrays_are_ordinary(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("Failed to allocate 96 bytes on device 'cpu'")
+
+    monkeypatch.setattr(wp, "empty", refuse)
+    buffers = HostBuffers()
+    np.testing.assert_array_equal(buffers.fetch(VALUES, 24), np.arange(24))
+    assert buffers.size == 0

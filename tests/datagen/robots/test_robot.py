@@ -15,6 +15,7 @@ from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.robots.robot import Piece, load_robot
 from nimbus.datagen.robots.urdf import model_path
 from tests.support.refusals import refusal
+from tests.support.shipped_robots import load_shipped_robot
 
 PANDA = (scene_folder("robots") / "panda.yaml").read_text()
 
@@ -98,7 +99,7 @@ def test_robot_name_is_no_path(load, name: str):
 
 @pytest.mark.parametrize("robot", scene_names("robots"))
 def test_shipped_robots_have_such_names(robot: str):
-    assert load_robot(robot).name == robot
+    assert load_shipped_robot(robot).name == robot
 
 
 def test_a_model_name_of_any_length_is_one_line() -> None:

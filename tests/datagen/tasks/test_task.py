@@ -345,3 +345,28 @@ def test_no_change_of_a_file_ends_in_anything_but_a_task_or_one_line(start: int,
     except InputError as error:
         assert "\n" not in str(error)
         assert str(error).startswith("task.yaml:")
+
+
+def test_another_robot_is_as_if_the_file_named_it(tmp_path):
+    """The hash covers it, and the text that episodes carry has it."""
+    own, other = load_task("pick_and_place"), load_task("pick_and_place", robot="ur10")
+    assert (other.robot, other.text) == ("ur10", own.text.replace("robot: panda", "robot: ur10"))
+    assert other.content_hash == parse_task(other.text).content_hash != own.content_hash
+    assert load_task("pick_and_place", robot="panda") == own
+    (tmp_path / "arms").mkdir()
+    (tmp_path / "arms" / "mine.yaml").write_text("")
+    (tmp_path / "task.yaml").write_text(own.text)
+    found = load_task(tmp_path / "task.yaml", robot=str(tmp_path / "arms" / "mine.yaml"))
+    assert "robot: arms/mine.yaml\n" in found.text and found.robot == str(tmp_path / "arms" / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("task", "robot", "said"),
+    [
+        ("pick_and_place", "pandda", "--robot: unknown robot 'pandda'; did you mean 'panda'"),
+        ("pick_and_place", "none.yaml", "--robot: none.yaml: no such file"),
+        ("navigate_homes", "panda", "is a navigation task, which has a body and no robot"),
+    ],
+)
+def test_another_robot_that_cannot_be(task: str, robot: str, said: str):
+    assert said in refusal(lambda name: load_any_task(name, robot=robot), task)

@@ -139,6 +139,11 @@ UNABLE = [
         "success[1].held.arm: the robot has no arm 'left'",
     ),
     ("- nothing_on_floor", "- open_by: items[0]", "success[1].open_by.object: a can has no moving part; choose kinds"),
+    (
+        "- home",
+        "- lift_together: items[0]",
+        "steps[1].lift_together: 'lift_together' needs two arms, and the robot has",
+    ),
     ("- home", "- move: items[0].top + [0, 0, 10 cm]", ""),
     ("- home", "- move: items[0].rimm", "steps[1].move.to: a can has no point 'rimm'"),
     ("- home", "- move: between(items[0], recycling.top)", ""),

@@ -47,20 +47,26 @@ _AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
 
 
 def examine(
-    name: str | Path, *, skill_folders: Iterable[Path] = (), planner: str = "ompl", probe: bool = True
+    name: str | Path,
+    *,
+    skill_folders: Iterable[Path] = (),
+    robot: str = "",
+    planner: str = "ompl",
+    probe: bool = True,
 ) -> Diagnosis:
     """Examine a task.
 
     Args:
         name: A task's name, or the path of its file.
         skill_folders: Folders with skills of one's own.
+        robot: Name or path of a robot in place of the task's own.
         planner: Registered name of the motion planner, for the forecast.
         probe: Attempt some layouts in physics, for the forecast, where nothing certain was found.
     """
     seconds: dict[str, float] = {}
     stem, begin = Path(name).stem, time.process_time()
     try:
-        task = load_task(name, skill_folders=skill_folders)
+        task = load_task(name, skill_folders=skill_folders, robot=robot)
         assets = load_assets(task)
     except InputError as error:
         return Diagnosis.of_malformed(stem, error)

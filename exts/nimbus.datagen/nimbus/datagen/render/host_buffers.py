@@ -36,20 +36,31 @@ class HostBuffers:
 
         The buffer belongs to the returned array and all arrays that show parts of it.
         """
-        unused = self._unused[values.dtype, values.size]
-        if not unused and self.size + values.capacity > self._limit:
-            self._drop_unused()
-            if self.size + values.capacity > self._limit:
-                return values[:count].numpy().copy()
-        if not unused:
-            self.size += values.capacity
-            unused.append(wp.empty(values.size, dtype=values.dtype, device="cpu", pinned=self._pinned))
-        buffer = unused.pop()
+        buffer = self._take(values)
+        if buffer is None:
+            return values[:count].numpy()
         wp.copy(buffer, values, count=count)
         shown = np.asarray(buffer)
+        unused = self._unused[values.dtype, values.size]
         # Called when the last array that shows a part of the buffer is gone, in whatever thread.
         weakref.finalize(shown, unused.append, buffer).atexit = False
         return shown[:count]
+
+    def _take(self, values: wp.array) -> wp.array | None:
+        """Return a buffer as large as an array; None where there is no room for it."""
+        if unused := self._unused[values.dtype, values.size]:
+            return unused.pop()
+        if self.size + values.capacity > self._limit:
+            self._drop_unused()
+        if self.size + values.capacity > self._limit:
+            return None
+        try:
+            buffer = wp.empty(values.size, dtype=values.dtype, device="cpu", pinned=self._pinned)
+        except RuntimeError:  # The system may allow fewer locked pages than the limit.
+            self._limit = self.size
+            return None
+        self.size += values.capacity
+        return buffer
 
     def _drop_unused(self) -> None:
         """Free the buffers that no array shows."""

@@ -32,29 +32,32 @@ def is_mjcf(path: Path) -> bool:
         return False
 
 
-def convert_to_urdf(path: Path) -> Path:
+def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
     """Convert an MJCF file to URDF, once for its content.
 
     Links have the names and frames of the bodies. Free joints are omitted, because a robot stands on its base. Geoms
     without contact become visual; planes are omitted.
 
+    Args:
+        path: The file.
+        angles: Unit of its angles, radian or degree, where a file that includes it gives that; empty: its own.
+
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    return Path(run_limited(f"{__name__}:convert_into_cache", {"file": str(path)}, where=str(path)))
+    given = {"file": str(path), "angles": angles}
+    return Path(run_limited(f"{__name__}:convert_into_cache", given, where=str(path)))
 
 
-def convert_into_cache(file: str) -> str:
+def convert_into_cache(file: str, angles: str = "") -> str:
     """Convert an MJCF file in a process of its own; returns the path of the URDF in the cache.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    import mujoco
-
     path = Path(file)
     try:
-        model: Any = mujoco.MjModel.from_xml_path(str(path))
+        model: Any = _read(path, angles)
     except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
         raise InputError(
@@ -75,6 +78,34 @@ def convert_into_cache(file: str) -> str:
         with writing(folder.parent):
             conversion.write(folder, target.name)
     return str(target)
+
+
+def _read(path: Path, angles: str) -> Any:
+    """Compile an MJCF file, or with ``angles`` a part of one: of assets with the same name the first one counts."""
+    import mujoco
+
+    if not angles:
+        return mujoco.MjModel.from_xml_path(str(path))
+    root = ElementTree.parse(path).getroot()
+    _drop_repeated(root)
+    compiler = root.find("compiler")
+    if compiler is None:
+        compiler = ElementTree.SubElement(root, "compiler")
+    compiler.set("angle", compiler.get("angle", angles))
+    for folder in ("meshdir", "texturedir"):
+        compiler.set(folder, str(path.parent.resolve() / compiler.get(folder, "")))
+    return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _drop_repeated(root: Element) -> None:
+    """Remove assets whose name an earlier one has."""
+    seen: set[tuple[str, str]] = set()
+    for assets in root.findall("asset"):
+        for asset in list(assets):
+            key = asset.tag, asset.get("name", asset.get("file", ""))
+            if key in seen:
+                assets.remove(asset)
+            seen.add(key)
 
 
 @dataclass
@@ -127,7 +158,7 @@ class _Conversion:
         return [joint for joint in range(first, first + count) if self.model.jnt_type[joint] != 0]
 
     def _name(self, kind: str, index: int) -> str:
-        return getattr(self.model, kind)(index).name or f"{kind}_{index}"
+        return getattr(self.model, kind)(index).name.replace("/", "_") or f"{kind}_{index}"
 
     def _link(self, body: int) -> None:
         model, link = self.model, ElementTree.SubElement(self.root, "link", name=self._name("body", body))

@@ -131,6 +131,9 @@ class Piece(StrictModel):
     root: str = Field(default="", description="only this link and what hangs on it; empty: all of it")
     prefix: str = Field(default="", description="before the names of its links and joints")
     mount: str = Field(default="", description="link of an earlier piece that carries it; empty: the robot's base")
+    without: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda links: not links, description="links left out, with everything on them"
+    )
     position: Vector = (0.0, 0.0, 0.0)
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +18,7 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multip
 from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
+from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 from nimbus.datagen.robots.model_checks import check_model
 from nimbus.datagen.robots.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
 from nimbus.datagen.robots.urdf import (
@@ -28,6 +30,7 @@ from nimbus.datagen.robots.urdf import (
     range_of,
     read_urdf,
 )
+from nimbus.datagen.robots.wheels import model_in_wheel
 
 
 class MountPose(StrictModel):
@@ -45,11 +48,40 @@ class MountPose(StrictModel):
         return quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
 
 
-class BorrowedHand(MountPose):
-    """The gripper of another robot, with its tool frame, fixed to a link of this one."""
+class RobotModelFile(StrictModel):
+    """File of a model: in an installed package, in a wheel, or the user's own."""
 
-    of: str = Field(description="Robot whose gripper it is: a name from scenes/robots, or a path seen from this file.")
+    package: str = Field("", description="Python package that carries the model; empty: urdf is a path seen from here.")
+    wheel: Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+$")] = Field(
+        "", description="Wheel that carries the model, as in gym-aloha==0.1.5; it is read, and not installed."
+    )
+    urdf: str = Field("", description="URDF or MJCF: path in the package or the wheel, or seen from this file.")
+    angles: Literal["", "radian", "degree"] = Field(
+        "", description="Unit of angles in an MJCF that is part of others, which give the unit; empty: its own."
+    )
+    part: str = Field("", description="Only this link, and what hangs on it.")
+    without: tuple[str, ...] = Field((), description="Links that are left out, with everything on them.")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if self.package and self.wheel:
+            raise ValueError("give either 'package' or 'wheel'")
+        return self
+
+
+class BorrowedHand(MountPose, RobotModelFile):
+    """A gripper fixed to a link of the robot: that of another robot with its tool frame, or a model of its own."""
+
+    of: str = Field(
+        "", description="Robot whose gripper it is: a name from scenes/robots, or a path; empty: it has an 'urdf'."
+    )
     mount: str = Field(description="The link that it is fixed to.")
+
+    @model_validator(mode="after")
+    def _is_one_of_both(self) -> Self:
+        if bool(self.of) == bool(self.urdf):
+            raise ValueError("give either 'of', another robot, or a model of its own: 'urdf'")
+        return self
 
 
 class ArmEntry(StrictModel):
@@ -68,13 +100,11 @@ class WholeArm(ArmEntry):
     place: MountPose = Field(MountPose(), description="Where that robot stands.")
 
 
-class RobotFile(ArmEntry):
+class RobotFile(ArmEntry, RobotModelFile):
     """Content of a robot file."""
 
     name: FileName
     description: str = ""
-    package: str = Field("", description="Python package that carries the URDF; empty: urdf is a path seen from here.")
-    urdf: str = Field("", description="URDF or MJCF: path inside the package's data folder, or seen from this file.")
     place: MountPose = Field(
         MountPose(), description="Where the robot's base stands, seen from the scene's place for robots."
     )
@@ -95,7 +125,7 @@ class RobotFile(ArmEntry):
                     raise ValueError(f"{at}an arm of another robot has no parts of its own")
             elif entry.arm is None:
                 raise ValueError(f"{at}no 'arm'")
-            elif (entry.hand is None) == (entry.gripper is None):
+            elif (entry.hand is None or not entry.hand.of) == (entry.gripper is None):
                 raise ValueError(f"{at}give a 'tool' and a 'gripper', or a 'hand' of another robot")
             elif entry.gripper and not entry.tool:
                 raise ValueError(f"{at}no 'tool', which a gripper needs")
@@ -117,6 +147,26 @@ def read_robot(name_or_path: str, *, where: str = "") -> Robot:
     return _Completion(document, document.validate(RobotFile), path.parent).robot()
 
 
+def list_wheels(name_or_path: str) -> dict[str, str]:
+    """Return the wheels that a robot file and the robots in it need, with the location of each for errors.
+
+    Raises:
+        InputError: There is no such robot, or its file is invalid.
+    """
+    path = scene_file("robots", name_or_path, kind="robot")
+    document = strict_yaml.read(path)
+    file = document.validate(RobotFile)
+    found = {file.wheel: document.where(("wheel",))} if file.wheel else {}
+    entries = {("arms", name): entry for name, entry in file.arms.items()} if file.arms else {(): file}
+    for keys, entry in entries.items():
+        if (hand := entry.hand) is not None and hand.wheel:
+            found[hand.wheel] = document.where((*keys, "hand", "wheel"))
+        others = (entry.of if isinstance(entry, WholeArm) else "", hand.of if hand else "")
+        for other in filter(None, others):
+            found |= list_wheels(resolve_from(path.parent, other))
+    return found
+
+
 @dataclass(frozen=True)
 class _Completion:
     document: Document
@@ -128,9 +178,7 @@ class _Completion:
         file = self.file
         pieces: list[Piece] = []
         if file.urdf:
-            urdf = file.urdf if file.package else str(self.folder / file.urdf)
-            pieces.append(Piece(package=file.package, urdf=urdf))
-            self._check_model(pieces[0])
+            pieces.append(self._piece(file, ()))
         arms: list[Manipulator] = []
         for name, entry in (file.arms or {ONLY_ARM: file}).items():
             arm, more = self._arm(name, entry)
@@ -154,14 +202,25 @@ class _Completion:
             cameras=file.cameras,
         )
 
-    def _check_model(self, piece: Piece) -> None:
+    def _piece(self, source: RobotModelFile, keys: Keys) -> Piece:
+        """Return the piece of a model that the file names, checked."""
+        model = source.urdf if source.package else str(self.folder / source.urdf)
+        if source.wheel:
+            model = str(model_in_wheel(source.wheel, source.urdf, where=self.document.where((*keys, "wheel"))))
+        if source.angles and not source.package and is_mjcf(Path(model)):
+            model = str(convert_to_urdf(Path(model), angles=source.angles))
+        piece = Piece(package=source.package, urdf=model, root=source.part, without=source.without)
         try:
             path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)
         except InputError as error:
             key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
-            raise self.document.error((key,), error.what, instead=error.instead) from None
-        check_model(read_urdf(urdf), path)
+            raise self.document.error((*keys, key), error.what, instead=error.instead) from None
+        root = read_urdf(urdf)
+        check_model(root, path)
         check_mesh_files(piece, robot=self.file.name)
+        for key, links in (("part", (source.part,) if source.part else ()), ("without", source.without)):
+            self._check(root, "link", links, (*keys, key))
+        return piece
 
     def _at(self, name: str, *keys: str) -> Keys:
         return keys if name == ONLY_ARM and not self.file.arms else ("arms", name, *keys)
@@ -191,6 +250,12 @@ class _Completion:
         if (hand := entry.hand) is None:
             assert entry.tool is not None and entry.gripper is not None
             return Manipulator(name=name, tool=entry.tool, arm=entry.arm, gripper=entry.gripper), []
+        if not hand.of:
+            assert entry.tool is not None and entry.gripper is not None
+            own = self._piece(hand, self._at(name, "hand"))
+            place = {"mount": hand.mount, "position": hand.position, "wxyz": hand.wxyz}
+            manipulator = Manipulator(name=name, tool=entry.tool, arm=entry.arm, gripper=entry.gripper)
+            return manipulator, [own.model_copy(update=place)]
         other = self._borrowed(hand.of, self._at(name, "hand", "of"))
         source = other.pieces[-1]
         piece = Piece(
@@ -214,7 +279,8 @@ class _Completion:
             self._check(root, "joint", arm.arm.joints, self._at(arm.name, "arm", "joints"))
             if entry.hand is not None:
                 self._check(root, "link", (entry.hand.mount,), self._at(arm.name, "hand", "mount"))
-                continue
+                if entry.hand.of:
+                    continue
             self._check(root, "link", (arm.tool.link,), self._at(arm.name, "tool", "link"))
             self._check(root, "joint", arm.gripper.joints, self._at(arm.name, "gripper", "joints"))
             self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))

@@ -147,6 +147,8 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 link not in keep or (element.tag == "joint" and link == piece.root)
             ):
                 root.remove(element)
+    for link in piece.without:
+        _remove_below(root, link, children)
     for element in list(root):
         if element.tag not in ("link", "joint", "material"):
             root.remove(element)
@@ -166,6 +168,15 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 continue
             material.set("name", piece.prefix + material.get("name", ""))
     return root
+
+
+def _remove_below(root: Element, link: str, children: Mapping[str, Element]) -> None:
+    """Remove a link and everything on it."""
+    gone = {link} | {name for name in children if is_below(name, link, children)}
+    for element in list(root):
+        name = child_of(element) if element.tag == "joint" else element.get("name")
+        if element.tag in ("link", "joint") and name in gone:
+            root.remove(element)
 
 
 def is_unlimited(joint: Element) -> bool:

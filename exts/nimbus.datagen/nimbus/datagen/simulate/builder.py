@@ -52,7 +52,23 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
     floating = False if anchored else None
     limit_formats()  # textures are opened by Newton
     builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
+    _unmirror(builder)
     return builder
+
+
+def _unmirror(builder: newton.ModelBuilder) -> None:
+    """Mirror the points of meshes with a negative scale, which MuJoCo's models cannot have."""
+    for shape in range(builder.shape_count):
+        mesh, scale = builder.shape_source[shape], np.array(builder.shape_scale[shape], dtype=float)
+        if not isinstance(mesh, newton.Mesh) or scale.min() >= 0.0:
+            continue
+        faces = np.asarray(mesh.indices).reshape(-1, 3)
+        turned = faces[:, ::-1] if scale.prod() < 0.0 else faces
+        mirrored = mesh.copy(vertices=np.asarray(mesh.vertices) * np.sign(scale), indices=turned.flatten())
+        if mesh.normals is not None:
+            mirrored.normals = np.asarray(mesh.normals) * np.sign(scale)
+        builder.shape_source[shape] = mirrored
+        builder.shape_scale[shape] = wp.vec3(*np.abs(scale))
 
 
 @lru_cache(maxsize=8)

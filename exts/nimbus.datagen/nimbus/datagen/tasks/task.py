@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,9 @@ from pydantic import BaseModel
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.scene_files import resolve_from, scene_file, scene_names
+from nimbus.datagen.files.scene_files import is_path, resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
+from nimbus.datagen.files.yaml_edit import set_value
 from nimbus.datagen.navigate.scene_source import SceneSource
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
 from nimbus.datagen.tasks.checks.names import check_names
@@ -44,6 +46,8 @@ _HIGHEST_CAMERA = 2.4
 """Largest height of a camera above the floor [m]."""
 _BLOCK = 5
 """Number of consecutive episodes that share a scene, which a worker opens and maps once for all of them."""
+ROBOT_FLAG = "--robot"
+"""Flag of the commands that take another robot, for messages."""
 AS_THE_TASK = "task"
 """Name that stands for the level of randomization given in the task file."""
 
@@ -144,17 +148,18 @@ def task_names() -> list[str]:
     return scene_names("tasks")
 
 
-def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task:
+def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = (), robot: str = "") -> Task:
     """Load a task by name or path, and check everything that can be checked without robot, scene and libraries.
 
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
         skill_folders: Folders with custom skills.
+        robot: Name or path of a robot in place of the task's own; the task is then as if its file named it.
 
     Raises:
         InputError: There is no such task, or the task has an error; the first one is reported, with its location.
     """
-    return manipulation_of(load_any_task(name_or_path, skill_folders=skill_folders))
+    return manipulation_of(load_any_task(name_or_path, skill_folders=skill_folders, robot=robot))
 
 
 def manipulation_of(task: BaseTask) -> Task:
@@ -169,13 +174,31 @@ def manipulation_of(task: BaseTask) -> Task:
     return task
 
 
-def load_any_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> Task | NavigationTask:
+def load_any_task(
+    name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = (), robot: str = ""
+) -> Task | NavigationTask:
     """Load a task of any kind, as :func:`load_task` does."""
     path = scene_file("tasks", name_or_path, kind="task")
-    task = _task(read(path), path.stem, folder=path.parent, skill_folders=skill_folders)
+    document = _with_robot(read(path), robot, folder=path.parent) if robot else read(path)
+    task = _task(document, path.stem, folder=path.parent, skill_folders=skill_folders)
     if isinstance(task, Task):
         _check_files(task)
     return task
+
+
+def _with_robot(document: Document, robot: str, *, folder: Path) -> Document:
+    """Return the document of a task with another robot in its text; all other characters stay.
+
+    Raises:
+        InputError: There is no such robot, or the task has none to replace.
+    """
+    scene_file("robots", robot, kind="robot", where=ROBOT_FLAG)
+    if file_model(document) is NavigationFile:
+        what = f"{document.name} is a navigation task, which has a body and no robot"
+        raise InputError(what, where=ROBOT_FLAG, instead="leave it out, or edit body: in the file")
+    document.validate(TaskFile)
+    named = Path(os.path.relpath(robot, folder)).as_posix() if is_path(robot) else robot
+    return parse(set_value(document.text, ("robot",), named), document.name)
 
 
 def _check_files(task: Task) -> None:

@@ -44,6 +44,10 @@ class KindLibrary(Protocol):
         ...
 
 
+_ARM_FIELDS = ("arm", "arms", "giver", "receiver")
+"""Fields of skills and conditions that name arms of the robot."""
+
+
 def check_names(task: Task) -> None:
     """Check names, references, loops and wordings within the file.
 
@@ -121,9 +125,14 @@ def _check_arms(task: Task, arms: Collection[str]) -> None:
             if arm not in arms:
                 raise task.error((*composite.keys, arm), f"the robot has no arm '{arm}'", instead=instead, at_key=True)
     for step, _ in (*walk(task.steps), *walk(task.success)):
-        arm = getattr(step.statement, "arm", None)
-        if isinstance(arm, str) and arm not in arms:
-            raise task.error((*step.keys, "arm"), f"the robot has no arm '{arm}'", instead=instead)
+        if len(arms) == 1 and "two_arms" in getattr(step.statement, "needs", ()):
+            what = f"'{step.name}' needs two arms, and the robot has one"
+            raise task.error(step.keys, what, instead="name a robot with two arms, such as dual_panda")
+        for field in _ARM_FIELDS:
+            named = getattr(step.statement, field, None)
+            for arm in named if isinstance(named, tuple) else (named,):
+                if isinstance(arm, str) and arm not in arms:
+                    raise task.error((*step.keys, field), f"the robot has no arm '{arm}'", instead=instead)
 
 
 def _check_instructions(task: Task) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files import yaml_edit
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
 from nimbus.datagen.tasks.task import BaseTask, Task, manipulation_of, parse_any_task
 from nimbus.datagen.tasks.task_file import expand_cameras
-from nimbus.datagen.ui.document import yaml_edit
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.declarations import RangeField, named_cameras, written_out
 from nimbus.datagen.ui.document.safe_file import alone_in, decoded, digest, read_content, replace_content

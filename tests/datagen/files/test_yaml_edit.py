@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.files.strict_yaml import Keys, parse
+from nimbus.datagen.files.yaml_edit import insert_entry, move_entry, remove_value, set_value
 from nimbus.datagen.files.yaml_write import write_flow
-from nimbus.datagen.ui.document.yaml_edit import insert_entry, move_entry, remove_value, set_value
 from tests.support.shipped_tasks import MANIPULATION
 
 TEXTS = {name: (scene_folder("tasks") / f"{name}.yaml").read_text() for name in scene_names("tasks")}

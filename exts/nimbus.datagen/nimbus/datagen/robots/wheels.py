@@ -1,0 +1,130 @@
+"""Python wheels that carry models of robots, read as archives: they are never installed, and no code in them runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder, writing
+
+_UNPACKED = 1 << 30
+"""Largest size of the files of one model [bytes]."""
+_SAID = 200
+"""Length of pip's last line in a message [characters]."""
+
+
+def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
+    """Return the path of a model that a wheel carries; its folder is unpacked once.
+
+    The wheel is a file in the folder ``wheels`` of the cache, or installed in this Python.
+
+    Args:
+        wheel: Name and version, as in ``gym-aloha==0.1.5``.
+        model: Path of the model in the wheel.
+        where: Location of the wheel in the robot file, for errors.
+
+    Raises:
+        InputError: The wheel is not on this machine, damaged, or has no such file.
+    """
+    name, _, version = wheel.partition("==")
+    inside = PurePosixPath(model)
+    if inside.is_absolute() or ".." in inside.parts or len(inside.parts) < 2:
+        raise InputError(f"'{model}' is no path in a wheel", where=where, instead="write it from the wheel's top")
+    if (installed := _installed(name, version, inside)) is not None:
+        return installed
+    file = find_wheel(wheel)
+    if file is None:
+        raise InputError(
+            f"the wheel {wheel} is not on this machine",
+            where=where,
+            instead=f"nimbus robot fetch NAME downloads it, or put it into {cache_folder('wheels')}",
+        )
+    folder = cache_folder("wheels") / file.stem / ".".join(inside.parts[:-1])
+    if not folder.is_dir():
+        _unpack(file, inside.parent, folder)
+    if not (folder / inside.name).is_file():
+        raise InputError(f"the wheel {wheel} has no file '{model}'", where=where, instead="correct the path")
+    return folder / inside.name
+
+
+def find_wheel(wheel: str) -> Path | None:
+    """Return the file of a wheel in the cache, if it is there."""
+    name, _, version = wheel.partition("==")
+    wanted = f"{_normal(name)}-{version}-"
+    files = sorted(cache_folder("wheels").glob("*.whl"))
+    return next((file for file in files if _normal(file.name).startswith(_normal(wanted))), None)
+
+
+def download_wheel(wheel: str, *, where: str) -> Path:
+    """Download a wheel without its dependencies into the cache, and return its path.
+
+    Raises:
+        InputError: pip is missing, or has not found it.
+    """
+    folder = cache_folder("wheels")
+    words = ["download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(folder), wheel]
+    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+    file = find_wheel(wheel)
+    if done.returncode or file is None:
+        said = (done.stderr.strip().splitlines() or ["no such file"])[-1][:_SAID]
+        instead = f"put the wheel into {folder} by hand"
+        raise InputError(f"pip cannot download {wheel}: {said}", where=where, instead=instead)
+    return file
+
+
+def _installed(name: str, version: str, inside: PurePosixPath) -> Path | None:
+    try:
+        found = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(found.locate_file(inside.as_posix())))
+    return path.resolve() if found.version == version and path.is_file() else None
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "_", name).lower()
+
+
+def _unpack(file: Path, inside: PurePosixPath, folder: Path) -> None:
+    """Unpack a folder of a wheel, whole or not at all."""
+    with writing(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".unpack-"))
+    try:
+        with zipfile.ZipFile(file) as archive, writing(folder.parent):
+            total = 0
+            for entry in archive.infolist():
+                place = PurePosixPath(entry.filename)
+                if entry.is_dir() or inside not in place.parents:
+                    continue
+                total += entry.file_size
+                if ".." in place.parts or "\\" in entry.filename or stat.S_ISLNK(entry.external_attr >> 16):
+                    raise InputError(
+                        f"'{entry.filename}' leads out of it", where=str(file), instead="download it again"
+                    )
+                if total > _UNPACKED:
+                    what = f"'{inside}' unpacks to more than {_UNPACKED >> 30} GiB"
+                    raise InputError(what, where=str(file), instead="unpack it by hand if you trust it")
+                target = work / place.relative_to(inside)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(entry) as content, target.open("xb") as copy:
+                    shutil.copyfileobj(content, copy)
+        try:
+            os.rename(work, folder)
+        except OSError:
+            if not folder.is_dir():  # another process may have finished first
+                raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise InputError(f"cannot be unpacked: {error}", where=str(file), instead="download it again") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,16 @@
+"""Robots that come with Nimbus; models of some are in wheels that this machine may lack."""
+
+from __future__ import annotations
+
+import pytest
+
+from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.robots.robot_file import list_wheels
+from nimbus.datagen.robots.wheels import find_wheel
+
+
+def load_shipped_robot(name: str) -> Robot:
+    """Load a robot; the test is skipped where a wheel of its model is missing."""
+    if missing := [wheel for wheel in list_wheels(name) if find_wheel(wheel) is None]:
+        pytest.skip(f"nimbus robot fetch {name} downloads {missing[0]}")
+    return load_robot(name)
