@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.media.pages import render_html
 from nimbus.datagen.store.publish import replace_text
@@ -65,6 +66,11 @@ def summarize(loop: Improvement) -> ImprovementResults:
 
 def _round(loop: Improvement, version: int, *, is_evaluated: bool) -> RoundResult:
     record = read_record(loop, version)
+    if version >= len(record.rounds):
+        what = f"expected the sources of at least {version + 1} rounds, found {len(record.rounds)}"
+        raise InputError(
+            what, where=str(loop.policy(version)), instead="restore the folder, or begin a new improvement"
+        )
     base = RoundResult(round=version, policy=record.policy, sources=record.rounds[version])
     if not is_evaluated or not loop.settings.layouts:
         return base

@@ -115,7 +115,8 @@ def make_library(folder: Path) -> None:
 
 def spoil_library(folder: Path, random: np.random.Generator) -> str:
     """Spoil one file of the library, its sums made right where arrays change, or the log."""
-    paths = files_of(folder)
+    # No command reads the pages, and their markup would look like an injection.
+    paths = [path for path in files_of(folder) if path.suffix != ".html"]
     path = pick(paths, random)
     if random.random() < 0.08:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -123,7 +124,7 @@ def spoil_library(folder: Path, random: np.random.Generator) -> str:
         spoil_json(path, random)
     elif path.suffix == ".npz":
         _spoil_arrays(path, folder / "lib" / "index.json", random)
-    elif path.suffix in (".yaml", ".md", ".html"):
+    elif path.suffix in (".yaml", ".md"):
         path.write_text(spoil_text(path.read_text(), random), errors="replace")
     else:
         spoil_file(path, random)

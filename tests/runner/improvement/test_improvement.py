@@ -23,6 +23,7 @@ from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
 from nimbus.runner.improvement.lineage import _policy_lines
 from nimbus.runner.improvement.loop import EvaluationPart, Improvement, LoopSettings
+from nimbus.runner.improvement.results import summarize
 from nimbus.runner.improvement.roles import evaluate_one
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
@@ -92,6 +93,8 @@ def test_policies_that_name_each_other_end(tmp_path: Path):
     record = PolicyRecord(version=0, policy="p", parent="p", objective="o", demonstration="", rounds=(), steps=1)
     (loop.policy(0) / RECORD).write_text(to_json(record))
     assert len(list(_policy_lines(loop, "p"))) == 1
+    with pytest.raises(InputError, match="sources of at least 1 rounds, found 0"):
+        summarize(loop)
 
 
 @pytest.mark.parametrize("cut", [0, 3, 100, -10])
