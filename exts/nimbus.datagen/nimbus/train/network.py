@@ -168,7 +168,7 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) ->
     """Return attention (T, heads, d) within concatenated sequences.
 
     On a CPU, sequence by sequence: the diagonal blocks of the mask, without computing the rest. On a GPU, in half
-    precision by PyTorch's variable-length kernel, which has not been run yet.
+    precision by PyTorch's variable-length kernel.
     """
     if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
         from torch.nn.attention.varlen import varlen_attn

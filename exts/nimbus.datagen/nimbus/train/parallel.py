@@ -91,7 +91,7 @@ def fill(target: Tensor, value: Tensor) -> None:
 
 
 def to_fp8(network: nn.Module) -> None:
-    """Compute the layers of the transformer in FP8; needs torchao and a suitable GPU, and has not been run yet.
+    """Compute the layers of the transformer in FP8; needs torchao and a suitable GPU.
 
     Raises:
         InputError: torchao is not installed.

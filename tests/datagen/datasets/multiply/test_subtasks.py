@@ -166,6 +166,18 @@ def test_a_handle_is_held_through_the_whole_motion():
     assert [(event.action, event.on) for event in events] == [("close", "on.drawer_0"), ("open", "")]
 
 
+def test_fingers_that_hook_a_handle_close_without_a_grip():
+    """One finger behind the handle moves the drawer: the fingers are closed and opened at the same places again."""
+    part = "cabinet_0.drawer_0"
+    hand = Hand().go(0.5, 0, 0.1, rows=20).stay(4, on=part).go(0.3, 0, 0.1, rows=40, on=part).stay(12, on=part)
+    hand.opening[22:70] = [SHUT] * 48
+    found = cut_demonstration(
+        *story({"arm": hand.go(0.2, 0, 0.2)}, thing("cabinet_0", 0.7, 0, 0, anchored=True)), related={}
+    )
+    events = found[0].take.tracks["arm"].events
+    assert [(event.action, event.opening) for event in events] == [("set", SHUT / OPEN), ("set", 1.0)]
+
+
 def test_pouring_without_contact_is_a_subtask_of_the_nearest_thing():
     demonstration, rows = take_and_put(("world",))
     poses = demonstration.bodies["cup_0"]

@@ -89,6 +89,8 @@ class ShotImages:
         self._images, self._shape = images, (count, height, width)
         self._hosted: dict[str, NDArray[Any]] = {} if rgb is None else {"rgb": rgb}
         self._boxes: MeasuredBoxes | None = None
+        self.poses: FloatArray = np.zeros((count, 4, 4))
+        """(V, 4, 4) ``world_T_camera`` of each view, OpenCV axes."""
         self.areas: wp.array | None = None
         """(V, T) areas that rigid instances would cover without occlusion [px], on the device."""
 
@@ -125,8 +127,9 @@ class ShotImages:
     @cached_property
     def all_areas(self) -> FloatArray:
         """Values of :attr:`areas`; without columns where they were not measured."""
-        found: FloatArray = np.zeros((self._shape[0], 0)) if self.areas is None else np.asarray(self.areas.numpy())
-        return found
+        if self.areas is None:
+            return np.zeros((self._shape[0], 0))
+        return np.asarray(self.areas.numpy(), dtype=np.float64)
 
     def boxes(self, rows: slice, count: int) -> tuple[NDArray[np.float32], IntArray]:
         """Return boxes (K, N, 4) [px] and numbers of pixels (K, N) of N instances; NaN and 0 where not measured."""
@@ -163,7 +166,7 @@ def finish_shot(
     """
     states, made, labels = shot.states, shot.made, shot.layout.labels
     rows = slice(start, start + len(shot))
-    matrix, pose = cameras.intrinsics(shot.pinhole), cameras.world_T_camera(shot.positions, shot.wxyz)
+    matrix, pose = cameras.intrinsics(shot.pinhole), images.poses[rows]
     boxes, pixels = images.boxes(rows, len(labels.instance_names))
     visibility = np.full(pixels.shape, np.nan, dtype=np.float32)
     if "visibility" in made:

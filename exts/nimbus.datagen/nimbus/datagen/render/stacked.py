@@ -175,6 +175,11 @@ class StackedRenderer:
             size = {"width": first.width, "height": first.height}
             together.areas = self._outlines.measure(self._names, placed, seen, **size)
         together.fetch(needed_images(made), self._buffers)
+        # In one call for all shots: small arrays cost NumPy as much time as large ones.
+        poses = [
+            np.concatenate(values) for values in zip(*((shot.positions, shot.wxyz) for shot in shots), strict=True)
+        ]
+        together.poses = cameras.world_T_camera(*poses)
         return together
 
     def _draw(
@@ -199,7 +204,7 @@ class StackedRenderer:
             layouts=each([shot.states.layout for shot in shots]),
             steps=np.concatenate([np.arange(shot.start, shot.start + len(shot)) for shot in shots]),
             positions=np.concatenate([shot.positions for shot in shots]),
-            rotations=np.concatenate([transforms.quat_to_matrix(shot.wxyz) for shot in shots]),
+            rotations=transforms.quat_to_matrix(np.concatenate([shot.wxyz for shot in shots])),
             focals=each([cameras.intrinsics(camera)[0, 0] for camera in fine]),
             tones=each([TONE_STARTS[camera.sensor.tone] for camera in fine]),
             size=size,

@@ -69,13 +69,11 @@ class GsplatRasterizer:
         cloud_T_camera[:, :3, 3] = (poses[:, :3, 3] - self._offset) @ self._world_R_cloud / self._factor
         views = np.linalg.inv(cloud_T_camera)
         made = [self._blend(camera, views[start : start + _TOGETHER]) for start in range(0, len(views), _TOGETHER)]
-        colors, alpha = (np.concatenate([part[index] for part in made]) for index in (0, 1))
-        depth = np.where(alpha >= DEPTH_OPACITY, colors[..., 3] * np.float32(self._factor), np.float32(0.0))
-        rgb = np.rint(255.0 * np.clip(colors[..., :3], 0.0, 1.0)).astype(np.uint8)
+        rgb, alpha, depth = (np.concatenate([part[index] for part in made]) for index in range(3))
         return SplatPictures(rgb=rgb, alpha=alpha, depth=depth)
 
-    def _blend(self, camera: Camera, views: FloatArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return colors with depths (K, H, W, 4), and opacities (K, H, W)."""
+    def _blend(self, camera: Camera, views: FloatArray) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return colors (K, H, W, 3), opacities (K, H, W) and depths (K, H, W) [m]."""
         count = len(views)
         with self._torch.no_grad():
             colors, alpha, _ = self._rasterize(
@@ -91,7 +89,11 @@ class GsplatRasterizer:
                 render_mode="RGB+ED",
                 rasterize_mode=self._mode,
             )
-        return colors.cpu().numpy(), alpha[..., 0].cpu().numpy()
+            # Converted on the device: the host would take longer than the rendering.
+            rgb = (255.0 * colors[..., :3].clamp(0.0, 1.0)).round().to(self._torch.uint8)
+            alpha = alpha[..., 0]
+            depth = self._torch.where(alpha >= DEPTH_OPACITY, colors[..., 3] * self._factor, 0.0)
+        return rgb.cpu().numpy(), alpha.cpu().numpy(), depth.cpu().numpy()
 
     def _upload(self, values: NDArray[Any]) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self._device)

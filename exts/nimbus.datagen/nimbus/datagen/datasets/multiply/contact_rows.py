@@ -33,6 +33,8 @@ class ArmRows:
     """(T,) measured opening, as a fraction of the full opening."""
     commanded: FloatArray
     """(T,) commanded opening, as a fraction of the full opening."""
+    postures: FloatArray | None = None
+    """(T, J) positions of the arm's joints [rad or m]; None where they are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +87,7 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
     first = 0
     for name, robot in robots.items():
         gripper, count = robot.gripper, len(robot.arm.joints) + len(robot.gripper.joints)
+        postures = demonstration.joint_positions[:, first : first + len(robot.arm.joints)]
         fingers = demonstration.joint_positions[:, first + len(robot.arm.joints) : first + count]
         first += count
         span = gripper.open - gripper.closed
@@ -94,6 +97,7 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
             gripped=tuple(names - {WORLD} for names in gripped[name]),
             shares=np.clip(((fingers / gripper.ratios).mean(axis=1) - gripper.closed) / span, 0.0, 1.0),
             commanded=np.clip((demonstration.openings[name] - gripper.closed) / span, 0.0, 1.0),
+            postures=postures,
         )
     lead = simulation.robot.arms[0].arm.joints[0]
     base = simulation.data.xpos[int(simulation.model.jnt_bodyid[simulation.model.joint(lead).id])].copy()

@@ -32,6 +32,8 @@ from nimbus.datagen.usd.stage import StageInfo
 
 Key = tuple[tuple[str, ...], int]
 """Arms of a subtask, and its number among the subtasks of the same arms."""
+_PUSHED = {"work on": "move"}
+"""Verbs that are the same to a procedure: a drawer is pulled by a handle that all fingers hold, or one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,8 @@ def cut_all(
     if not cut:
         raise InputError("no demonstrations", where="DEMOS", instead="give a set with episodes")
     forms = {
-        name: tuple((key, one.frame, one.verb) for key, one in sorted(parts.items())) for name, parts in cut.items()
+        name: tuple((key, one.frame, _PUSHED.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
+        for name, parts in cut.items()
     }
     usual = Counter(forms.values()).most_common(1)[0][0]
     used = tuple(name for name in cut if forms[name] == usual)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ContactRows
+from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ArmRows, ContactRows
 from nimbus.datagen.datasets.multiply.intervals import WorkInterval, find_grips, find_intervals
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.episode.layout import PlacedObject
@@ -29,6 +29,8 @@ from nimbus.datagen.objects.libraries import open_library
 
 _SMOOTHING = 0.07
 """Standard deviation of the filter that removes tremor from a path [s]."""
+_FINGER_TIME = 1.0
+"""Time around a grip in which the fingers' command belongs to it [s]."""
 _STILL, _STILL_TURN = 0.02, 0.1
 """Speeds below which the tool pauses [m/s, rad/s]; pauses are removed."""
 
@@ -189,6 +191,7 @@ def _take(
         in_hand = np.linalg.inv(rows.arms[arm].tool[start]) @ demonstration.bodies[held][start] if item else None
         tracks[arm] = Track(
             poses=poses,
+            posture=_posture(rows, arm, start),
             opening=round(float(_opening_at_contact(rows, arm, start, stop, events[arm])), 3),
             held=item.kind if item else "",
             held_size=_size(item) if item else None,
@@ -206,6 +209,12 @@ def _take(
         rate=demonstration.rate,
         tracks=tracks,
     )
+
+
+def _posture(rows: ContactRows, arm: str, row: int) -> tuple[float, ...] | None:
+    """Return the joints of an arm in a row [rad or m]."""
+    known = rows.arms[arm].postures
+    return None if known is None else tuple(np.round(known[row], 4).tolist())
 
 
 def _size(item: PlacedObject) -> Size:
@@ -239,7 +248,28 @@ def _events(
             while end < stop - 1 and one.shares[end + 1] > one.shares[end] + 0.01:
                 end += 1
             found.append(((begin, end), GripperEvent(row=0, action="open", opening=1.0, on="")))
-    return found
+    return sorted([*found, *_finger_motions(demonstration, one, found, start, stop)], key=lambda event: event[0])
+
+
+def _finger_motions(
+    demonstration: Demonstration,
+    arm: ArmRows,
+    found: Sequence[tuple[tuple[int, int], GripperEvent]],
+    start: int,
+    stop: int,
+) -> Iterator[tuple[tuple[int, int], GripperEvent]]:
+    """Yield events of fingers that are commanded to close or open and grip nothing, as behind a handle."""
+    near, closed = round(_FINGER_TIME * demonstration.rate), arm.commanded < 0.5
+    for row in range(start + 1, stop):
+        is_known = any(begin - near <= row <= end + near for (begin, end), _ in found)
+        if closed[row] == closed[row - 1] or is_known:
+            continue
+        begin, end = row - 1, row
+        while begin > start and abs(arm.commanded[begin] - arm.commanded[begin - 1]) > 0.01:
+            begin -= 1
+        while end < stop - 1 and abs(arm.commanded[end + 1] - arm.commanded[end]) > 0.01:
+            end += 1
+        yield (begin, end), GripperEvent(row=0, action="set", opening=round(float(arm.commanded[end]), 3), on="")
 
 
 def _closing_began(commanded: FloatArray, row: int, start: int) -> int:

@@ -48,6 +48,7 @@ class Track(StrictModel):
     """Motion of one arm."""
 
     poses: tuple[PoseRow, ...] = Field(min_length=2, description="frame_T_tool of each row")
+    posture: tuple[float, ...] | None = Field(default=None, description="joints of the arm at the start [rad or m]")
     opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening at the start")
     held: str = Field(default="", description="kind of the thing in the hand at the start; empty for none")
     held_size: Size | None = Field(default=None, description="its extents along its own axes [m]")

@@ -18,6 +18,7 @@ from nimbus.datagen.execute.demonstrations.demonstration_file import (
     ON,
     DemonstrationFile,
     GripperEvent,
+    Take,
     Track,
     extents_of,
 )
@@ -172,7 +173,7 @@ class DemonstratedMotion:
             plans: dict[str, MotionPlan] = {}
             postures: dict[str, FloatArray] = {}
             for name, arm in self._arms.items():
-                found = self._reach(arm, candidate.paths[name], self._partners(candidate, name))
+                found = self._reach(arm, candidate, name)
                 if isinstance(found, str):
                     reasons[found] += 1
                     break
@@ -189,14 +190,16 @@ class DemonstratedMotion:
         held = {arm.held for arm in self._arms.values() if arm.held}
         return {thing.split(".")[0] for thing in targets | held | {self._on} if thing}
 
-    def _reach(self, arm: Workcell, path: FloatArray, partners: set[str]) -> tuple[MotionPlan, FloatArray] | str:
-        """Return the free motion to a path and the postures along it, or the reason why none exists."""
-        scene, rng = arm.look(), arm.rng()
-        starts = solve_ik(scene, path[0], seed_q=arm.arm_command, rng=rng, solutions=2, restarts=6)
+    def _reach(self, arm: Workcell, candidate: Candidate, name: str) -> tuple[MotionPlan, FloatArray] | str:
+        """Return the free motion to a path and the postures along it, or the reason why none exists.
+
+        A path whose last part, after the last gripper event, is out of reach ends earlier.
+        """
+        path, partners, rng = candidate.paths[name], self._partners(candidate, name), arm.rng()
         reason = "starts out of reach"
-        for start in starts:
-            postures = trace_curve(scene, start, list(path[1:]))
-            if len(postures) < len(path):
+        for start in self._starts(arm, path[0], candidate.take.tracks[name].posture, rng):
+            postures = trace_curve(arm.look(), start, list(path[1:]))
+            if len(postures) < _needed_rows(candidate.take):
                 reason = "out of reach on the way"
                 continue
             if blocked := self._collision(arm, postures, partners):
@@ -207,6 +210,15 @@ class DemonstratedMotion:
                 return plan, postures
             reason = f"reach {plan.status}"
         return reason
+
+    def _starts(
+        self, arm: Workcell, pose: FloatArray, shown: tuple[float, ...] | None, rng: np.random.Generator
+    ) -> list[FloatArray]:
+        """Return postures at the start of a path, first like the demonstrated one, from which the path went on."""
+        scene, found = arm.look(), list[FloatArray]()
+        if shown is not None and len(shown) == len(arm.arm_command):
+            found += solve_ik(scene, pose, seed_q=shown, rng=rng, solutions=1, restarts=3)
+        return [*found, *solve_ik(scene, pose, seed_q=arm.arm_command, rng=rng, solutions=2, restarts=6)]
 
     def _collision(self, arm: Workcell, postures: FloatArray, partners: set[str]) -> str:
         """Return an object that a path collides with, other than those it manipulates; empty for none."""
@@ -224,7 +236,7 @@ class DemonstratedMotion:
     def _repeat(self, chosen: ReachableTake) -> None:
         """Follow the postures of all arms in step, with the gripper events between them."""
         take = chosen.candidate.take
-        count = len(take.tracks[next(iter(take.tracks))].poses)
+        count = min(map(len, chosen.postures.values()))
         rows = sorted({0, count - 1, *(min(e.row, count - 1) for track in take.tracks.values() for e in track.events)})
         done: set[int] = set()
         for begin, end in zip(rows, (*rows[1:], rows[-1]), strict=True):
@@ -303,6 +315,14 @@ class DemonstratedMotion:
             next(iter(works.values()))()
         else:
             self._first.together({self._arms[name].name: partial(_call, work) for name, work in works.items()})
+
+
+def _needed_rows(take: Take) -> int:
+    """Return the number of rows without which a take is not repeated: those up to half of the retreat."""
+    tracks = take.tracks.values()
+    count = len(next(iter(tracks)).poses)
+    last = max((event.row for track in tracks for event in track.events), default=count)
+    return min(count, last + (count - last + 1) // 2)
 
 
 def _call(work: Callable[[], object]) -> None:
