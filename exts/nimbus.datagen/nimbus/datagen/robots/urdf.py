@@ -22,12 +22,12 @@ from nimbus.datagen.robots.robot import BASE_JOINTS, BaseTravel, Piece
 Element = ElementTree.Element
 
 SPEED = {"revolute": 2.0, "prismatic": 0.2}
-"""Speed of a joint without one in its model [rad/s, m/s]."""
+"""Speed limit of a joint whose model gives none [rad/s, m/s]."""
 EFFORT = 50.0
-"""Effort of a joint without one in its model [N m, N]."""
+"""Effort limit of a joint whose model gives none [N m, N]."""
 
 _DEEPEST = 40
-"""Elements in each other; a URDF has five."""
+"""Largest nesting depth of XML elements; a URDF has five levels."""
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 
@@ -101,7 +101,7 @@ def read_urdf(path: Path) -> Element:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
         raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="correct its XML syntax") from None
-    except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
+    except (LookupError, ValueError) as error:  # the declared encoding is unknown, or does not match the file
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:
         raise InputError(
@@ -349,6 +349,6 @@ def effort_of(joint: Element) -> float:
 
 
 def ratio_of(joint: Element) -> float:
-    """Travel per travel of the joint that it mimics; 1 of a joint that mimics none."""
+    """Return a joint's displacement per displacement of the joint that it mimics; 1 if it mimics none."""
     mimic = joint.find("mimic")
     return 1.0 if mimic is None else float(mimic.get("multiplier", "1"))
